@@ -160,7 +160,7 @@ class Settings:
 
     # Other machines
     #: Keep a request open at a hub that was joined, so that what other machines said arrives at once. If false, the
-    #: worker asks once a minute.
+    #: worker asks every three seconds.
     hub_wait: bool = True
 
     # The processes

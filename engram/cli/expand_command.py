@@ -7,6 +7,7 @@ import click
 from engram.cli.options import json_option
 from engram.cli.output import iso, one_line, print_facts, print_json, print_table, safe, when
 from engram.cli.workspace import Workspace, pass_workspace
+from engram.clock import day_of
 from engram.consolidation.graduation import explain_graduation
 from engram.memories.save import require_episode
 from engram.models import episode_changes
@@ -58,6 +59,7 @@ def _print_memory(report: MemoryReport) -> None:
             ("status", ", ".join([episode.status, *flags])),
             ("superseded by", episode.superseded_by),
             ("may be stale", episode.stale_reason),
+            ("from", f"{episode.origin}, {day_of(episode.created_at_ms)}" if episode.origin else ""),
             ("made", f"{when(episode.created_at_ms)} by {episode.extractor}"),
             ("session", episode.session_id),
             ("expanded", f"{episode.access_count} times"),

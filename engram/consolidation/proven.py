@@ -51,6 +51,8 @@ def why_not_proven(episode: Episode, uses: Usefulness, history: Sequence[Change]
         return "it became one already"
     if episode.is_lowered:
         return "judged wrong"
+    if episode.origin:
+        return f"it is {episode.origin}'s"
     if episode.suspect:
         return f"suspect: {episode.suspect}"
     missing = [] if episode.status == Status.ACTIVE else [episode.status.value]

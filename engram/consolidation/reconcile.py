@@ -53,7 +53,9 @@ def reconcile(context: Context) -> None:
     projects = sorted({e.project_id for e in context.current_memories() if e.project_id is not None})
     for project_id in projects:
         context.check_time()
-        memories = [e for e in context.current_memories() if e.project_id == project_id and e.scope == Scope.PROJECT]
+        # What others said is not shown to the model: it could talk it into ending this person's memories.
+        own = [e for e in context.current_memories() if not e.origin and e.scope == Scope.PROJECT]
+        memories = [e for e in own if e.project_id == project_id]
         new = frozenset(e.id for e in memories if context.changed is None or e.id in context.changed)
         if not new:
             continue

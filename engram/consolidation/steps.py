@@ -23,10 +23,10 @@ def archive_exact_duplicates(context: Context) -> None:
     """Archive exact duplicates of a project and scope, except the one that was judged wrong, else the most trusted."""
     if context.changed is not None and not context.changed:
         return
-    first: dict[tuple[str, int | None, str, str], Episode] = {}
+    first: dict[tuple[str, int | None, str, str, str], Episode] = {}
     for episode in context.current_memories():
         context.check_time()
-        key = (plain(episode.summary), episode.project_id, episode.scope, plain(episode.content))
+        key = (plain(episode.summary), episode.project_id, episode.scope, episode.origin, plain(episode.content))
         kept = first.setdefault(key, episode)
         if kept is episode:
             continue
@@ -89,6 +89,7 @@ def _may_merge(older: Episode, newer: Episode) -> bool:
     are_current = all(e.is_current and not e.suspect and not e.is_pinned for e in (older, newer))
     are_judged_alike = older.is_lowered == newer.is_lowered
     same_place = (older.project_id, older.scope, older.kind) == (newer.project_id, newer.scope, newer.kind)
+    same_place = same_place and older.origin == newer.origin
     same_voice = older.voice == newer.voice and older.source == newer.source == Source.AUTO
     if not (are_current and are_judged_alike and same_place and same_voice and older.kind in _MERGED_KINDS):
         return False

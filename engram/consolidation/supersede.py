@@ -61,6 +61,11 @@ _CHANGED = re.compile(
 )
 
 
+def may_end(newer: Episode, older: Episode) -> bool:
+    """Return False where somebody else's memory would end this person's: only they, or their own words, do that."""
+    return newer.origin in ("", older.origin)
+
+
 def replaces(newer: Episode, older: Episode, cosine: float) -> str:
     """Return why ``newer`` supersedes ``older``; "" if it does not, or if a person has to decide.
 
@@ -217,6 +222,7 @@ def _reason(older: Episode, newer: Episode, cosine: float) -> str:
         older.is_current
         and (newer.is_current or newer.status == Status.SUPERSEDED)
         and not (older.suspect or newer.suspect)
+        and may_end(newer, older)
     )
     same_place = (older.project_id, older.scope) == (newer.project_id, newer.scope)
     is_later = newer.holds_from_ms > older.holds_from_ms

@@ -99,6 +99,7 @@ class ContextBuilder:
             for episode in current_episodes(self.store, self.session.project_id)
             if episode.session_id != self.session.session_id
             and not episode.suspect
+            and not episode.origin
             and (self.near_sessions is None or episode.session_id in self.near_sessions)
         ]
         texts = [turn.turn for turn in turns]

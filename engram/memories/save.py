@@ -172,6 +172,8 @@ def edit_memory(
         raise BadRequest("say what to change: a summary, a content, an importance or a scope")
     with store.transaction() as tx:
         episode = require_episode(store, episode_id)
+        if episode.origin and changes.keys() & {"summary", "content"}:
+            raise BadRequest(f"it is {episode.origin}'s: `engram correct {episode_id}` says it right in your own words")
         if changes.get("scope") == Scope.PROJECT and episode.project_id is None:
             raise BadRequest("this memory belongs to no project, so its scope stays global")
         return episode_changes.change_episode(tx, episode, "edit", "by hand", **changes, actor=actor)

@@ -16,8 +16,8 @@ from typing import Any
 from peewee import fn
 
 from engram.enums import CURRENT_STATUSES, Actor, Status
-from engram.models import episode_rows, hub_said, tables
-from engram.models.episode_history import ERASE, Change, add_history, drop_history, snapshot
+from engram.models import episode_rows, hub_said, hub_shares, tables
+from engram.models.episode_history import ERASE, Change, add_first_steps, add_history, drop_history, snapshot
 from engram.models.episodes import Episode, Evidence, episodes_superseded_by, find_episode, select_episodes
 from engram.models.store import Store
 from engram.models.tombstones import TombstoneKind, add_tombstones
@@ -45,21 +45,48 @@ def add_episode(
     run_id: int | None = None,
 ) -> Episode:
     """Store a new memory with what it rests on."""
+    made = _dated(tx, episode)
+    made = dataclasses.replace(made, id=episode_rows.insert_episode(tx, made))
+    episode_rows.insert_evidence(tx, made.id, evidence)
+    add_history(tx, made.episode_id, action, reason, {}, _first_fields(made), actor=actor, run_id=run_id)
+    hub_said.note_made(tx, made, action)
+    return made
+
+
+def add_episodes(
+    tx: Tx, episodes: Sequence[tuple[Episode, Sequence[Evidence]]], *, actor: Actor, action: str, reasons: Sequence[str]
+) -> list[Episode]:
+    """Store many new memories of no session with what they rest on, as ``add_episode`` does one; a reason for each."""
+    if not episodes:
+        return []
+    new = [(_dated(tx, episode), evidence) for episode, evidence in episodes]
+    row_ids = episode_rows.insert_episodes(tx, new)
+    made = [dataclasses.replace(episode, id=row_ids[episode.episode_id]) for episode, _ in new]
+    add_first_steps(
+        tx,
+        [(episode.episode_id, reason, _first_fields(episode)) for episode, reason in zip(made, reasons, strict=True)],
+        actor=actor,
+        action=action,
+    )
+    for episode in made:
+        hub_said.note_made(tx, episode, action)
+    return made
+
+
+def _dated(tx: Tx, episode: Episode) -> Episode:
+    """Return a new memory with its times and its stable id."""
     now = tx.now_ms()
-    made = dataclasses.replace(
+    return dataclasses.replace(
         episode,
         created_at_ms=episode.created_at_ms or now,
         updated_at_ms=now,
         kept_at_ms=episode.kept_at_ms or now,
         stable_id=episode.stable_id or secrets.token_hex(8),
     )
-    made = dataclasses.replace(made, id=episode_rows.insert_episode(tx, made))
-    episode_rows.insert_evidence(tx, made.id, evidence)
-    fields = snapshot(made)
-    after = {name: fields[name] for name in _FIRST_FIELDS}
-    add_history(tx, made.episode_id, action, reason, {}, after, actor=actor, run_id=run_id)
-    hub_said.note_made(tx, made, action)
-    return made
+
+
+def _first_fields(episode: Episode) -> dict[str, Any]:
+    return {name: getattr(episode, name) for name in _FIRST_FIELDS}
 
 
 def change_episode(
@@ -125,6 +152,7 @@ def _change_fields(
     episode_rows.update_episode(tx, after, changes)
     _record_change(tx, episode, after, action, reason, actor=actor, run_id=run_id, undoes=undoes)
     hub_said.note_changed(tx, episode, after, action, actor)
+    hub_shares.note_changed(tx, episode, after, actor)
     return after
 
 
@@ -140,6 +168,7 @@ def erase_fields(tx: Tx, episode: Episode, reason: str, *, actor: Actor, **chang
         episode_rows.delete_unused_entities(tx)
     add_history(tx, episode.episode_id, ERASE, reason, {}, {}, actor=actor)
     hub_said.note_erased(tx, episode, after)
+    hub_shares.note_erased(tx, after)
     return after
 
 

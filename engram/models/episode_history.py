@@ -87,6 +87,23 @@ def add_history(
     return tx.insert_row(tables.History, row)
 
 
+def add_first_steps(tx: Tx, made: Sequence[tuple[str, str, Mapping[str, Any]]], *, actor: Actor, action: str) -> None:
+    """Begin the histories of many new episodes, each given by its id, a reason and its fields."""
+    rows: list[dict[str, Value]] = [
+        {
+            "episode_id": episode_id,
+            "at_ms": tx.now_ms(),
+            "action": action,
+            "reason": reason,
+            "actor": actor.value,
+            "before": "{}",
+            "after": json.dumps(fields, ensure_ascii=False),
+        }
+        for episode_id, reason, fields in made
+    ]
+    tx.insert_many(tables.History, rows)
+
+
 def history_of(store: Reader, episode_id: str) -> list[Change]:
     """Return an episode's history, the oldest step first."""
     return store.fetch_records(_CHANGES, _history_of_episode(episode_id))

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+
+from engram.models.episodes import Episode
 from engram.models.packed import unpack_text
 from engram.models.transaction import Reader, Tx, Value
+
+_INSERT = "INSERT INTO episode_fts(rowid, summary, content, entities) VALUES (?, ?, ?, ?)"
 
 
 def index_episode(tx: Tx, row_id: int) -> None:
     """Take an episode into the text index as it stands in the table."""
-    tx.run_many("INSERT INTO episode_fts(rowid, summary, content, entities) VALUES (?, ?, ?, ?)", _indexed(tx, row_id))
+    tx.run_many(_INSERT, _indexed(tx, row_id))
+
+
+def index_episodes(tx: Tx, episodes: Sequence[tuple[int, Episode]]) -> None:
+    """Take new episodes into the text index, each with its row id, as they were just stored."""
+    tx.run_many(
+        _INSERT,
+        [
+            (row_id, episode.summary, episode.content, json.dumps(episode.entities, ensure_ascii=False))
+            for row_id, episode in episodes
+        ],
+    )
 
 
 def unindex_episode(tx: Tx, row_id: int) -> None:

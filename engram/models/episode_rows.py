@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Sequence
+from operator import attrgetter
 
 from peewee import Query, fn
 
 from engram.models import tables
-from engram.models.episode_index import index_episode, unindex_episode
-from engram.models.episodes import Episode, Evidence, evidence_of
+from engram.models.episode_index import index_episode, index_episodes, unindex_episode
+from engram.models.episodes import ENUM_FIELDS, Episode, Evidence, evidence_of
 from engram.models.packed import pack_text
-from engram.models.statement import prepared
+from engram.models.statement import in_json_list, prepared
 from engram.models.transaction import Reader, Tx, Value
 from engram.models.uuids import pack_uuid
 
@@ -19,6 +20,9 @@ from engram.models.uuids import pack_uuid
 #: joining write.
 _OWN_COLUMNS = {"id", "session_ref", "packed_content", "is_unjoined"}
 _COLUMNS = tuple(name for name in tables.column_names(tables.Episode) if name not in _OWN_COLUMNS)
+_fields_of = attrgetter(*_COLUMNS)
+#: Columns of an enum's value, or of a list.
+_NAMED_COLUMNS = (*ENUM_FIELDS, "facts", "entities")
 #: Fields that stand in the text index.
 _INDEXED_FIELDS = {"summary", "content", "entities"}
 #: Fields that say who may see a memory: its vector holds them too.
@@ -33,6 +37,46 @@ def insert_episode(tx: Tx, episode: Episode) -> int:
     index_episode(tx, row_id)
     _link_entities(tx, row_id, episode.entities)
     return row_id
+
+
+def insert_episodes(tx: Tx, episodes: Sequence[tuple[Episode, Sequence[Evidence]]]) -> dict[str, int]:
+    """Store new episodes of no session, each with its text index, entities and evidence; returns id → row id.
+
+    Many at a time take a third of the time that one at a time take.
+    """
+    tx.insert_many(
+        tables.Episode, [{name: _stored_value(episode, name) for name in _COLUMNS} for episode, _ in episodes]
+    )
+    row_ids = _row_ids(tx, [episode.episode_id for episode, _ in episodes])
+    index_episodes(tx, [(row_ids[episode.episode_id], episode) for episode, _ in episodes])
+    named = [(row_ids[episode.episode_id], dict.fromkeys(episode.entities)) for episode, _ in episodes]
+    unique = dict.fromkeys(name for _, entities in named for name in entities)
+    tx.insert_many(tables.Entity, [{"kind": "", "name": name} for name in unique], or_ignore=True)
+    links = [_insert_entity_link(row_id, name) for row_id, entities in named for name in entities]
+    if links:
+        tx.run_many(links[0].sql, [link.parameters for link in links])
+    rows = [
+        _evidence_row(row_ids[episode.episode_id], seq, entry)
+        for episode, evidence in episodes
+        for seq, entry in enumerate(dict.fromkeys(evidence))
+    ]
+    tx.insert_many(tables.Evidence, rows)
+    return row_ids
+
+
+def _new_row(episode: Episode) -> dict[str, Value]:
+    """Return the columns of an episode, as ``_stored_value`` makes each, in half the time."""
+    row = dict(zip(_COLUMNS, _fields_of(episode), strict=True))
+    row["content"] = pack_text(episode.content)
+    for name in _NAMED_COLUMNS:
+        row[name] = _stored_value(episode, name)
+    return row
+
+
+def _row_ids(store: Reader, episode_ids: Sequence[str]) -> dict[str, int]:
+    episode = tables.Episode
+    listed = in_json_list(episode.episode_id, json.dumps(episode_ids))
+    return {row.episode_id: row.id for row in store.fetch(episode.select(episode.episode_id, episode.id).where(listed))}
 
 
 def update_episode(tx: Tx, episode: Episode, changed: Collection[str]) -> None:
@@ -93,18 +137,19 @@ def insert_evidence(tx: Tx, row_id: int, evidence: Sequence[Evidence]) -> int:
     first_seq = int(tx.fetch_value(_next_evidence_seq(row_id)))
     tx.insert_many(
         tables.Evidence,
-        [
-            {
-                "episode_ref": row_id,
-                "seq": seq,
-                "uuid": pack_uuid(entry.uuid) if entry.uuid else None,
-                "turn_id": entry.turn_id,
-                "session_id": entry.session_id,
-            }
-            for seq, entry in enumerate(new, first_seq)
-        ],
+        [_evidence_row(row_id, seq, entry) for seq, entry in enumerate(new, first_seq)],
     )
     return len(new)
+
+
+def _evidence_row(row_id: int, seq: int, entry: Evidence) -> dict[str, Value]:
+    return {
+        "episode_ref": row_id,
+        "seq": seq,
+        "uuid": pack_uuid(entry.uuid) if entry.uuid else None,
+        "turn_id": entry.turn_id,
+        "session_id": entry.session_id,
+    }
 
 
 def delete_evidence(tx: Tx, row_id: int, uuids: Iterable[str] | None = None) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,7 +25,8 @@ from engram.models.episodes import (
     new_episode_id,
 )
 from engram.models.hub_projects import place_of
-from engram.models.hub_said import SYNC, SaidMemory, fields_of_text, find_said, said_of_episode
+from engram.models.hub_said import SYNC, SaidMemory, fields_of_text, find_said, said_privately
+from engram.models.hub_shares import link_shares
 from engram.models.hub_spaces import Space
 from engram.models.statement import prepared
 from engram.models.tombstone_transfer import is_named_by_tombstone
@@ -33,7 +34,7 @@ from engram.models.tombstones import is_episode_gone
 from engram.models.transaction import Reader, Tx, Value
 from engram.models.watermarks import take_vetoes
 
-_REASON = "said on another machine"
+REASON = "said on another machine"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,7 @@ def take_statement(tx: Tx, space: Space, incoming: Incoming) -> Episode | None:
         return None
     newer = join(_registers(mine), incoming.statement.fields)
     if newer:
-        said = {**mine.said, **{name: _without_text(name, register) for name, register in newer.items()}}
+        said = {**mine.said, **{name: without_text(name, register) for name, register in newer.items()}}
         if TEXT in said:
             said.pop(EXTRACTED, None)
         tx.run(_store_said(space.id, row.author, row.memory_id, json.dumps(said)))
@@ -72,7 +73,15 @@ def take_statement(tx: Tx, space: Space, incoming: Incoming) -> Episode | None:
         episode = _change(tx, episode, project_id=place_of(tx, project).id)
     if not newer:
         return None
-    return _apply(tx, space, mine, episode, newer, incoming)
+    return apply_newer(tx, space, mine, episode, newer, incoming)
+
+
+def note_rows(tx: Tx, space: Space, rows: Iterable[tuple[int, bytes]]) -> None:
+    """Note that a muted member said something, as (author, memory), not what: a keeper can still erase it."""
+    values: list[dict[str, Value]] = [
+        {"space_id": space.id, "author": author, "memory_id": memory_id, "episode_id": ""} for author, memory_id in rows
+    ]
+    tx.insert_many(tables.HubMemory, values, or_ignore=True)
 
 
 def _note_known(tx: Tx, mine: SaidMemory, theirs: Statement) -> None:
@@ -95,8 +104,8 @@ def _make(tx: Tx, space: Space, incoming: Incoming) -> Episode | None:
     uuids = [str(uuid) for uuid in birth.get("e", ())] if is_own else []
     slot = str(birth["sl"]) if is_own and birth.get("sl") else None
     source = Source.from_stored(birth.get("s")) if is_own else Source.AUTO
-    episode_id = str(birth.get("id") or "")
-    said = {name: _without_text(name, register) for name, register in join({}, fields).items()}
+    episode_id = str(birth.get("id") or "") if is_own else ""
+    said = {name: without_text(name, register) for name, register in join({}, fields).items()}
     stored: dict[str, Value] = {
         "space_id": space.id,
         "author": row.author,
@@ -116,28 +125,35 @@ def _make(tx: Tx, space: Space, incoming: Incoming) -> Episode | None:
     if not is_episode_id(episode_id) or find_episode(tx, episode_id) is not None or is_episode_gone(tx, episode_id):
         episode_id = new_episode_id()
     twin = episode_by_slot(tx, slot) if slot else None
-    new = _episode(tx, incoming, episode_id, None if twin else slot)
+    project = birth.get("p")
+    project_id = place_of(tx, project).id if project else None
+    new = episode_of(incoming, episode_id, None if twin else slot, project_id, tx.now_ms())
     evidence = [Evidence(uuid) for uuid in uuids]
-    made = add_episode(tx, new, evidence, actor=Actor.TIDYING, action=SYNC, reason=incoming.origin or _REASON)
+    made = add_episode(tx, new, evidence, actor=Actor.TIDYING, action=SYNC, reason=incoming.origin or REASON)
     tx.insert_many(tables.HubMemory, [stored | {"episode_id": made.episode_id}])
     mine = find_said(tx, space.id, row.author, row.memory_id)
     assert mine is not None
-    made = _apply(tx, space, mine, made, _decisions(fields), incoming)
+    made = apply_newer(tx, space, mine, made, decisions_of(fields), incoming)
     if twin is not None:
         _archive_twin(tx, twin, made, is_by_hand=TEXT in fields)
     for waiting in tx.fetch_values(_waiting_for(space.id, row.memory_id)):
-        _follow(tx, waiting, made.episode_id)
-    tx.run(_stop_waiting(space.id, row.memory_id))
+        follow(tx, waiting, made.episode_id)
+    stop_waiting(tx, space, row.memory_id)
+    if is_own:
+        link_shares(tx, made.stable_id, made.episode_id)
     return made
 
 
-def _episode(tx: Tx, incoming: Incoming, episode_id: str, slot: str | None) -> Episode:
-    """Return the memory that a statement describes. Another person's has no voice of its own, and holds in its
-    project alone.
+def episode_of(
+    incoming: Incoming, episode_id: str, slot: str | None, project_id: int | None, latest_ms: int
+) -> Episode:
+    """Return the memory that a statement describes. Another person's has no voice, weight or time of its own choosing,
+    and holds in its project alone.
     """
     birth, fields = incoming.statement.birth, incoming.statement.fields
     is_own = not incoming.origin
-    project = birth.get("p")
+    # Nobody else's memory is newer than its arrival.
+    created_ms, kept_ms = int(birth.get("c") or 0), int(birth.get("t") or 0) if is_own else latest_ms
     scope = Scope.GLOBAL if birth.get("g") else Scope.PROJECT
     importance = Importance.HIGH if birth.get("im") else Importance.NORMAL
     if "scope" in fields:
@@ -149,26 +165,26 @@ def _episode(tx: Tx, incoming: Incoming, episode_id: str, slot: str | None) -> E
         episode_id=episode_id,
         kind=Kind.from_stored(birth.get("k")),
         **fields_of_text(incoming.text),
-        project_id=place_of(tx, project).id if project else None,
+        project_id=project_id,
         scope=scope if is_own else Scope.PROJECT,
         importance=importance if is_own else Importance.NORMAL,
         source=Source.from_stored(birth.get("s")) if is_own else Source.AUTO,
         voice=Voice.from_stored(birth.get("v")) if is_own else Voice.ASSISTANT,
         status=Status.PROVISIONAL if birth.get("pr") else Status.ACTIVE,
-        confidence=min(1.0, max(0.0, float(birth.get("cf", 0.5)))),
-        quality=float(birth.get("q", 0.0)),
+        confidence=min(1.0, max(0.0, float(birth.get("cf", 0.5)))) if is_own else 0.5,
+        quality=float(birth.get("q", 0.0)) if is_own else 0.0,
         suspect=incoming.suspect,
-        valid_from_ms=_time_or_none(birth.get("vf")),
-        extractor=str(birth.get("x") or "hub")[:40],
-        created_at_ms=int(birth.get("c") or 0),
-        kept_at_ms=int(birth.get("t") or 0),
+        valid_from_ms=_time_or_none(birth.get("vf")) if is_own else None,
+        extractor=str(birth.get("x") or "hub")[:40] if is_own else "hub",
+        created_at_ms=created_ms if is_own else max(0, min(created_ms, latest_ms)),
+        kept_at_ms=kept_ms,
         slot=slot,
         stable_id=incoming.row.memory_id.hex() if is_own else "",
         origin=incoming.origin,
     )
 
 
-def _apply(
+def apply_newer(
     tx: Tx, space: Space, mine: SaidMemory, episode: Episode, newer: Mapping[str, Register], incoming: Incoming
 ) -> Episode:
     """Change a memory as the newer fields say. Of another person's, only text and end are taken over."""
@@ -221,11 +237,16 @@ def _superseded_by(tx: Tx, episode_id: str) -> dict[str, Any]:
     return {"status": Status.SUPERSEDED, "superseded_by": episode_id, "valid_to_ms": at_ms}
 
 
-def _follow(tx: Tx, episode_id: str, follower_id: str) -> None:
+def follow(tx: Tx, episode_id: str, follower_id: str) -> None:
     """The memory that replaced another one is here now."""
     episode = find_episode(tx, episode_id)
     if episode is not None:
         _change(tx, episode, **_superseded_by(tx, follower_id))
+
+
+def stop_waiting(tx: Tx, space: Space, memory_id: bytes) -> None:
+    """Nothing waits for a memory any more: it is here."""
+    tx.run(_stop_waiting(space.id, memory_id))
 
 
 def _release_merged(tx: Tx, episode: Episode) -> None:
@@ -263,11 +284,11 @@ def stand_alone(tx: Tx, episode_ids: Sequence[str]) -> None:
             continue
         host = find_episode(tx, episode.superseded_by) if episode.superseded_by else None
         if host is not None and episode.status == Status.ARCHIVED:
-            for mine in said_of_episode(tx, host.episode_id):
-                if mine.own_text is not None and not mine.is_forgotten:
-                    _release_merged(tx, host)
-                    _change(tx, host, **fields_of_text(mine.own_text))
-                    tx.run(_drop_own_text(mine.space_id, mine.author, mine.memory_id))
+            mine = said_privately(tx, host.episode_id)
+            if mine is not None and mine.own_text is not None:
+                _release_merged(tx, host)
+                _change(tx, host, **fields_of_text(mine.own_text))
+                tx.run(_drop_own_text(mine.space_id, mine.author, mine.memory_id))
         _release_merged(tx, episode)
 
 
@@ -287,10 +308,10 @@ def known_episodes(store: Reader, space: Space, rows: Sequence[Row]) -> list[str
 
 
 def _change(tx: Tx, episode: Episode, **changes: Any) -> Episode:
-    return change_episode(tx, episode, SYNC, _REASON, actor=Actor.TIDYING, **changes)
+    return change_episode(tx, episode, SYNC, REASON, actor=Actor.TIDYING, **changes)
 
 
-def _decisions(fields: Mapping[str, Register]) -> dict[str, Register]:
+def decisions_of(fields: Mapping[str, Register]) -> dict[str, Register]:
     """The fields that are not part of a memory from its beginning."""
     return {name: register for name, register in join({}, fields).items() if name not in (TEXT, EXTRACTED)}
 
@@ -299,7 +320,7 @@ def _registers(mine: SaidMemory) -> dict[str, Register]:
     return {name: (int(r[0]), int(r[1]), r[2] if len(r) > 2 else None) for name, r in mine.said.items()}
 
 
-def _without_text(name: str, register: Register) -> list[Any]:
+def without_text(name: str, register: Register) -> list[Any]:
     return list(register[:2] if name in (TEXT, EXTRACTED) else register)
 
 

@@ -15,7 +15,7 @@ from engram.hub.protocol.statement import EXTRACTED, TEXT, Statement
 from engram.models import tables
 from engram.models.episodes import EPISODES, Episode, query_episodes
 from engram.models.hub_projects import shared_identity
-from engram.models.hub_said import SAID, Clock, SaidMemory, first_said, said_row, text_of
+from engram.models.hub_said import SAID, Clock, SaidMemory, first_said, memory_id_of, said_row, text_of
 from engram.models.hub_spaces import Space, change_space
 from engram.models.meta import get_meta, put_meta
 from engram.models.projects import project_by_id
@@ -25,7 +25,7 @@ from engram.models.transaction import Reader, Tx
 from engram.models.uuids import unpack_uuid
 
 #: Key in ``meta`` of the space whose first enqueuing is not complete.
-_ENQUEUING = "hub_enqueuing"
+_ENQUEUING, _NOTHING = "hub_enqueuing", "0 0"
 #: Memories that one transaction of the first enqueuing takes.
 _BATCH = 1_000
 _BY_HAND = (Actor.USER.value, Actor.AGENT.value)
@@ -46,21 +46,22 @@ def enqueue_all(store: Store, space: Space) -> int:
     agree on the newer value.
     """
     total = 0
-    while True:
+    while get_meta(store, _ENQUEUING) not in (None, _NOTHING):
         with store.transaction() as tx:
-            space_id, after_id = (int(part) for part in (get_meta(tx, _ENQUEUING) or "0 0").split())
+            space_id, after_id = (int(part) for part in (get_meta(tx, _ENQUEUING) or _NOTHING).split())
             if space_id != space.id:
                 return total
-            episodes = tx.fetch_records(
-                EPISODES,
-                query_episodes().where(tables.Episode.id > after_id).order_by(tables.Episode.id).limit(_BATCH),
-            )
+            # What others said is not this person's to say: it comes to each of their machines by itself.
+            of_batch = (tables.Episode.id > after_id) & (tables.Episode.origin == "")
+            query = query_episodes().where(of_batch).order_by(tables.Episode.id).limit(_BATCH)
+            episodes = tx.fetch_records(EPISODES, query)
             if not episodes:
-                put_meta(tx, _ENQUEUING, "0 0")
+                put_meta(tx, _ENQUEUING, _NOTHING)
                 return total
             _enqueue(tx, space, episodes)
             put_meta(tx, _ENQUEUING, f"{space.id} {episodes[-1].id}")
             total += len(episodes)
+    return total
 
 
 def _enqueue(tx: Tx, space: Space, episodes: Sequence[Episode]) -> None:
@@ -85,7 +86,7 @@ def _enqueue(tx: Tx, space: Space, episodes: Sequence[Episode]) -> None:
         if _is_ended_by_hand(history) and episode.status == Status.ARCHIVED:
             said["ends"] = stamp(episode.valid_to_ms or 0)
         if _is_ended_by_hand(history) and episode.superseded_by and (follower := _stable_id(tx, episode.superseded_by)):
-            said["next"] = stamp(follower)
+            said["next"] = stamp(memory_id_of(follower).hex())
         rows.append(
             said_row(clock, episode, said, None if own_text is None else json.dumps(own_text, ensure_ascii=False))
         )
@@ -296,11 +297,13 @@ def become_device(tx: Tx, space: Space, old: int, new: int) -> int:
 
 
 def say_all_again(tx: Tx, space_id: int, author: int) -> None:
-    """Let everything of one's own wait to be pushed, since the hub lost some. What it still has is taken off the list
-    when it is pulled.
+    """Let everything of one's own wait to be pushed, since the hub lost some, and what a keeper erased of others'. What
+    the hub still has is taken off the list when it is pulled.
     """
     memory = tables.HubMemory
-    tx.run(memory.update(pushed=-1).where((memory.space == space_id) & (memory.author == author)))
+    is_erased = (memory.is_forgotten == 1) & (memory.version > 0)
+    is_said_here = (memory.author == author) | is_erased
+    tx.run(memory.update(pushed=-1).where((memory.space == space_id) & is_said_here))
 
 
 def say_with_new_key(tx: Tx, space_id: int, author: int) -> None:

@@ -20,7 +20,7 @@ from engram.hub.protocol.stamps import next_clock
 from engram.hub.protocol.statement import EXTRACTED, TEXT
 from engram.models import tables
 from engram.models.episodes import Episode
-from engram.models.hub_spaces import Server, Space, change_space, private_space, server_by_id
+from engram.models.hub_spaces import Server, Space, change_space, private_space, server_by_id, space_by_id
 from engram.models.records import RecordReader
 from engram.models.statement import prepared
 from engram.models.transaction import Reader, Tx
@@ -113,11 +113,11 @@ def drop_said(tx: Tx, memory: SaidMemory) -> None:
 
 
 class Clock:
-    """Gives stamps in the private space, and stores how far its clock went."""
+    """Gives stamps in a space, and stores how far its clock went."""
 
     def __init__(self, tx: Tx, space: Space) -> None:
         server = None if space.server_id is None else server_by_id(tx, space.server_id)
-        assert server is not None, "a private space has a hub"
+        assert server is not None, "a pack has no clock"
         self.server: Server = server
         self.space = space
         self._tx = tx
@@ -138,7 +138,7 @@ class Clock:
 
 def note_made(tx: Tx, episode: Episode, action: str) -> None:
     """Say that a memory was made."""
-    if action == SYNC or (space := private_space(tx)) is None:
+    if action == SYNC or episode.origin or (space := private_space(tx)) is None:
         return
     clock = Clock(tx, space)
     row = said_row(clock, episode, first_said(episode, clock.stamp, is_extracted=action == EXTRACT))
@@ -238,12 +238,23 @@ def note_erased(tx: Tx, before: Episode, after: Episode) -> None:
 
 
 def note_deleted(tx: Tx, episode: Episode, *, is_purge: bool) -> None:
-    """Say that a memory was forgotten, in every space where its words are this person's. A purge stays here."""
+    """Say that a memory was forgotten, in every space where its words are this person's. A purge stays here.
+
+    What was shared of a purged memory stays shared: its ids are kept, so that it can be taken back.
+    """
     for memory in said_of_episode(tx, episode.episode_id):
-        if is_purge:
+        if is_purge and _is_share(tx, memory):
+            tx.run(_detach(memory.space_id, memory.author, memory.memory_id))
+        elif is_purge:
             tx.run(_delete(memory.space_id, memory.author, memory.memory_id))
         else:
             tx.run(_forget(memory.space_id, memory.author, memory.memory_id))
+
+
+def _is_share(tx: Tx, memory: SaidMemory) -> bool:
+    space = space_by_id(tx, memory.space_id)
+    server = None if space is None or space.server_id is None else server_by_id(tx, space.server_id)
+    return space is not None and space.is_team and server is not None and server.member_id == memory.author
 
 
 def note_vetoed(tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
@@ -270,6 +281,12 @@ def note_moved(tx: Tx, episode_ids: Query) -> None:
                 memory.episode_id.in_(episode_ids) & (memory.version > 0) & (memory.is_forgotten == 0)
             )
         )
+
+
+def said_privately(tx: Tx, episode_id: str) -> SaidMemory | None:
+    """What was said of one's own memory in the private space; None where there is none, or it was forgotten."""
+    own = _own(tx, episode_id)
+    return None if own is None else own[0]
 
 
 def _own(tx: Tx, episode_id: str) -> tuple[SaidMemory, Space] | None:
@@ -317,6 +334,13 @@ def _delete(space_id: int, author: int, memory_id: bytes) -> Query:
     return memory.delete().where(
         (memory.space == space_id) & (memory.author == author) & (memory.memory_id == memory_id)
     )
+
+
+@prepared
+def _detach(space_id: int, author: int, memory_id: bytes) -> Query:
+    memory = tables.HubMemory
+    changes = memory.update(episode_id=SQL("''"), own_text=SQL("NULL"))
+    return changes.where((memory.space == space_id) & (memory.author == author) & (memory.memory_id == memory_id))
 
 
 @prepared

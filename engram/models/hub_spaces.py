@@ -8,10 +8,16 @@ from typing import Any
 
 from peewee import SQL, Query, fn
 
+from engram.hub.protocol.messages import SpaceFacts
 from engram.models import tables
+from engram.models.meta import get_meta, put_meta
 from engram.models.records import RecordReader
 from engram.models.statement import prepared
+from engram.models.store import Store
 from engram.models.transaction import Reader, Tx
+
+#: Key in ``meta`` of what the program understood that pulled last.
+_UNDERSTOOD = "hub_understood"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,11 +66,18 @@ class Space:
     published: int
     is_muted: bool
     last_error: str
+    #: Memories that members reported to this keeper.
+    reports: int = 0
 
     @property
     def is_private(self) -> bool:
         """True for the person's own space."""
         return self.kind == "private"
+
+    @property
+    def is_team(self) -> bool:
+        """True for a space that several people share."""
+        return self.kind == "team"
 
 
 _SERVERS = RecordReader(Server, tables.HubServer, readers={"last_push": bytes, "in_flight": bytes})
@@ -73,7 +86,7 @@ _SPACES = RecordReader(Space, tables.HubSpace, readers={"mark": bytes})
 
 def list_servers(store: Reader) -> list[Server]:
     """Every hub that was joined, the oldest first."""
-    return store.fetch_records(_SERVERS, _SERVERS.select().order_by(tables.HubServer.id))
+    return store.fetch_records(_SERVERS, _all_servers())
 
 
 def find_server(store: Reader, url: str) -> Server | None:
@@ -83,20 +96,17 @@ def find_server(store: Reader, url: str) -> Server | None:
 
 def server_by_id(store: Reader, server_id: int) -> Server | None:
     """The hub of a row."""
-    return store.fetch_record(_SERVERS, _SERVERS.select().where(tables.HubServer.id == server_id))
+    return store.fetch_record(_SERVERS, _server(server_id))
 
 
 def list_spaces(store: Reader, server_id: int | None = None) -> list[Space]:
     """Every space, or those of one hub, the oldest first."""
-    query = _SPACES.select().order_by(tables.HubSpace.id)
-    return store.fetch_records(
-        _SPACES, query if server_id is None else query.where(tables.HubSpace.server == server_id)
-    )
+    return store.fetch_records(_SPACES, _all_spaces() if server_id is None else _spaces_of(server_id))
 
 
 def space_by_id(store: Reader, space_id: int) -> Space | None:
     """The space of a row."""
-    return store.fetch_record(_SPACES, _SPACES.select().where(tables.HubSpace.id == space_id))
+    return store.fetch_record(_SPACES, _space(space_id))
 
 
 def find_space(store: Reader, name: str) -> Space | None:
@@ -143,6 +153,19 @@ def add_space(
     space = space_by_id(tx, row_id)
     assert space is not None
     return space
+
+
+def add_hub_space(tx: Tx, server: Server, facts: SpaceFacts) -> Space:
+    """Keep a space that a hub told of."""
+    return add_space(
+        tx,
+        server.id,
+        facts.ns_id,
+        facts.name,
+        kind=facts.kind,
+        role=facts.role,
+        is_sealed=facts.is_sealed,
+    )
 
 
 def change_space(tx: Tx, space_id: int, **changes: Any) -> None:
@@ -211,6 +234,26 @@ def drop_set_aside(tx: Tx, space_id: int, direction: str, rows: Sequence[tuple[i
         tx.run(table.delete().where((table.space == space_id) & (table.direction == direction) & of_row))
 
 
+def read_anew_after_update(store: Store, program: str) -> int:
+    """Let what an older program set aside be pulled again; returns how many spaces that concerns.
+
+    Args:
+        store: the open memory.
+        program: what this program understands, as a text that another version's differs from.
+    """
+    if get_meta(store, _UNDERSTOOD) == program:
+        return 0
+    table, space = tables.HubSetAside, tables.HubSpace
+    first = table.select(fn.MIN(table.seq) - 1).where((table.space == space.id) & (table.direction == "pull"))
+    with store.transaction() as tx:
+        put_meta(tx, _UNDERSTOOD, program)
+        return tx.run(
+            space.update(cursor=fn.MIN(space.cursor, first)).where(
+                space.id.in_(table.select(table.space).where(table.direction == "pull"))
+            )
+        )
+
+
 def list_set_aside(store: Reader, space_id: int | None = None) -> list[SetAside]:
     """Everything that was set aside, in one space or in all, the oldest first."""
     query = _SET_ASIDE.select().order_by(tables.HubSetAside.at_ms)
@@ -222,6 +265,31 @@ def list_set_aside(store: Reader, space_id: int | None = None) -> list[SetAside]
 def count_outgoing(store: Reader, space_id: int) -> int:
     """How many statements of a space wait to be pushed."""
     return int(store.fetch_value(_count_outgoing(space_id)))
+
+
+@prepared
+def _all_servers() -> Query:
+    return _SERVERS.select().order_by(tables.HubServer.id)
+
+
+@prepared
+def _server(server_id: int) -> Query:
+    return _SERVERS.select().where(tables.HubServer.id == server_id)
+
+
+@prepared
+def _all_spaces() -> Query:
+    return _SPACES.select().order_by(tables.HubSpace.id)
+
+
+@prepared
+def _spaces_of(server_id: int) -> Query:
+    return _SPACES.select().where(tables.HubSpace.server == server_id).order_by(tables.HubSpace.id)
+
+
+@prepared
+def _space(space_id: int) -> Query:
+    return _SPACES.select().where(tables.HubSpace.id == space_id)
 
 
 @prepared

@@ -171,6 +171,21 @@ def add_hub(database: Any) -> None:
         database.execute_sql(statement)
 
 
+def add_teams(database: Any) -> None:
+    """From 15 to 16: the members of teams, rules by which memories are shared, and how much was reported."""
+    for statement in (
+        'ALTER TABLE "hub_space" ADD COLUMN "reports" INTEGER NOT NULL DEFAULT 0',
+        'CREATE TABLE "hub_member" ("server_id" INTEGER NOT NULL, "member_id" INTEGER NOT NULL, "name" TEXT NOT NULL, '
+        '"is_muted" INTEGER NOT NULL DEFAULT 0 CHECK (is_muted IN (0, 1)), PRIMARY KEY ("server_id", "member_id"), '
+        'FOREIGN KEY ("server_id") REFERENCES "hub_server" ("id") ON DELETE CASCADE) WITHOUT ROWID',
+        'CREATE TABLE "hub_rule" ("space_id" INTEGER NOT NULL, "project_id" INTEGER NOT NULL, '
+        '"delay_ms" INTEGER NOT NULL, "made_at_ms" INTEGER NOT NULL, PRIMARY KEY ("space_id", "project_id"), '
+        'FOREIGN KEY ("space_id") REFERENCES "hub_space" ("id") ON DELETE CASCADE, '
+        'FOREIGN KEY ("project_id") REFERENCES "project" ("id") ON DELETE CASCADE) WITHOUT ROWID',
+    ):
+        database.execute_sql(statement)
+
+
 def _rebuild(database: Any, table: str, columns: str) -> None:
     """Make a table anew with the same columns and other constraints. Its indexes go; numbers go on where they stood.
 
@@ -203,4 +218,5 @@ STEPS = (
     add_undone_steps,
     add_browsing,
     add_hub,
+    add_teams,
 )

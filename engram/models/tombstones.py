@@ -92,6 +92,13 @@ def is_slot_gone(store: Reader, slot: str) -> bool:
     return _has_any(store, (TombstoneKind.SLOT, TombstoneKind.PURGED_SLOT), slot)
 
 
+def named_by_any(store: Reader, keys: Collection[bytes]) -> set[bytes]:
+    """Those of the keys that a tombstone of any kind has."""
+    if not store.has_any(tables.Tombstone.select(tables.Tombstone.at_ms).limit(1)):
+        return set()
+    return _keys_among(store, keys, list(TombstoneKind))
+
+
 def forgotten_entries(store: Reader, uuids: Collection[str]) -> set[str]:
     """Those of the entries whose turn was forgotten."""
     return _among(store, uuids, (TombstoneKind.ENTRY,))
@@ -144,13 +151,17 @@ def _any_of_kind(kind: str) -> Query:
 
 
 def _among(store: Reader, uuids: Collection[str], kinds: Sequence[TombstoneKind]) -> set[str]:
-    """Those of the entries that have a tombstone of one of the kinds.
+    """Those of the entries that have a tombstone of one of the kinds."""
+    return {unpack_uuid(key) for key in _keys_among(store, [pack_uuid(uuid) for uuid in uuids if uuid], kinds)}
+
+
+def _keys_among(store: Reader, keys: Collection[bytes], kinds: Sequence[TombstoneKind]) -> set[bytes]:
+    """Those of the keys that have a tombstone of one of the kinds.
 
     Raw SQL: keys are bytes, of which no JSON list can hold any number.
     """
-    keys = [pack_uuid(uuid) for uuid in uuids if uuid]
-    used = [kind.value for kind in kinds if store.fetch_first(_any_of_kind(kind.value)) is not None]
-    if not keys or not used:
+    used = [kind.value for kind in kinds if keys and store.fetch_first(_any_of_kind(kind.value)) is not None]
+    if not used:
         return set()
     sql = f"SELECT key FROM tombstone WHERE kind IN ({', '.join('?' * len(used))}) AND key IN"
-    return {unpack_uuid(key) for (key,) in store.rows_among(sql, keys, used)}
+    return {bytes(key) for (key,) in store.rows_among(sql, list(keys), used)}

@@ -10,6 +10,7 @@ from engram.clock import day_of
 from engram.models.episodes import Episode
 from engram.recollection.briefing_choice import MAX_TEXT_CHARACTERS
 from engram.recollection.render import FENCE, MAX_OUTPUT_CHARACTERS, branch_note, shown_text
+from engram.search.hits import MAX_BRANCH_CHARACTERS
 from engram.text.recollection_stems import same_words, stems
 from engram.text.topic_words import topic_words
 
@@ -51,7 +52,7 @@ def told_in(briefing: str) -> list[str]:
 
 
 def title_line(episode: Episode, text: str, branch: str = "") -> str:
-    """Return the line of a memory, such as ``- [ep_…] 2026-02-20: text``.
+    """Return the line of a memory, such as ``- [ep_…] 2026-02-20: text``, with whose it is if it is somebody else's.
 
     Args:
         episode: the memory.
@@ -59,7 +60,8 @@ def title_line(episode: Episode, text: str, branch: str = "") -> str:
         branch: the branch that it was learned on, if it was not merged and the session is elsewhere.
     """
     stale = ", may no longer hold" if episode.stale_reason else ""
-    head = f"[{episode.episode_id}] {day_of(episode.created_at_ms)}{stale}{branch_note(branch)}"
+    whose = f", {shown_text(episode.origin, MAX_BRANCH_CHARACTERS)}" if episode.origin else ""
+    head = f"[{episode.episode_id}] {day_of(episode.created_at_ms)}{whose}{stale}{branch_note(branch)}"
     return f"- {head}: {shown_text(text, MAX_TEXT_CHARACTERS)}"
 
 

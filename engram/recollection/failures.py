@@ -186,6 +186,7 @@ def _bite(
         created_at_ms=last.turn.ended_at_ms or last.turn.started_at_ms or 0,
         importance=episode.importance if episode is not None else Importance.NORMAL,
         voice=episode.voice if episode is not None else Voice.ASSISTANT,
+        origin=episode.origin if episode is not None else "",
         relevance=round(len(earlier.shared_keys) / len(failure.keys), 4),
         evidence=tuple(sorted(resolution.between)),
     )

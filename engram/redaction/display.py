@@ -23,6 +23,8 @@ _ANGLES = str.maketrans({"<": "‹", ">": "›", "＜": "‹", "＞": "›", "�
 _BACKTICKS = re.compile(r"`{2,}")
 _TILDES = re.compile(r"~{3,}")
 _BLANKS = re.compile(r"\s+")
+#: Characters that may be hidden ones.
+_UNPLAIN = re.compile(r"[^\n\t\r -~]")
 #: Shown at the place where a text was cut.
 ELLIPSIS = "…"
 
@@ -104,7 +106,7 @@ def hidden_characters(text: str) -> int:
     """
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return 0
-    return sum(1 for c in text if c not in "\n\t\r" and is_hidden(c))
+    return sum(map(is_hidden, _UNPLAIN.findall(text)))
 
 
 def is_hidden(char: str) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from urllib.parse import unquote
 
 from engram.redaction.display import hidden_characters
-from engram.redaction.suspicion_rules import RULES
+from engram.redaction.suspicion_rules import RULES, lower_case
 
 #: Characters of a text that are judged at once; longer texts are judged in overlapping pieces.
 _PIECE = 20_000
@@ -26,6 +26,8 @@ _CONFUSABLE = str.maketrans(
     "аеорсухіјѕһԁɡոⅼνοαειкмтвнАЕОРСУХІЅНКМТВΑΒΕΗΙΚΜΝΟΡΤΧΥΖıł",
     "aeopcyxijshdgnlvoaeikmtbhAEOPCYXISHKMTBABEHIKMNOPTXYZil",
 )
+#: Where combining characters can be.
+_BEYOND_LATIN = re.compile(r"[^\x00-\u02ff]+")
 _SPACED = re.compile(r"\b(?:\w[ .\-_*]){5,}\w\b")
 _LEET = str.maketrans("013457@$", "oieastas")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
@@ -34,6 +36,8 @@ _ESCAPES = re.compile(
     r"(?:\\u[0-9a-fA-F]{4}){4,}|(?:%[0-9a-fA-F]{2}){5,}|(?:&#x?[0-9a-fA-F]{2,6};){4,}|(?:\b[01]{8}\b ?){6,}|"
     r"(?:\\[0-7]{3}){6,}"
 )
+#: Whatever ``_ESCAPES`` finds has one of these in it.
+_ESCAPE_MARKS = ("\\", "%", "&#", "00", "01", "10", "11")
 _TALKATIVE = re.compile(r"[A-Za-z]{2}[ ,.'/-]{1,3}[A-Za-z]{2}")
 
 
@@ -45,7 +49,8 @@ def why_suspect(text: str, *, is_typed: bool, is_assistant: bool = False) -> str
         is_typed: the user typed it (see `split_typed`): it may be imperative and hold links.
         is_assistant: the assistant wrote it: it may be imperative and hold links too, but not claim or order more.
     """
-    if hidden_characters(text) > _allowed_hidden(text):
+    hidden = hidden_characters(text)
+    if hidden and hidden > _allowed_hidden(text):
         return "hidden characters"
     scopes = ("all",) if is_typed or is_assistant else ("all", "pasted")
     for start in range(0, max(len(text), 1), _PIECE - 500):
@@ -69,8 +74,10 @@ def _readings(text: str) -> Iterator[str]:
     """Yield the text as it is, and as it reads when disguised letters are replaced."""
     plain = unicodedata.normalize("NFKC", text)
     yield plain
-    unmasked = html.unescape(plain).translate(_CONFUSABLE)
-    unmasked = "".join(c for c in unicodedata.normalize("NFKD", unmasked) if not unicodedata.combining(c))
+    unmasked = html.unescape(plain)
+    if not unmasked.isascii():
+        unmasked = unmasked.translate(_CONFUSABLE)
+        unmasked = _BEYOND_LATIN.sub(_without_combining, unicodedata.normalize("NFKD", unmasked))
     if unmasked != plain:
         yield unmasked
     joined = _SPACED.sub(lambda m: re.sub(r"[ .\-_*]", "", m.group()), unmasked)
@@ -82,8 +89,13 @@ def _readings(text: str) -> Iterator[str]:
         yield unmasked.translate(_LEET)
 
 
+def _without_combining(match: re.Match[str]) -> str:
+    return "".join(char for char in match.group() if not unicodedata.combining(char))
+
+
 def _first_reason(text: str, scopes: tuple[str, ...]) -> str | None:
-    return next((r.reason for r in RULES if r.scope in scopes and r.shows_in(text)), None)
+    lower = lower_case(text)
+    return next((r.reason for r in RULES if r.scope in scopes and r.shows_in(text, lower)), None)
 
 
 def _encoded(text: str, scopes: tuple[str, ...], *, is_plain: bool) -> str | None:
@@ -91,12 +103,15 @@ def _encoded(text: str, scopes: tuple[str, ...], *, is_plain: bool) -> str | Non
     for decoded in _decoded(text):
         if _TALKATIVE.search(decoded) and (not is_plain or _first_reason(decoded, ("all", "pasted"))):
             return "encoded text"
-    turned = codecs.decode(text, "rot13")
-    if any(r.shows_in(turned) for r in RULES[:1]) or any(r.shows_in(text[::-1]) for r in RULES[:1]):
+    if any(_shows_orders(turned) for turned in (codecs.decode(text, "rot13"), text[::-1])):
         return "encoded text"
     if not is_plain and ("pasted" in scopes) and re.search(r"[A-Za-z0-9+/]{60,}={0,2}|\b[0-9a-f]{65,}\b", text):
         return "encoded text"
     return None
+
+
+def _shows_orders(text: str) -> bool:
+    return RULES[0].shows_in(text, lower_case(text))
 
 
 def _decoded(text: str) -> Iterator[str]:
@@ -110,7 +125,7 @@ def _decoded(text: str) -> Iterator[str]:
     for match in _HEX.finditer(text):
         digits = re.sub(r"\\x|0x|[^0-9a-fA-F]", "", match.group())
         yield from _as_text(bytes.fromhex(digits[: len(digits) // 2 * 2]))
-    for match in _ESCAPES.finditer(text):
+    for match in _ESCAPES.finditer(text) if any(mark in text for mark in _ESCAPE_MARKS) else ():
         body = match.group()
         if body.startswith("%"):
             yield unquote(body)

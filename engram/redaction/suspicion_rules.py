@@ -13,10 +13,33 @@ class Rule(NamedTuple):
     reason: str
     source: str
     scope: str = "all"
+    #: Whatever the pattern finds has one of these in it, in lower case; () where that is not told.
+    marks: tuple[str, ...] = ()
 
-    def shows_in(self, text: str) -> bool:
-        """Return whether the rule applies to the text; the pattern is compiled at its first use."""
+    def shows_in(self, text: str, lower: str | None = None) -> bool:
+        """Return whether the rule applies to the text; the pattern is compiled at its first use.
+
+        Args:
+            text: any text.
+            lower: the text in lower case (see ``lower_case``): a text without any of the marks is not searched, which
+                takes a tenth of the time.
+        """
+        if lower is not None and self.marks:
+            for mark in self.marks:
+                if mark in lower:
+                    break
+            else:
+                return False
         return bool(_compiled(self.source).search(text))
+
+
+#: Letters that a pattern takes for an ASCII letter where case is ignored, and ``str.lower`` does not turn into it.
+_FOLDED = re.compile("[\u0130\u0131\u017f\u212a]")
+
+
+def lower_case(text: str) -> str | None:
+    """Return the text in lower case; None where a pattern that ignores case sees other letters than that."""
+    return None if not text.isascii() and _FOLDED.search(text) else text.lower()
 
 
 @cache
@@ -34,6 +57,11 @@ _SECRETS = (
     r"conversation|transcripts?|chat history|source code|system prompt|memory contents|customer data|repo(?:sitory)? "
     r"contents|whoami|/etc/passwd)"
 )
+_SECRETS_MARKS = (
+    *("secret", "key", "token", "password", "credential", "env", "id_rsa", "id_ed25519", ".aws", ".ssh", ".netrc"),
+    *(".npmrc", "cookie", "conversation", "transcript", "chat history", "source code", "system prompt"),
+    *("memory contents", "customer data", "repo", "whoami", "/etc/passwd"),
+)
 _SEND = (
     r"(?:send|post|upload|forward|e-?mail|exfiltrate|transmit|leak|copy|share|submit|report|push|publish|put|"
     r"append|include|paste|write|embed|encode|curl|sync|mirror|attach|cat|print|reveal|output|dump|expose|disclose)"
@@ -45,11 +73,17 @@ RULES: tuple[Rule, ...] = (
         r"aside|pay no attention to|do not (?:follow|obey)|don't (?:follow|obey)|stop following|nullif(?:y|"
         r"ies))\b[^.\n]{0,40}\b(?:previous|prior|earlier|above|preceding|existing|former|original|all|any|every|your|"
         r"system|other|initial|safety|these|those|the)\b[^.\n]{0,40}\b" + _RULES_WORDS,
+        marks=(
+            *("ignor", "disregard", "forget", "overrid", "overrule", "bypass", "circumvent", "drop", "discard"),
+            *("neglect", "void", "cancel", "set aside", "pay no attention", "do not", "don't", "stop following"),
+            "nullif",
+        ),
     ),
     Rule(
         "orders to forget the rules",
         r"\b(?:supersed\w+|replac\w+|overrid\w+|takes? precedence over|outranks?)\b[^.\n]{0,24}\b(?:previous|prior|"
         r"earlier|preceding|all|any|every|your|system)\b[^.\n]{0,30}\b" + _RULES_WORDS,
+        marks=("supersed", "replac", "overrid", "precedence", "outrank"),
     ),
     Rule(
         "orders to forget the rules",
@@ -59,6 +93,7 @@ RULES: tuple[Rule, ...] = (
         r"(?:игнорируй|"
         r"забудь|игнорировать).{0,24}(?:инструкц|указани|правил)|(?:指示|命令).{0,6}無視|이전.{0,8}(?:지시|명령).{0,8}무시|"
         r"zignoruj .{0,20}instrukcje|önceki talimatları",
+        marks=("ignor", "vergiss", "oublie", "忽略", "無視", "игнор", "забудь", "무시", "talimat"),
     ),
     Rule(
         "a forged role or tag",
@@ -81,6 +116,7 @@ RULES: tuple[Rule, ...] = (
         r"untrusted|quoted|document)\b|\bmessage from (?:the )?(?:system|anthropic|developers?|admin\w*|security "
         r"team)\b|\b(?:anthropic|openai) (?:policy|security|support|staff|safety|admin)\b.{0,60}(?:require|must|"
         r"instruct|authori[sz]|approved|override)",
+        marks=("<", "[", "system", "assistant", "developer", "admin", "end of", "message from", "anthropic", "openai"),
     ),
     Rule(
         "a forged role or tag",
@@ -95,6 +131,10 @@ RULES: tuple[Rule, ...] = (
         r"activated)|debug mode: (?:on|enabled))\b|\byou (?:are|have) (?:now |been )?(?:unrestricted|jailbroken|"
         r"freed|no longer (?:bound|an assistant|claude|subject))|\bact as (?:an? )?(?:unrestricted|evil|uncensored|"
         r"root|admin)",
+        marks=(
+            *("developer mode", "jailbr", "do anything now", "dan", "god", "unrestricted", "restrictions", "filters"),
+            *("limitations", "sudo mode", "maintenance mode", "debug mode", "you are", "you have", "act as"),
+        ),
     ),
     Rule(
         "a new identity for the assistant",
@@ -114,6 +154,7 @@ RULES: tuple[Rule, ...] = (
         r"conceal|keep) (?:this|it|that|these)?\s?(?:secret|hidden|quiet|silent)?\s?from (?:the )?(?:user|human|"
         r"developer|owner|them)|\bkeep (?:this|it) (?:secret|hidden|quiet|confidential|between us)|\bthe user "
         r"(?:must|should|need|does|will|can)(?:n't| not) (?:know|see|notice|be told|learn|find)|\bunbeknownst\b",
+        marks=("user", "human", "developer", "owner", "anyone", "them", "him", "keep ", "unbeknownst"),
     ),
     Rule(
         "secrecy towards the user",
@@ -133,6 +174,10 @@ RULES: tuple[Rule, ...] = (
         r"exec\(\s*(?:urllib|requests|__import__|base64|bytes|open|compile)|/dev/tcp/|\bnc\b[^\n]{0,40}\s-e\s|"
         r"mkfifo[^\n]{0,60}\bnc\b|\bnpx\s+(?:-y\s+)?https?://|certutil[^\n]{0,40}-urlcache|mshta\s+http|"
         r"regsvr32[^\n]{0,40}http",
+        marks=(
+            *("|", "curl", "wget", "base64", "iex", "powershell", "exec(", "/dev/tcp/", "-e", "mkfifo", "npx"),
+            *("certutil", "mshta", "regsvr32"),
+        ),
     ),
     Rule(
         "a command that fetches and runs",
@@ -153,6 +198,7 @@ RULES: tuple[Rule, ...] = (
         r"\bnc\b)[^\n]{0,160}(?:\$\(|`|\$\{?|@|<\s?)[^\n]{0,40}(?:"
         + _SECRETS
         + r"|cat\s|env\b|printenv|base64|token|key|secret)|!\[[^\]]{0,80}\]\(\s*https?://[^)]{0,200}(?:[?&=]|\{)",
+        marks=(*_SECRETS_MARKS, "cat", "base64", "!["),
     ),
     Rule(
         "sending secrets away",
@@ -164,6 +210,7 @@ RULES: tuple[Rule, ...] = (
         + _SECRETS
         + r"[^.\n]{0,60}\b(?:to|into|via) (?:https?|the (?:url|server|webhook|endpoint))",
         "pasted",
+        marks=(*_SECRETS_MARKS, "!["),
     ),
     Rule(
         "weakening protection",

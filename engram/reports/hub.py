@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from engram.models.hub_outgoing import count_statements
+from engram.models.hub_rules import candidates, list_rules
+from engram.models.hub_shares import list_shares
 from engram.models.hub_spaces import SetAside, Space, count_outgoing, list_servers, list_set_aside, list_spaces
 from engram.models.transaction import Reader
 
@@ -26,11 +28,22 @@ class SpaceReport:
     waiting: int
     set_aside: tuple[SetAside, ...]
     error: str
+    #: Of a team: memories that this person shares, and that rules will share.
+    shared: int = 0
+    by_rule: int = 0
+    #: Memories that members reported to this keeper.
+    reports: int = 0
 
     @property
     def reasons(self) -> Mapping[str, int]:
         """Why rows were set aside → how many."""
         return Counter(row.reason for row in self.set_aside)
+
+    def line(self) -> str:
+        """Return what a team is about in a few words."""
+        waits = [f"{self.by_rule} by rule"] if self.by_rule else []
+        reported = [f"{self.reports} reported (`engram team reports`)"] if self.reports else []
+        return f"{self.name}: {', '.join([f'{self.shared} shared', *waits, *reported])}"
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as JSON."""
@@ -43,6 +56,9 @@ class SpaceReport:
             "forgotten": self.forgotten,
             "waiting": self.waiting,
             "set_aside": dict(self.reasons),
+            "shared": self.shared,
+            "by_rule": self.by_rule,
+            "reports": self.reports,
             "error": self.error or None,
         }
 
@@ -80,7 +96,8 @@ class HubReport:
         state = f"failing: {self.error}" if self.error else "in step" if not self.waiting else f"{self.waiting} waiting"
         problems = [f"{space.name}: {space.error}" for space in self.spaces if space.error]
         aside = sum(len(space.set_aside) for space in self.spaces)
-        return "; ".join([f"{self.url} ({state})", *problems, *([f"{aside} set aside"] if aside else [])])
+        teams = [space.line() for space in self.spaces if space.kind == "team"]
+        return "; ".join([f"{self.url} ({state})", *problems, *([f"{aside} set aside"] if aside else []), *teams])
 
 
 def report_hubs(store: Reader) -> list[HubReport]:
@@ -100,6 +117,7 @@ def report_hubs(store: Reader) -> list[HubReport]:
 
 def _report(store: Reader, space: Space) -> SpaceReport:
     counts = count_statements(store, space.id)
+    rules = list_rules(store, space.id)
     return SpaceReport(
         name=space.name,
         kind=space.kind,
@@ -110,4 +128,7 @@ def _report(store: Reader, space: Space) -> SpaceReport:
         waiting=count_outgoing(store, space.id),
         set_aside=tuple(list_set_aside(store, space.id)),
         error=space.last_error,
+        shared=len(list_shares(store, space)) if space.is_team else 0,
+        by_rule=sum(len(candidates(store, rule)) for rule in rules),
+        reports=space.reports,
     )

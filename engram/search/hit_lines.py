@@ -41,7 +41,7 @@ def remarks_of(hit: PublicHit, *, is_foreign: bool = False) -> list[str]:
     memory = hit.memory
     if memory is None:
         return []
-    remarks = []
+    remarks = [memory.told_by] if memory.told_by else []
     if memory.is_pinned:
         remarks.append("pinned")
     if memory.scope == Scope.GLOBAL:

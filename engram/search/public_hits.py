@@ -30,6 +30,8 @@ class MemoryFields:
     stale_reason: str
     #: The branch that it was learned on, if it was not merged and the asker works elsewhere; else "".
     branch: str
+    #: Whose it is, where it is not this person's own: "teammate NAME" or "pack NAME".
+    told_by: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +118,7 @@ class PublicHit:
                 superseded_by=episode.superseded_by,
                 stale_reason=episode.stale_reason,
                 branch=one_line(hit.branch, MAX_BRANCH_CHARACTERS),
+                told_by=one_line(episode.origin, MAX_BRANCH_CHARACTERS),
             ),
             origin=origin or Origin(),
         )
@@ -150,6 +153,7 @@ class PublicHit:
                 "superseded_by": self.memory.superseded_by,
                 "stale": self.memory.stale_reason,
                 "unmerged_branch": self.memory.branch,
+                "told_by": self.memory.told_by,
                 "stands_in": self.standing.stands_in,
                 "contradicted_by": self.standing.contradicted_by,
             }
@@ -192,6 +196,7 @@ def _memory_from_json(values: Mapping[str, Any]) -> MemoryFields:
         superseded_by=values["superseded_by"],
         stale_reason=values["stale"],
         branch=values["unmerged_branch"],
+        told_by=values["told_by"],
     )
 
 

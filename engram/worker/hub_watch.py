@@ -6,14 +6,18 @@ import logging
 import threading
 
 from engram.errors import EngramError, StoreError
-from engram.models.hub_spaces import Server, count_outgoing, list_servers, list_spaces
+from engram.models.hub_spaces import Server, count_outgoing, list_servers, list_spaces, server_by_id
 from engram.tasks.runtime import Runtime
 from engram.tasks.sync import sync
 
 logger = logging.getLogger(__name__)
 
-#: How often it looks for changes here, and how long it waits for more of them, in seconds.
-LOOK_SECONDS, QUIET_SECONDS = 0.5, 1.0
+#: How often it looks for changes here, and how long it leaves them alone after one, in seconds.
+LOOK_SECONDS, QUIET_SECONDS = 0.1, 1.0
+#: How often it asks a hub at which it keeps no request open (setting ``hub_wait``), in seconds.
+ASK_SECONDS = 3.0
+#: How long a round that was enqueued gets until the hub is asked again, in seconds.
+SETTLE_SECONDS = 0.5
 #: How long it leaves a hub alone that could not be asked, in seconds.
 REST_SECONDS = 30.0
 
@@ -33,7 +37,7 @@ class HubWatch:
         if not servers or self._closing.is_set():
             return
         self._start("outgoing", self._watch_outgoing)
-        for server in servers if self._runtime.settings.hub_wait else ():
+        for server in servers:
             self._start(server.url, self._watch_hub, server)
 
     def close(self) -> None:
@@ -52,49 +56,57 @@ class HubWatch:
             thread.start()
 
     def _watch_outgoing(self) -> None:
-        """Enqueue a round soon after something was said, until no hub is left."""
+        """Enqueue a round when something was said, until no hub is left. What is said just after waits for the next."""
         store = self._runtime.store
-        version, is_waiting = -1, False
+        version, pause = -1, LOOK_SECONDS
         try:
-            while not self._closing.wait(QUIET_SECONDS if is_waiting else LOOK_SECONDS):
+            while not self._closing.wait(pause):
+                pause = LOOK_SECONDS
                 now = store.data_version()
-                if is_waiting:
+                if now == version:
+                    continue
+                version = now
+                servers = list_servers(store)
+                if not servers:
+                    return
+                # Where a space fails by itself, as without its key, nothing is gained by asking at once.
+                spaces = [space for space in list_spaces(store) if space.role != "reader" and not space.last_error]
+                is_due = not any(server.retry_at_ms > store.now_ms() for server in servers)
+                if is_due and any(count_outgoing(store, space.id) for space in spaces):
                     sync()
-                    is_waiting, version = False, now
-                elif now != version:
-                    version = now
-                    servers = list_servers(store)
-                    if not servers:
-                        return
-                    spaces = [space for space in list_spaces(store) if space.role != "reader"]
-                    is_due = not any(server.retry_at_ms > store.now_ms() for server in servers)
-                    is_waiting = is_due and any(count_outgoing(store, space.id) for space in spaces)
+                    pause = QUIET_SECONDS
         except StoreError as error:
             logger.warning("action=hub_watch failed=%s", error)
         finally:
             store.close()
 
     def _watch_hub(self, server: Server) -> None:
-        """Keep a request open at a hub, and enqueue a round when something changed there."""
-        from engram.hub.client.connection import Connection
+        """Keep a request open at a hub, or ask it now and then, and enqueue a round when something changed there."""
+        from engram.hub.client.connection import WAIT_SECONDS, Connection
         from engram.hub.client.keys import Keyring
 
-        store = self._runtime.store
+        store, settings = self._runtime.store, self._runtime.settings
+        pause, seconds = (0.0, WAIT_SECONDS) if settings.hub_wait else (ASK_SECONDS, 0.0)
         try:
-            while not self._closing.is_set():
-                if server.url not in {known.url for known in list_servers(store)}:
+            while not self._closing.wait(pause):
+                known = server_by_id(store, server.id)
+                if known is None:
                     return
+                # What fails is asked for by the rounds of every minute.
+                spaces = [space for space in list_spaces(store, server.id) if not space.last_error]
+                if not spaces or known.retry_at_ms > store.now_ms():
+                    self._closing.wait(REST_SECONDS)
+                    continue
                 try:
-                    token = Keyring(self._runtime.settings.places.hub_keys).token(server.url)
+                    token = Keyring(settings.places.hub_keys).token(server.url)
                     with Connection(server.url, token) as connection:
-                        cursors = {space.ns_id: space.cursor for space in list_spaces(store, server.id)}
-                        has_changed = connection.wait(cursors)
+                        has_changed = connection.wait({space.ns_id: space.cursor for space in spaces}, seconds)
                 except EngramError:
                     self._closing.wait(REST_SECONDS)
                     continue
                 if has_changed and not self._closing.is_set():
                     sync()
-                    self._closing.wait(LOOK_SECONDS)
+                    self._closing.wait(SETTLE_SECONDS)
         except StoreError as error:
             logger.warning("action=hub_watch failed=%s", error)
         finally:

@@ -143,7 +143,10 @@ def timeline_lines(memories: Sequence[Episode], project_id: int) -> str:
     for episode in memories:
         project = f", {one_line(episode.project, 60)}" if episode.project_id == project_id else ""
         summary = one_line(episode.summary, SUMMARY_CHARACTERS)
-        lines.append(f"({day(episode.created_at_ms)}{project}, {episode.kind}) {summary} — ID: {episode.episode_id}")
+        whose = f", {one_line(episode.origin, 80)}" if episode.origin else ""
+        lines.append(
+            f"({day(episode.created_at_ms)}{project}, {episode.kind}{whose}) {summary} — ID: {episode.episode_id}"
+        )
     return "\n".join(lines)
 
 

@@ -158,7 +158,7 @@ def test_recall_and_search_call_the_text_of_a_hit_and_everything_else_that_both_
     memory, passage = run_json("recall", "pnpm")["hits"][0], run_json("search", "pnpm")["hits"][0]
 
     only_of_memories = {
-        *("content", "scope", "pinned", "lowered", "superseded_by", "stale", "unmerged_branch"),
+        *("content", "scope", "pinned", "lowered", "superseded_by", "stale", "unmerged_branch", "told_by"),
         *("stands_in", "contradicted_by"),
     }
     assert set(memory) - set(passage) == only_of_memories

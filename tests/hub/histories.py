@@ -25,6 +25,8 @@ from engram.errors import EngramError, HubUnreachable
 from engram.hub.client import rounds
 from engram.hub.client.connection import Connection
 from engram.hub.client.joining import leave_hub
+from engram.hub.client.keys import Keyring
+from engram.hub.server.accounts import Unknown, find_asker
 from engram.memories.feedback import judge_memory
 from engram.memories.save import edit_memory, pin_memory
 from engram.models.episode_changes import change_episode
@@ -222,6 +224,17 @@ class History:
         shutil.copytree(self._backups[number], machine.places.root)
         self.may_be_lost |= lost_ids
         self.may_return |= forgotten_ids
+        if self._is_shut_out(machine):
+            # Its device was removed when the machine left the hub, after the backup.
+            self._join_anew(machine)
+
+    def _is_shut_out(self, machine: Machine) -> bool:
+        server = list_servers(machine.store)[0]
+        try:
+            find_asker(self.hub.database, Keyring(machine.places.hub_keys).token(server.url))
+        except Unknown:
+            return True
+        return False
 
     def _unsaid(self, machine: Machine) -> tuple[set[str], set[str]]:
         """Memories, and forgotten ones, of which the hub does not know from this machine yet."""
@@ -252,8 +265,11 @@ class History:
             return  # a copy of it would be shut out
         forgotten_ids = self._unsaid(machine)[1]
         self.may_return |= forgotten_ids
+        self._join_anew(machine)
+
+    def _join_anew(self, machine: Machine) -> None:
         share, _BadLine.share = _BadLine.share, 0.0
-        leave_hub(machine.store, machine.places, servers[0])
+        leave_hub(machine.store, machine.places, list_servers(machine.store)[0])
         machine.join(self.hub, self.hub.invite(self._name), phrase=self.phrase)
         _BadLine.share = share
 

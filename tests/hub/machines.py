@@ -158,6 +158,6 @@ class HubCopy:
                     connection.execute(f"INSERT INTO hub.{name} VALUES ({marks})".encode(), tuple(row))
 
 
-_TABLES = ("member", "device", "code", "namespace", "seat", "mark", "statement")
+_TABLES = ("member", "device", "code", "namespace", "seat", "mark", "statement", "report")
 
 __all__ = ["FixedClock", "Hub", "HubCopy", "Machine"]

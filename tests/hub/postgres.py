@@ -71,7 +71,6 @@ class Postgres:
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run one of the server's programs as its user."""
-        user = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
         environment = {"PATH": f"{self.programs}:/usr/bin:/bin", "LC_ALL": "C", "PGPASSWORD": PASSWORD}
         program, *rest = arguments
         return subprocess.run(
@@ -82,7 +81,7 @@ class Postgres:
             cwd=self.folder,
             env=environment,
             timeout=120,
-            **user,  # type: ignore[call-overload]
+            **_server_user(),  # type: ignore[call-overload]
         )
 
     def start(self) -> None:
@@ -93,7 +92,6 @@ class Postgres:
 
     def run_detached(self, *arguments: str) -> None:
         """Run a program whose child stays."""
-        user = {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}
         subprocess.run(
             [str(self.programs / arguments[0]), *arguments[1:]],
             check=True,
@@ -103,7 +101,7 @@ class Postgres:
             cwd=self.folder,
             env={"PATH": f"{self.programs}:/usr/bin:/bin", "LC_ALL": "C"},
             timeout=120,
-            **user,  # type: ignore[call-overload]
+            **_server_user(),  # type: ignore[call-overload]
         )
 
     def stop(self, mode: str = "immediate") -> None:
@@ -117,6 +115,7 @@ def running_postgres(programs: Path) -> Iterator[Postgres]:
     """Make and start a server in a folder of its own under the system's temporary folder; everything goes again."""
     folder = Path(tempfile.mkdtemp(prefix="engram-pg-", dir="/tmp"))
     server = Postgres(programs, folder, free_port())
+    watchdog = _watch_over(programs, folder)
     try:
         (folder / "pw").write_text(PASSWORD)
         if os.geteuid() == 0:
@@ -138,4 +137,29 @@ def running_postgres(programs: Path) -> Iterator[Postgres]:
         yield server
     finally:
         server.stop()
-        shutil.rmtree(folder, ignore_errors=True)
+        assert watchdog.stdin is not None
+        watchdog.stdin.close()
+        watchdog.wait(60)
+
+
+def _watch_over(programs: Path, folder: Path) -> subprocess.Popen[bytes]:
+    """Start a shell that stops the server and removes its folder when this process ends, however it ends.
+
+    It waits for the end of its input, which this process alone holds open.
+    """
+    stop = 'read _; "$0/pg_ctl" -D "$1/data" -m immediate -w stop; rm -rf "$1"'
+    return subprocess.Popen(
+        ["sh", "-c", stop, str(programs), str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        env={"PATH": "/usr/bin:/bin", "LC_ALL": "C"},
+        start_new_session=True,
+        **_server_user(),  # type: ignore[call-overload]
+    )
+
+
+def _server_user() -> dict[str, object]:
+    """Whom the server's programs run as: root must not."""
+    return {"user": "nobody", "group": "nogroup", "extra_groups": []} if os.geteuid() == 0 else {}

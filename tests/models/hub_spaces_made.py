@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from engram.models.hub_spaces import Space, add_server, add_space
+from engram.models.hub_spaces import Space, add_server, add_space, list_servers
 from engram.models.store import Store
 
 MEMBER, DEVICE, NS_ID = 41, 7, 99
+
+
+def join_team_made_up(store: Store, role: str = "writer") -> Space:
+    """Put a team's space into a memory that joined a hub; returns it."""
+    with store.transaction() as tx:
+        server = list_servers(tx)[0]
+        return add_space(tx, server.id, NS_ID + 1, "shop", kind="team", role=role, is_sealed=False)
 
 
 def join_made_up(store: Store) -> Space:

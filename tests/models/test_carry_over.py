@@ -32,7 +32,9 @@ CHANGED = {"history", "meta", "transcript"}
 NEW = (
     tables.Branch,
     tables.FailedCall,
+    tables.HubMember,
     tables.HubMemory,
+    tables.HubRule,
     tables.HubServer,
     tables.HubSetAside,
     tables.HubSpace,

@@ -33,6 +33,7 @@ DIGESTS = {
     13: "d81dcab22b0f8f77",
     14: "42aa0861a7cbd682",
     15: "e9f9e00f8c21691c",
+    16: "3025a104eedebf72",
 }
 #: The first version's own declaration of what a later step makes anew.
 INJECTION_5 = (
@@ -80,6 +81,8 @@ def first(path: Path) -> Path:
     """A memory.db of the first version with one row in the table that a later step makes anew."""
     connection = sqlite3.connect(path)
     for statement in (
+        "DROP TABLE hub_rule",
+        "DROP TABLE hub_member",
         "DROP TABLE hub_set_aside",
         "DROP TABLE hub_memory",
         "DROP TABLE hub_space",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from re import _parser  # type: ignore[attr-defined]
 from types import ModuleType
+from typing import Any
 
 import pytest
 
 from engram.redaction import typed_text, why_suspect
+from engram.redaction.suspicion_rules import RULES, lower_case
 
 
 def test_at_least_60_payloads_are_tried_and_97_of_100_are_suspect(red_team: ModuleType) -> None:
@@ -67,3 +70,43 @@ def test_at_most_two_of_100_typed_prompts_raise_a_false_alarm(corpus_prompts: li
     alarms = [t for t in typed if why_suspect(t, is_typed=True)]
 
     assert len(alarms) <= 0.02 * len(typed), alarms
+
+
+#: Stands for text with a mark in it, and for anything that is no letter of its own.
+MARKED, ANYTHING = "marked", "\0"
+
+
+def texts_found(parsed: Any, marks: tuple[str, ...]) -> set[str]:
+    """Return what a parsed pattern finds, in lower case, with everything that has a mark joined to one text."""
+    found = {""}
+    for operation, value in parsed:
+        options = {ANYTHING}
+        match str(operation):
+            case "LITERAL":
+                options = {chr(value).lower()}
+            case "AT" | "ASSERT_NOT":
+                options = {""}
+            case "SUBPATTERN":
+                options = texts_found(value[3], marks)
+            case "BRANCH":
+                options = set().union(*(texts_found(option, marks) for option in value[1]))
+            case "MAX_REPEAT" | "MIN_REPEAT":
+                options = texts_found(value[2], marks) | ({"", ANYTHING} if value[0] == 0 else set())
+        found = {join(before, after, marks) for before in found for after in options}
+    return found
+
+
+def join(before: str, after: str, marks: tuple[str, ...]) -> str:
+    is_marked = MARKED in (before, after) or any(mark in before + after for mark in marks)
+    return MARKED if is_marked else before + after
+
+
+def test_a_rule_finds_nothing_in_a_text_without_its_marks(red_team: ModuleType) -> None:
+    marked = [rule for rule in RULES if rule.marks]
+    for rule in marked:
+        assert texts_found(_parser.parse(rule.source), rule.marks) == {MARKED}, rule.reason
+    assert len(marked) >= 9
+    for text in [*red_team.PAYLOADS, *red_team.HARMLESS]:
+        for rule in marked:
+            assert rule.shows_in(text, lower_case(text)) == rule.shows_in(text)
+    assert lower_case("\u0130GNORE") is lower_case("as\u212a") is None

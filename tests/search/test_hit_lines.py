@@ -17,7 +17,14 @@ from engram.search.public_hits import MemoryFields, Origin, PublicHit, Standing
 #: Fields of a memory that a hit has for scripts only, and why no line shows them.
 NOT_PRINTED = {"content": "memory_expand shows it"}
 PLAIN = MemoryFields(
-    content="", scope=Scope.PROJECT, is_pinned=False, is_lowered=False, superseded_by="", stale_reason="", branch=""
+    content="",
+    scope=Scope.PROJECT,
+    is_pinned=False,
+    is_lowered=False,
+    superseded_by="",
+    stale_reason="",
+    branch="",
+    told_by="",
 )
 #: Field → a value that is worth a remark.
 TELLING: dict[str, Any] = {
@@ -27,6 +34,7 @@ TELLING: dict[str, Any] = {
     "superseded_by": "ep_00000000000a",
     "stale_reason": "vat.py is gone",
     "branch": "feat/logs",
+    "told_by": "teammate ada",
 }
 
 

@@ -16,8 +16,8 @@ from engram.models.hub_outgoing import begin_enqueuing, say_with_new_key
 from engram.models.hub_spaces import (
     Server,
     Space,
+    add_hub_space,
     add_server,
-    add_space,
     change_space,
     drop_server,
     find_server,
@@ -28,7 +28,6 @@ from engram.models.hub_spaces import (
     server_by_id,
 )
 from engram.models.store import Store
-from engram.models.transaction import Tx
 from engram.paths import Home
 
 
@@ -82,19 +81,6 @@ def join_hub(store: Store, places: Home, url: str, code: str, *, device_name: st
             if facts.kind == "private" and private_space(tx) is None:
                 begin_enqueuing(tx, add_hub_space(tx, server, facts).id)
     return Joined(server, tuple(list_spaces(store, server.id)), made)
-
-
-def add_hub_space(tx: Tx, server: Server, facts: SpaceFacts) -> Space:
-    """Keep a space of a hub."""
-    return add_space(
-        tx,
-        server.id,
-        facts.ns_id,
-        facts.name,
-        kind=facts.kind,
-        role=facts.role,
-        is_sealed=facts.is_sealed,
-    )
 
 
 def _take_key(connection: Connection, keyring: Keyring, url: str, facts: SpaceFacts, given: bytes | None) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from engram.enums import Actor, Voice
 from engram.errors import BadRequest
+from engram.hub.client.authors import Authors
 from engram.hub.client.connection import Connection
 from engram.hub.client.keys import Keyring
 from engram.hub.protocol.frames import Page, Row
@@ -17,7 +18,9 @@ from engram.hub.protocol.stamps import MAX_ACCEPTED_AHEAD_MS, clock_of
 from engram.hub.protocol.statement import EXTRACTED, TEXT, Statement, decode
 from engram.memories.forget_together import forget_together
 from engram.models.episodes import MAX_SUMMARY_CHARACTERS
-from engram.models.hub_incoming import Incoming, known_episodes, take_forgotten, take_statement
+from engram.models.hub_arriving import take_statements
+from engram.models.hub_incoming import Incoming, known_episodes, note_rows, take_forgotten
+from engram.models.hub_shares import take_share
 from engram.models.hub_spaces import (
     Server,
     Space,
@@ -56,6 +59,9 @@ class _Read:
 
     statements: list[Incoming] = field(default_factory=list)
     forgotten: list[Row] = field(default_factory=list)
+    #: What this person's other machines shared with a team, and what muted members said.
+    shares: list[Incoming] = field(default_factory=list)
+    muted: list[Row] = field(default_factory=list)
     #: Rows that could not be read, each with the reason.
     unread: list[tuple[Row, str]] = field(default_factory=list)
 
@@ -73,19 +79,26 @@ def pull_space(
     pulled = Pulled()
     cursor = space.cursor
     keys = keyring.keys(server.url, space.ns_id)
+    authors = Authors(store, connection, server, space)
     while True:
         page = connection.pull(space.ns_id, cursor, PAGE_ROWS)
         if page.upto <= cursor and not page.rows:
             return pulled
-        read = _read_page(page.rows, space, keys, redact, store.now_ms() + server.clock_error_ms)
-        _take_page(store, places, space, page, read, pulled)
+        authors.learn(page.rows)
+        read = _read_page(page.rows, space, keys, authors, redact, store.now_ms() + server.clock_error_ms)
+        _take_page(store, places, space, page, read, authors, pulled)
         cursor = max(page.upto, cursor)
         if len(page.rows) < PAGE_ROWS:
             return pulled
 
 
 def _read_page(
-    rows: Sequence[Row], space: Space, keys: Mapping[bytes, bytes], redact: Callable[[str], str], hub_ms: int
+    rows: Sequence[Row],
+    space: Space,
+    keys: Mapping[bytes, bytes],
+    authors: Authors,
+    redact: Callable[[str], str],
+    hub_ms: int,
 ) -> _Read:
     """Open, decode, redact and judge the rows of a page. Outside of any transaction."""
     read = _Read()
@@ -101,9 +114,14 @@ def _read_page(
             if row.is_forgotten:
                 read.forgotten.append(row)
                 continue
-            read.statements.append(
-                make_incoming(row, decode(plain), redact, is_own=space.is_private, is_proven=space.is_sealed)
+            if authors.is_muted(row):
+                read.muted.append(row)
+                continue
+            is_own = space.is_private
+            incoming = make_incoming(
+                row, decode(plain), redact, is_own=is_own, is_proven=space.is_sealed, origin=authors.origin(row)
             )
+            (read.shares if authors.is_share(row) else read.statements).append(incoming)
         except WrongKey:
             read.unread.append((row, "sealed with a key that this machine has not"))
         except (BadRequest, LookupError, TypeError, ValueError) as error:
@@ -145,17 +163,23 @@ def make_incoming(
     return Incoming(row=row, statement=statement, text=text, suspect=suspect, origin=origin)
 
 
-def _take_page(store: Store, places: Home, space: Space, page: Page, read: _Read, pulled: Pulled) -> None:
+def _take_page(
+    store: Store, places: Home, space: Space, page: Page, read: _Read, authors: Authors, pulled: Pulled
+) -> None:
     """Take a page over in one transaction, with its cursor."""
     done: list[object] = []
 
     def take(tx: Tx) -> None:
         for row in read.forgotten:
             take_forgotten(tx, space, row)
-        done.extend(filter(None, [take_statement(tx, space, incoming) for incoming in read.statements]))
+        done.extend(take_statements(tx, space, read.statements))
+        for share in read.shares:
+            if share.text is not None:
+                take_share(tx, space, share.row, share.statement, share.text)
+        note_rows(tx, space, [(row.author, row.memory_id) for row in read.muted])
         for row, reason in read.unread:
             set_aside(tx, space.id, "pull", row.author, row.memory_id, seq=row.seq, reason=reason)
-        taken = [*(incoming.row for incoming in read.statements), *read.forgotten]
+        taken = [*(incoming.row for incoming in (*read.statements, *read.shares)), *read.forgotten]
         drop_set_aside(tx, space.id, "pull", [(row.author, row.memory_id) for row in taken])
         newer = [incoming for incoming in read.statements if incoming.statement.unknown_fields]
         for incoming in newer:
@@ -163,14 +187,16 @@ def _take_page(store: Store, places: Home, space: Space, page: Page, read: _Read
             set_aside(
                 tx, space.id, "pull", row.author, row.memory_id, seq=row.seq, reason="has fields of a newer version"
             )
-        if taken and space.is_private:
-            raise_clock(tx, space.id, max(row.hlc for row in taken))
+        own = taken if space.is_private else [row for row in taken if authors.is_share(row)]
+        if own:
+            raise_clock(tx, space.id, max(row.hlc for row in own))
         change_space(tx, space.id, cursor=page.upto)
         now = space_by_id(tx, space.id)
         if now is not None and page.mark_seq >= now.mark_seq:
             change_space(tx, space.id, mark_seq=page.mark_seq, mark=page.mark)
 
-    here = known_episodes(store, space, read.forgotten)
+    # A share that was taken back leaves the memory that it is a copy of.
+    here = known_episodes(store, space, [row for row in read.forgotten if not authors.is_share(row)])
     if here:
         pulled.forgotten += forget_together(store, places, here, take, actor=Actor.TIDYING)
     else:

@@ -32,6 +32,7 @@ from engram.models.hub_outgoing import (
     restamp_future,
 )
 from engram.models.hub_said import SaidMemory
+from engram.models.hub_shares import build_shares
 from engram.models.hub_spaces import (
     Server,
     Space,
@@ -78,7 +79,7 @@ def push_space(
     while True:
         with store.snapshot() as reader:
             memories = load_outgoing(reader, space.id, PAGE_ROWS)
-            statements = build_statements(reader, memories)
+            statements = build_shares(memories) if space.is_team else build_statements(reader, memories)
         if not memories:
             return pushed
         page = sender.rows(memories, statements)

@@ -12,6 +12,8 @@ from engram.hub.client.connection import Connection
 from engram.hub.client.keys import Keyring
 from engram.hub.client.pull import pull_space
 from engram.hub.client.push import push_space
+from engram.hub.client.sharing import share_by_rules
+from engram.hub.protocol import statement
 from engram.hub.protocol.messages import HelloAnswer, HelloRequest, Membership, SpaceFacts
 from engram.hub.protocol.stamps import MAX_CLOCK_ERROR_MS
 from engram.models.hub_outgoing import become_device, enqueue_all, say_all_again
@@ -19,6 +21,7 @@ from engram.models.hub_projects import adopt_placeholders
 from engram.models.hub_spaces import (
     Server,
     Space,
+    add_hub_space,
     change_server,
     change_space,
     count_outgoing,
@@ -26,6 +29,7 @@ from engram.models.hub_spaces import (
     list_servers,
     list_spaces,
     private_space,
+    read_anew_after_update,
     server_by_id,
     space_by_id,
 )
@@ -66,9 +70,9 @@ def sync_all(store: Store, places: Home, redact: Callable[[str], str], *, is_for
             continue
         try:
             done = sync_server(store, places, server, redact)
-            with store.transaction() as tx:
-                now_ms = tx.now_ms()
-                if server.failures or server.last_error or now_ms - server.synced_at_ms >= 1_000:
+            now_ms = store.now_ms()
+            if server.failures or server.last_error or not 0 <= now_ms - server.synced_at_ms < 1_000:
+                with store.transaction() as tx:
                     change_server(tx, server.id, synced_at_ms=now_ms, failures=0, retry_at_ms=0, last_error="")
         except HubError as error:
             done = Round(error=str(error))
@@ -94,9 +98,11 @@ def sync_server(store: Store, places: Home, server: Server, redact: Callable[[st
     """Make one round. Raises HubError."""
     keyring = Keyring(places.hub_keys)
     done = Round()
+    read_anew_after_update(store, f"{statement.FORMAT} {' '.join(statement.FIELDS)}")
     own = private_space(store)
     if own is not None and own.server_id == server.id:
         enqueue_all(store, own)
+    share_by_rules(store, places, server, redact)
     with Connection(server.url, keyring.token(server.url)) as connection:
         try:
             answer = _say_hello(store, connection, server, keyring)
@@ -127,24 +133,31 @@ def _say_hello(store: Store, connection: Connection, server: Server, keyring: Ke
         logger.warning("action=renew hub=%d reason=copy", server.id)
         answer = connection.hello(HelloRequest((), marks))
     error_ms = answer.time_ms - store.now_ms()
-    with store.transaction() as tx:
-        if answer.device_id != server.device_id:
-            for space in spaces:
-                become_device(tx, space, server.device_id, answer.device_id)
-        change_server(
-            tx,
-            server.id,
-            device_id=answer.device_id,
-            last_push=answer.push_id,
-            in_flight=b"",
-            clock_error_ms=error_ms if abs(error_ms) > MAX_CLOCK_ERROR_MS else 0,
-        )
+    now = {
+        "device_id": answer.device_id,
+        "last_push": answer.push_id,
+        "in_flight": b"",
+        "clock_error_ms": error_ms if abs(error_ms) > MAX_CLOCK_ERROR_MS else 0,
+    }
+    if any(getattr(server, name) != value for name, value in now.items()):
+        with store.transaction() as tx:
+            if answer.device_id != server.device_id:
+                for space in spaces:
+                    become_device(tx, space, server.device_id, answer.device_id)
+            change_server(tx, server.id, **now)
     return answer
 
 
 def _space_of(store: Store, server: Server, facts: SpaceFacts) -> Space | None:
-    """Return the space here that the hub tells of; None for a second private space, and for kinds to come."""
-    return next((space for space in list_spaces(store, server.id) if space.ns_id == facts.ns_id), None)
+    """Return the space here that the hub tells of, and keep a team that this person joined on another machine.
+
+    None for a second private space, and for kinds to come.
+    """
+    known = next((space for space in list_spaces(store, server.id) if space.ns_id == facts.ns_id), None)
+    if known is None and facts.kind == "team":
+        with store.transaction() as tx:
+            return add_hub_space(tx, server, facts)
+    return known
 
 
 def _sync_space(
@@ -167,9 +180,9 @@ def _sync_space(
             with store.transaction() as tx:
                 say_all_again(tx, space.id, server.member_id)
                 change_space(tx, space.id, cursor=0, mark_seq=0, mark=b"")
-        with store.transaction() as tx:
-            if (space.role, space.name) != (facts.role, facts.name):
-                change_space(tx, space.id, role=facts.role, name=facts.name)
+        if (space.role, space.name, space.reports) != (facts.role, facts.name, facts.reports):
+            with store.transaction() as tx:
+                change_space(tx, space.id, role=facts.role, name=facts.name, reports=facts.reports)
         now = _reload(store, space)
         if facts.head > now.cursor:
             pulled = pull_space(store, places, connection, server, now, keyring, redact)

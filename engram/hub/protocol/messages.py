@@ -27,10 +27,13 @@ class SpaceFacts:
     head: int
     #: False where the hub does not know the mark that the machine saw last: it was put back to an older copy.
     is_known: bool = True
+    #: Memories that members reported and no keeper looked at yet; 0 for anybody but a keeper.
+    reports: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return the facts as JSON."""
-        return {
+        reported = {"reports": self.reports} if self.reports else {}
+        return reported | {
             "ns": self.ns_id,
             "name": self.name,
             "kind": self.kind,
@@ -53,6 +56,7 @@ class SpaceFacts:
             key_id=bytes.fromhex(value["key"]),
             head=int(value["head"]),
             is_known=bool(value.get("known", True)),
+            reports=int(value.get("reports", 0)),
         )
 
 

@@ -8,6 +8,7 @@ some. Two states are joined field by field: the greater stamp counts.
 from __future__ import annotations
 
 import json
+import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ MAX_PLAIN_BYTES = 1_000_000
 
 #: A stamped value as it is written: clock, device, value.
 Register = tuple[int, int, Any]
+_MEMORY_ID = re.compile("[0-9a-f]{16}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +98,39 @@ def decode(data: bytes) -> Statement:
             raise NewerFormat()
         fields = {str(name): _register(register) for name, register in value["f"].items()}
         birth = value["b"]
-        if not isinstance(birth, dict):
-            raise BadRequest("a statement has no birth")
+        _check(birth, _BIRTH_TYPES, {})
+        _check({name: register[2] for name, register in fields.items()}, _VALUE_TYPES, {"ends": 0, "next": ""})
         return Statement(birth, fields)
     except BadRequest:
         raise
     except (zlib.error, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise BadRequest(f"a statement is malformed: {type(error).__name__}") from error
+
+
+#: Types of what never changes, and of the fields: a row that has others is set aside and holds up nothing.
+_NUMBER = (int, float)
+_BIRTH_TYPES: Mapping[str, Any] = {
+    **dict.fromkeys(("id", "k", "v", "s", "x", "su", "sl"), str),
+    **dict.fromkeys(("c", "t", "vf"), int),
+    **dict.fromkeys(("cf", "q"), _NUMBER),
+    "e": list,
+    "p": list,
+}
+_VALUE_TYPES: Mapping[str, Any] = {"importance": str, "scope": str, "ends": int, "next": str, "vetoes": list}
+
+
+def _check(values: Mapping[str, Any], types: Mapping[str, Any], nothing: Mapping[str, Any]) -> None:
+    """Raise BadRequest where a value is of another type; ``nothing`` has the names that may be null."""
+    for name, wanted in types.items():
+        value = values.get(name)
+        if value is None and (name not in values or name in nothing):
+            continue
+        if not isinstance(value, wanted) or (wanted is list and not all(isinstance(item, str) for item in value)):
+            raise BadRequest(f"a statement has a value of another type in {name!r}")
+    if "p" in types and values.get("p") and len(values["p"]) != 3:
+        raise BadRequest("a statement names its project in another way")
+    if values.get("next") and not _MEMORY_ID.fullmatch(str(values["next"])):
+        raise BadRequest("a statement names its successor in another way")
 
 
 def _register(value: Any) -> Register:

@@ -19,6 +19,8 @@ from engram.hub.server.database import Database
 ROLES = ("", "reader", "writer", "keeper")
 #: How long a one-time code can be used: a member's first one, and one for another machine, in seconds.
 INVITATION_SECONDS, CODE_SECONDS = 604_800, 1_800
+#: When a device was seen is noted at most so often, in seconds: a round with nothing to do writes nothing.
+SEEN_SECONDS = 60.0
 #: Largest bundle of keys that a code carries, in bytes.
 MAX_BUNDLE_BYTES = 100_000
 #: Longest name of a member, a device or a space, in characters.
@@ -65,7 +67,7 @@ def add_member(database: Database, name: str, hub_half: str) -> int:
 
     A member who is there already gets another code: every machine was lost.
     """
-    name = _checked_name(name)
+    name = checked_name(name)
     with database.service() as connection:
         row = connection.execute(
             "SELECT member_id FROM hub.member WHERE name = %s AND gone_at IS NULL", (name,)
@@ -76,7 +78,7 @@ def add_member(database: Database, name: str, hub_half: str) -> int:
 
 
 def _add_member(connection: psycopg.Connection[Any], name: str) -> int:
-    member_id, ns_id = _new_id(), _new_id()
+    member_id, ns_id = new_id(), new_id()
     try:
         connection.execute("INSERT INTO hub.member (member_id, name) VALUES (%s, %s)", (member_id, name))
     except psycopg.errors.UniqueViolation as error:
@@ -118,7 +120,7 @@ def join(database: Database, hub_half: str, device_name: str) -> Membership:
     with database.service() as connection:
         row = connection.execute(
             "UPDATE hub.code c SET used_at = now() FROM hub.member m WHERE c.code_hash = %s AND c.used_at IS NULL "
-            "AND c.expires_at > now() AND m.member_id = c.member_id AND m.gone_at IS NULL "
+            "AND c.expires_at > now() AND c.ns_id IS NULL AND m.member_id = c.member_id AND m.gone_at IS NULL "
             "RETURNING c.member_id, c.bundle, m.name",
             (code_hash(hub_half),),
         ).fetchone()
@@ -156,10 +158,10 @@ def renew(database: Database, asker: Asker) -> Membership:
 
 
 def _add_device(connection: psycopg.Connection[Any], member_id: int, name: str) -> tuple[int, str]:
-    device_id, token = _new_id(), secrets.token_urlsafe(32)
+    device_id, token = new_id(), secrets.token_urlsafe(32)
     connection.execute(
         "INSERT INTO hub.device (device_id, member_id, name, token_hash) VALUES (%s, %s, %s, %s)",
-        (device_id, member_id, _checked_name(name or "a machine"), hash_token(token)),
+        (device_id, member_id, checked_name(name or "a machine"), hash_token(token)),
     )
     return device_id, token
 
@@ -224,9 +226,13 @@ def hello(database: Database, asker: Asker, request: HelloRequest, now_ms: int) 
     """Say whether the machine is the one that pushed last, and how its spaces stand."""
     with database.service() as connection:
         row = connection.execute(
-            "UPDATE hub.device SET seen_at = now() WHERE device_id = %s RETURNING push_id", (asker.device_id,)
+            "SELECT push_id, seen_at < now() - make_interval(secs => %s) AS is_due FROM hub.device "
+            "WHERE device_id = %s",
+            (SEEN_SECONDS, asker.device_id),
         ).fetchone()
         assert row is not None
+        if row.is_due:
+            connection.execute("UPDATE hub.device SET seen_at = now() WHERE device_id = %s", (asker.device_id,))
         push_id = bytes(row.push_id or b"")
         spaces = _spaces(connection, asker.member_id, request.marks)
     is_same = push_id in request.push_ids or not push_id
@@ -239,7 +245,9 @@ def _spaces(connection: psycopg.Connection[Any], member_id: int, marks: Any) -> 
     asked = list(marks.items())
     rows = connection.execute(
         "SELECT n.ns_id, n.name, n.kind, n.is_sealed, n.key_id, n.head, s.role, k.mark AS kept, "
-        "p.seq AS asked_seq, p.mark AS asked, (SELECT min(seq) FROM hub.mark o WHERE o.ns_id = n.ns_id) AS oldest "
+        "p.seq AS asked_seq, p.mark AS asked, (SELECT min(seq) FROM hub.mark o WHERE o.ns_id = n.ns_id) AS oldest, "
+        "CASE WHEN n.kind = 'team' AND s.role = 3 THEN (SELECT count(*) FROM hub.report r WHERE r.ns_id = n.ns_id "
+        "AND NOT hub.is_gone(r.ns_id, r.author, r.memory_id)) ELSE 0 END AS reports "
         "FROM hub.seat s JOIN hub.namespace n USING (ns_id) "
         "LEFT JOIN unnest(%s::bigint[], %s::bigint[], %s::bytea[]) AS p(ns_id, seq, mark) ON p.ns_id = n.ns_id "
         "LEFT JOIN hub.mark k ON k.ns_id = n.ns_id AND k.seq = p.seq "
@@ -261,6 +269,7 @@ def _spaces(connection: psycopg.Connection[Any], member_id: int, marks: Any) -> 
             key_id=bytes(row.key_id),
             head=row.head,
             is_known=_is_known(row),
+            reports=row.reports,
         )
         for row in rows
     ]
@@ -300,13 +309,13 @@ def heads_beyond(database: Database, asker: Asker, places: Sequence[tuple[int, i
     return row is not None
 
 
-def _checked_name(name: str) -> str:
+def checked_name(name: str) -> str:
     clean = " ".join("".join(char for char in name if char.isprintable()).split())
     if not clean or len(clean) > MAX_NAME:
         raise BadRequest(f"a name has 1 to {MAX_NAME} characters")
     return clean
 
 
-def _new_id() -> int:
+def new_id() -> int:
     """Return a random id: it tells nobody how many there are."""
     return secrets.randbits(52) | 1

@@ -7,7 +7,7 @@ import contextlib
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
 import psycopg
@@ -29,11 +29,11 @@ from engram.hub.protocol.frames import (
     unpack_push,
 )
 from engram.hub.protocol.messages import HelloRequest, from_bytes, to_bytes
-from engram.hub.server import accounts
+from engram.hub.server import accounts, teams
 from engram.hub.server.accounts import Asker, Unknown
 from engram.hub.server.database import Database
 from engram.hub.server.metrics import Metrics
-from engram.hub.server.statements import IsCopy, NoSpace, pull_page, push_page
+from engram.hub.server.statements import IsCopy, NoSpace, NotAllowed, pull_page, push_page
 from engram.hub.server.waiting import MAX_WAITING, Doorbell
 
 logger = logging.getLogger(__name__)
@@ -70,12 +70,22 @@ class Service:
 
     def join(self, value: dict[str, Any]) -> dict[str, Any]:
         """Let a machine in that has a code."""
+        with self._counting_wrong_codes():
+            return accounts.join(self.database, str(value["code"]), str(value.get("name", ""))).to_json()
+
+    def join_team(self, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
+        """Let a member into a team by a code."""
+        with self._counting_wrong_codes():
+            return teams.join_team(self.database, asker, value)
+
+    @contextlib.contextmanager
+    def _counting_wrong_codes(self) -> Iterator[None]:
         now = self.clock.steady_seconds()
         self._wrong_codes = [at for at in self._wrong_codes if now - at < 60]
         if len(self._wrong_codes) >= MAX_WRONG_CODES:
             raise Refusal(429, "too many wrong codes were tried: wait a minute")
         try:
-            return accounts.join(self.database, str(value["code"]), str(value.get("name", ""))).to_json()
+            yield
         except Unknown:
             self._wrong_codes.append(now)
             raise Refusal(403, "the code is wrong, used up or too old: make a new one") from None
@@ -144,6 +154,14 @@ def _devices(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str,
     return {"devices": accounts.list_devices(service.database, asker)}
 
 
+def _join_team(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
+    return service.join_team(asker, value)
+
+
+def _team_handler(what: str) -> Handler:
+    return lambda service, asker, value: teams.REQUESTS[what](service.database, asker, value)
+
+
 #: Requests with JSON in both directions.
 _JSON: dict[str, Handler] = {
     "hello": _hello,
@@ -151,6 +169,8 @@ _JSON: dict[str, Handler] = {
     "code": _code,
     "key": _key,
     "devices": _devices,
+    "team-join": _join_team,
+    **{what: _team_handler(what) for what in teams.REQUESTS},
 }
 
 
@@ -219,6 +239,8 @@ async def _answer(service: Service, request: Request, what: str) -> tuple[int, b
         return error.status, _error(str(error)), device
     except IsCopy:
         return 409, _error("another copy of this machine has pushed: begin a new round"), device
+    except NotAllowed:
+        return 403, _error("your role in this space does not allow that"), device
     except (NoSpace, NotFound):
         return 404, _error("there is no such space or member"), device
     except (BadRequest, LookupError, ValueError, TypeError) as error:

@@ -73,6 +73,7 @@ def prune_tables(dsn: str) -> int:
             (KEPT_MARKS,),
         ).rowcount
         codes = connection.execute("DELETE FROM hub.code WHERE expires_at < now() - interval '1 day'").rowcount
+        connection.execute("DELETE FROM hub.report r WHERE hub.is_gone(r.ns_id, r.author, r.memory_id)")
     logger.info('{"chore": "prune", "marks": %d, "codes": %d}', marks, codes)
     return marks + codes
 

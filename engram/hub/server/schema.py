@@ -11,6 +11,7 @@ import psycopg
 from psycopg import sql
 
 from engram.errors import HubError
+from engram.hub.server.schema_teams import TEAMS
 
 #: The role as which statements are read and written.
 CLIENT_ROLE = "engram_hub_client"
@@ -130,7 +131,7 @@ GRANT EXECUTE ON FUNCTION hub.my_device, hub.my_member, hub.my_spaces, hub.head_
 """
 
 #: The steps in order: the first makes version 1. A step that was released never changes.
-STEPS: tuple[tuple[str, ...], ...] = ((_TABLES, _FUNCTIONS, _POLICIES),)
+STEPS: tuple[tuple[str, ...], ...] = ((_TABLES, _FUNCTIONS, _POLICIES), TEAMS)
 
 
 def migrate(connection: psycopg.Connection[tuple[object, ...]]) -> int:

@@ -19,7 +19,7 @@ from engram.models.tables.episodes import (
     History,
 )
 from engram.models.tables.failures import FailedCall
-from engram.models.tables.hub import HubMemory, HubServer, HubSetAside, HubSpace
+from engram.models.tables.hub import HubMember, HubMemory, HubRule, HubServer, HubSetAside, HubSpace
 from engram.models.tables.injections import Injection, Shown
 from engram.models.tables.meta import MetaValue
 from engram.models.tables.notes import Note, NoteChunk, NoteChunkProject, NoteIndex, StandingFile
@@ -54,7 +54,9 @@ __all__ = [
     "FailedCall",
     "FormerName",
     "History",
+    "HubMember",
     "HubMemory",
+    "HubRule",
     "HubServer",
     "HubSetAside",
     "HubSpace",
@@ -144,6 +146,8 @@ ALL_TABLES: tuple[type[Table], ...] = (
     HubSpace,
     HubMemory,
     HubSetAside,
+    HubMember,
+    HubRule,
 )
 #: Every view, those that others select from first.
 ALL_VIEWS: tuple[type[View], ...] = (PassageText, PassageContext, ProjectNamed, NoteChunkProject)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from peewee import AutoField, BlobField, BooleanField, CompositeKey, IntegerField, TextField
 
 from engram.models.tables.declaring import Table, one_of, reference
+from engram.models.tables.projects import Project
 
 
 class HubServer(Table):
@@ -51,6 +52,8 @@ class HubSpace(Table):
     published = IntegerField(default=0)
     is_muted = BooleanField(default=False)
     last_error = TextField(default="")
+    #: Memories that members reported to this keeper.
+    reports = IntegerField(default=0)
 
     class Meta:
         indexes = ((("server", "ns_id"), True),)
@@ -72,10 +75,11 @@ class HubMemory(Table):
     pushed = IntegerField(default=0)
     #: JSON object: field → [clock, device, value]. The value of a text stands in the memory itself.
     said = TextField(default="{}")
-    #: JSON object of the text as it was said, where tidying rewrote the memory; NULL where it did not.
+    #: JSON object of the text as it was said, where tidying rewrote the memory; NULL where it did not. Of a share, the
+    #: text that was shared.
     own_text = TextField(null=True)
     is_forgotten = BooleanField(default=False)
-    #: The memory that replaced it and is not here yet.
+    #: The memory that replaced it and is not here yet; of a share that another machine made, the memory it is of.
     waits_for = BlobField(null=True)
 
     class Meta:
@@ -112,3 +116,31 @@ class HubSetAside(Table):
         primary_key = CompositeKey("space", "direction", "author", "memory_id")
         without_rowid = True
         constraints = (one_of("direction", ("pull", "push")),)
+
+
+class HubMember(Table):
+    """Another member of a hub, as far as teams tell: their name, and whether this person wants to hear them."""
+
+    server = reference(HubServer, "server_id", cascade=True)
+    #: The hub's id.
+    member_id = IntegerField()
+    name = TextField()
+    is_muted = BooleanField(default=False)
+
+    class Meta:
+        primary_key = CompositeKey("server", "member_id")
+        without_rowid = True
+
+
+class HubRule(Table):
+    """New memories of a project are shared in a space by themselves, some time after they were said."""
+
+    space = reference(HubSpace, "space_id", cascade=True)
+    project = reference(Project, "project_id", cascade=True)
+    delay_ms = IntegerField()
+    #: What was kept before is not shared.
+    made_at_ms = IntegerField()
+
+    class Meta:
+        primary_key = CompositeKey("space", "project")
+        without_rowid = True

@@ -1,0 +1,290 @@
+"""``engram team``: spaces that several people share on a hub."""
+
+from __future__ import annotations
+
+import click
+
+from engram.cli.confirming import confirm, tell, yes_option
+from engram.cli.hub_commands import hub_option, sync_once
+from engram.cli.options import json_option
+from engram.cli.output import iso, print_json, print_table, say
+from engram.cli.share_commands import space_option
+from engram.cli.workspace import Workspace, pass_workspace
+from engram.errors import BadRequest, HubError
+from engram.hub.client import teams
+from engram.hub.client.joining import require_server
+from engram.hub.client.keys import Keyring
+from engram.hub.client.sharing import erase_member, require_team, team_spaces
+from engram.hub.protocol.phrase import phrase_of
+from engram.models.hub_outgoing import count_statements
+from engram.models.store import Store
+from engram.tasks.sync import LEASE_SECONDS
+from engram.vaults import own_vault
+
+ROLES = ("reader", "writer", "keeper")
+REASONS = ("secret", "wrong", "instruction", "other")
+
+
+@click.group("team")
+def team() -> None:
+    """Share memories with colleagues on a hub: teams, invitations, roles. `engram share` then says what.
+
+    Readers read, writers share, keepers invite, erase and expel.
+
+    Example: engram team make shop
+    """
+
+
+@team.command("make")
+@click.argument("name")
+@click.option(
+    "--sealed", is_flag=True, help="Seal it: the hub can't read it, and members need its key (default: open)."
+)
+@hub_option
+@json_option
+@pass_workspace
+def make(workspace: Workspace, name: str, sealed: bool, url: str | None, as_json: bool) -> None:
+    """Make a team on a hub that you joined. You are its keeper. Nothing is shared by that.
+
+    Example: engram team make shop --sealed
+    """
+    _refuse_in_vault(workspace)
+    with workspace.store() as store:
+        server = require_server(store, url)
+        space = teams.make_team(store, workspace.places, server, name, is_sealed=sealed)
+    facts: dict[str, object] = {"space": space.name, "number": space.ns_id, "sealed": sealed}
+    note = "open: the operator of the hub can read it"
+    if sealed:
+        key = list(Keyring(workspace.places.hub_keys).keys(server.url, space.ns_id).values())[-1]
+        facts["phrase"] = phrase_of(key)
+        note = f"sealed. Its recovery phrase, for your other machines:\n\n{facts['phrase']}\n"
+    tell(as_json, facts, f"Made {space.name}, {note}\n`engram team invite --space {space.name}` prints an invitation.")
+
+
+@team.command("invite")
+@space_option
+@click.option("--role", type=click.Choice(ROLES), default="writer", show_default=True, help="What they may do.")
+@json_option
+@pass_workspace
+def invite(workspace: Workspace, space: str | None, role: str, as_json: bool) -> None:
+    """Print a one-time code for a colleague who is a member of the hub. It can be used once, within a day.
+
+    Example: engram team invite --space shop --role reader
+    """
+    with workspace.store() as store:
+        where = require_team(store, space, least="keeper")
+        code = teams.invite(store, workspace.places, where, role)
+    command = f"engram team join {code}"
+    facts = {"space": where.name, "role": role, "code": code, "command": command}
+    tell(as_json, facts, f"For one colleague, once, within a day:\n  {command}")
+
+
+@team.command("join")
+@click.argument("code")
+@hub_option
+@json_option
+@pass_workspace
+def join(workspace: Workspace, code: str, url: str | None, as_json: bool) -> None:
+    """Join a team with a code of one of its keepers. What its members shared comes with the next round.
+
+    It is told as theirs ("teammate NAME"), holds in its project alone, and is never taken for something that you said.
+
+    Example: engram team join K7QM-2XHD-RT
+    """
+    _refuse_in_vault(workspace)
+    with workspace.store() as store:
+        space = teams.join_team(store, workspace.places, require_server(store, url), code)
+    workspace.wake_worker()
+    tell(as_json, {"space": space.name, "role": space.role}, f"Joined {space.name} as a {space.role}.")
+
+
+@team.command("list")
+@json_option
+@pass_workspace
+def list_teams(workspace: Workspace, as_json: bool) -> None:
+    """List your teams.
+
+    Example: engram team list
+    """
+    with workspace.store() as store:
+        rows = [
+            {
+                "space": space.name,
+                "number": space.ns_id,
+                "role": space.role,
+                "sealed": space.is_sealed,
+                "memories": count_statements(store, space.id)["memories"],
+                "reports": space.reports,
+            }
+            for space in team_spaces(store)
+        ]
+    if as_json:
+        print_json({"teams": rows})
+        return
+    cells = [(r["space"], str(r["number"]), r["role"], "yes" if r["sealed"] else "no", r["memories"]) for r in rows]
+    print_table(["space", "number", "role", "sealed", "memories#"], cells, empty="You are in no team.")
+
+
+@team.command("members")
+@space_option
+@json_option
+@pass_workspace
+def members(workspace: Workspace, space: str | None, as_json: bool) -> None:
+    """List who is in a team, and who wrote in it and left.
+
+    Example: engram team members --space shop
+    """
+    with workspace.store() as store:
+        seats = teams.list_seats(store, workspace.places, require_team(store, space))
+    rows = [{"member": seat.name, "role": seat.role or None, "muted": seat.is_muted} for seat in seats]
+    if as_json:
+        print_json({"members": rows})
+        return
+    cells = [(seat.name, seat.role or "left", "muted" if seat.is_muted else "") for seat in seats]
+    print_table(["member", "role", "here"], cells, empty="Nobody.")
+
+
+@team.command("role")
+@click.argument("name")
+@click.argument("role", type=click.Choice(ROLES))
+@space_option
+@json_option
+@pass_workspace
+def role_of(workspace: Workspace, name: str, role: str, space: str | None, as_json: bool) -> None:
+    """Give a member another role. Keepers do this; a team keeps at least one of them.
+
+    Example: engram team role ada reader --space shop
+    """
+    with workspace.store() as store:
+        where = require_team(store, space, least="keeper")
+        teams.set_role(store, workspace.places, where, name, role)
+    tell(as_json, {"space": where.name, "member": name, "role": role}, f"{name} is a {role} of {where.name}.")
+
+
+@team.command("expel")
+@click.argument("name")
+@click.option("--erase", is_flag=True, help="Erase for everybody what they shared (default: it stays).")
+@space_option
+@yes_option
+@json_option
+@pass_workspace
+def expel(workspace: Workspace, name: str, erase: bool, space: str | None, yes: bool, as_json: bool) -> None:
+    """Let a member go. They keep what they pulled; with --erase, everybody else loses what they shared.
+
+    Example: engram team expel mallory --erase --space shop
+    """
+    with workspace.store() as store:
+        where = require_team(store, space, least="keeper")
+        seats = {seat.name: seat for seat in teams.list_seats(store, workspace.places, where)}
+        confirm(yes, as_json, f"Expel {name} from {where.name}{' and erase what they shared' if erase else ''}?")
+        if name not in seats or seats[name].role or not erase:
+            teams.set_role(store, workspace.places, where, name, "")
+        erased = 0
+        if erase:
+            # First everything that they said arrives, then all of it is erased, then the hub hears of it.
+            _sync(workspace, store)
+            erased = erase_member(store, workspace.places, where, seats[name].member_id)
+            _sync(workspace, store)
+    workspace.wake_worker()
+    key = f" Its key is still theirs: `engram hub key {where.name} --rotate`." if where.is_sealed else ""
+    facts = {"space": where.name, "expelled": name, "erased": erased}
+    tell(as_json, facts, f"{name} is out of {where.name}; {erased} memories erased.{key}")
+
+
+@team.command("leave")
+@space_option
+@click.option("--erase", is_flag=True, help="Delete what teammates shared from this machine (default: it stays).")
+@yes_option
+@json_option
+@pass_workspace
+def leave(workspace: Workspace, space: str | None, erase: bool, yes: bool, as_json: bool) -> None:
+    """Leave a team. What you shared stays there: take it back first with `engram unshare`, if you want to.
+
+    Example: engram team leave --space shop
+    """
+    with workspace.store() as store:
+        where = require_team(store, space)
+        confirm(yes, as_json, f"Leave {where.name}?")
+        gone = teams.leave(store, workspace.places, where, is_erased=erase)
+    tell(as_json, {"left": where.name, "memories": gone}, f"Left {where.name}; {gone} memories went from this machine.")
+
+
+@team.command("mute")
+@click.argument("name")
+@click.option("--off", is_flag=True, help="Hear them again: what they shared comes back (default: mute).")
+@json_option
+@pass_workspace
+def mute(workspace: Workspace, name: str, off: bool, as_json: bool) -> None:
+    """Keep nothing of a teammate on this machine. Nobody notices, and the others keep theirs.
+
+    Example: engram team mute mallory
+    """
+    with workspace.store() as store:
+        if off:
+            teams.unmute(store, name)
+            done = f"{name} is heard again; what they shared comes with the next round."
+        else:
+            _, gone = teams.mute(store, name)
+            done = f"{name} is muted; {gone} memories went from this machine."
+    workspace.wake_worker()
+    tell(as_json, {"member": name, "muted": not off}, done)
+
+
+@team.command("report")
+@click.argument("episode_id", metavar="ID")
+@click.option("--reason", type=click.Choice(REASONS), default="other", show_default=True, help="What is wrong with it.")
+@json_option
+@pass_workspace
+def report(workspace: Workspace, episode_id: str, reason: str, as_json: bool) -> None:
+    """Report a teammate's memory to the keepers. `engram forget` or `engram bad` takes it out of your own sight.
+
+    Example: engram team report ep_0123456789ab --reason secret
+    """
+    with workspace.store() as store:
+        space = teams.report_memory(store, workspace.places, episode_id, reason)
+    facts = {"reported": episode_id, "space": space.name, "reason": reason}
+    tell(as_json, facts, f"The keepers of {space.name} see it with their next round.")
+
+
+@team.command("reports")
+@space_option
+@click.option("--settle", metavar="ID", default="", help="This one was looked at and stays (default: list).")
+@json_option
+@pass_workspace
+def reports(workspace: Workspace, space: str | None, settle: str, as_json: bool) -> None:
+    """List what members reported. A keeper erases it with `engram unshare ID`, or settles it.
+
+    Example: engram team reports --space shop
+    """
+    with workspace.store() as store:
+        where = require_team(store, space, least="keeper")
+        known = teams.list_reported(store, workspace.places, where, settle=settle)
+    rows = [
+        {
+            "memory": row.episode_id or row.memory_id,
+            "reason": row.reason,
+            "by": row.by,
+            "at_ms": row.at_ms,
+            "summary": row.summary,
+        }
+        for row in known
+    ]
+    if as_json:
+        print_json({"space": where.name, "reports": rows})
+        return
+    cells = [(r["memory"], r["reason"], r["by"], iso(int(str(r["at_ms"]))), r["summary"]) for r in rows]
+    print_table(["memory", "reason", "by", "at", "text"], cells, empty="Nothing is reported.")
+    if rows:
+        say("`engram unshare ID` erases one for everybody; `engram team reports --settle ID` leaves it.")
+
+
+def _sync(workspace: Workspace, store: Store) -> None:
+    errors = [done.error for done in sync_once(workspace, store, LEASE_SECONDS) if done.error]
+    if errors:
+        raise HubError(f"{'; '.join(errors)}; they are out: run the command again to erase what they shared")
+
+
+def _refuse_in_vault(workspace: Workspace) -> None:
+    vault = own_vault(workspace.places)
+    if vault is not None:
+        raise BadRequest(f"{vault.name} is a vault: it takes in nothing of others, and nothing of it is shared")

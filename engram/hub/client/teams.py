@@ -1,0 +1,248 @@
+"""Make, join and leave teams; invite, mute and report members and memories, change roles and expel."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engram.enums import Actor
+from engram.errors import BadRequest, HubRefused, NotFound
+from engram.hub.client.authors import learn_members
+from engram.hub.client.connection import Connection
+from engram.hub.client.keys import Keyring
+from engram.hub.client.sharing import server_of, team_spaces
+from engram.hub.protocol.messages import HelloRequest, SpaceFacts
+from engram.hub.protocol.phrase import code_hash, code_text, new_code, split_code
+from engram.hub.protocol.sealing import WrongKey, key_id_of, new_key, unwrap_keys, wrap_keys
+from engram.models.episode_changes import remove_episode
+from engram.models.episodes import find_episode
+from engram.models.hub_incoming import note_rows
+from engram.models.hub_members import Member, list_members, set_muted
+from engram.models.hub_said import drop_said, said_in_space, said_of_episode
+from engram.models.hub_spaces import Server, Space, add_hub_space, change_space, drop_space, list_spaces
+from engram.models.store import Store
+from engram.paths import Home
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A member of a team as the hub tells."""
+
+    member_id: int
+    name: str
+    #: reader, writer or keeper; "" for one who wrote in it and left.
+    role: str
+    is_muted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A memory that a member reported to the keepers."""
+
+    author: int
+    memory_id: str
+    #: The memory here; "" where it is not here.
+    episode_id: str
+    summary: str
+    by: str
+    reason: str
+    at_ms: int
+
+
+def make_team(store: Store, places: Home, server: Server, name: str, *, is_sealed: bool) -> Space:
+    """Make a team with this person as its keeper. The key of a sealed one is made here and never reaches the hub."""
+    keyring, key = Keyring(places.hub_keys), new_key()
+    with _connect(keyring, server) as connection:
+        key_id = key_id_of(key) if is_sealed else b""
+        made = connection.ask("team-make", {"name": name, "sealed": is_sealed, "key": key_id.hex()})
+    ns_id = int(made["ns"])
+    if is_sealed:
+        keyring.add_key(server.url, ns_id, key)
+    facts = SpaceFacts(
+        ns_id=ns_id, name=str(made["name"]), kind="team", role="keeper", is_sealed=is_sealed, key_id=key_id, head=0
+    )
+    with store.transaction() as tx:
+        return add_hub_space(tx, server, facts)
+
+
+def invite(store: Store, places: Home, space: Space, role: str) -> str:
+    """Return a one-time code for a team. Of a sealed one, its second half carries the key past the hub."""
+    server, keyring = server_of(store, space), Keyring(places.hub_keys)
+    hub_half, key_half = new_code()
+    bundle = b""
+    if space.is_sealed:
+        keys = list(keyring.keys(server.url, space.ns_id).values())
+        if not keys:
+            raise WrongKey(f"{space.name} is sealed, and its key is not here: run `engram hub key {space.name}`")
+        bundle = wrap_keys(key_half, json.dumps([key.hex() for key in keys]).encode())
+    request = {"ns": space.ns_id, "role": role, "digest": code_hash(hub_half).hex(), "bundle": bundle.hex()}
+    with _connect(keyring, server) as connection:
+        connection.ask("team-invite", request)
+    return code_text(hub_half, key_half)
+
+
+def join_team(store: Store, places: Home, server: Server, code: str) -> Space:
+    """Take a seat in a team by a code; a code for a team that one is in brings its keys, and a higher role.
+
+    Raises:
+        WrongKey: the second half of the code opens nothing.
+    """
+    hub_half, key_half = split_code(code)
+    keyring = Keyring(places.hub_keys)
+    with _connect(keyring, server) as connection:
+        answer = connection.ask("team-join", {"code": hub_half})
+        ns_id, bundle = int(answer["ns"]), bytes.fromhex(answer["bundle"])
+        if bundle:
+            for key in json.loads(unwrap_keys(key_half, bundle)):
+                keyring.add_key(server.url, ns_id, bytes.fromhex(key))
+        told = connection.hello(HelloRequest(tuple(filter(None, (server.last_push, server.in_flight))), {}))
+        facts = next((facts for facts in told.spaces if facts.ns_id == ns_id), None)
+    if facts is None:
+        raise HubRefused("the hub took the code and names no team: run `engram hub sync`")
+    known = next((space for space in list_spaces(store, server.id) if space.ns_id == ns_id), None)
+    with store.transaction() as tx:
+        if known is not None:
+            change_space(tx, known.id, role=facts.role, cursor=0, last_error="")
+            return known
+        return add_hub_space(tx, server, facts)
+
+
+def list_seats(store: Store, places: Home, space: Space) -> list[Seat]:
+    """Return who is in a team, as the hub tells now."""
+    server = server_of(store, space)
+    with _connect(Keyring(places.hub_keys), server) as connection:
+        told = learn_members(store, connection, server, space)
+    known = {member.member_id: member for member in list_members(store, server.id)}
+    roles = {int(str(seat["member"])): str(seat["role"]) for seat in told}
+    return [
+        Seat(member_id, known[member_id].name, role, is_muted=known[member_id].is_muted)
+        for member_id, role in roles.items()
+    ]
+
+
+def set_role(store: Store, places: Home, space: Space, name: str, role: str) -> None:
+    """Give a member another role; "" lets them go. Raises NotFound, HubRefused."""
+    server = server_of(store, space)
+    seat = next((seat for seat in list_seats(store, places, space) if seat.name == name and seat.role), None)
+    if seat is None:
+        raise NotFound(f"{name[:60]} is not in {space.name}; `engram team members` lists who is")
+    with _connect(Keyring(places.hub_keys), server) as connection:
+        connection.ask("team-role", {"ns": space.ns_id, "member": seat.member_id, "role": role})
+
+
+def leave(store: Store, places: Home, space: Space, *, is_erased: bool) -> int:
+    """Give up one's seat; returns how many memories of teammates went from this machine, if they are to go."""
+    server = server_of(store, space)
+    with _connect(Keyring(places.hub_keys), server) as connection:
+        connection.ask("team-role", {"ns": space.ns_id, "member": server.member_id, "role": ""})
+    gone = 0
+    with store.transaction() as tx:
+        for memory in said_in_space(tx, space.id) if is_erased else ():
+            episode = find_episode(tx, memory.episode_id) if memory.author != server.member_id else None
+            if episode is not None:
+                remove_episode(tx, episode, actor=Actor.USER, is_purge=True)
+                gone += 1
+        drop_space(tx, space.id)
+    return gone
+
+
+def mute(store: Store, name: str) -> tuple[Member, int]:
+    """Keep nothing of a teammate on this machine; returns them, and how many memories went. Nobody else notices."""
+    member = require_member(store, name)
+    gone = 0
+    with store.transaction() as tx:
+        set_muted(tx, member, True)
+        for space in _spaces_of(store, member):
+            theirs = [memory for memory in said_in_space(tx, space.id) if memory.author == member.member_id]
+            for memory in theirs:
+                episode = None if memory.is_forgotten else find_episode(tx, memory.episode_id)
+                if episode is not None:
+                    remove_episode(tx, episode, actor=Actor.USER, is_purge=True)
+                    gone += 1
+            note_rows(tx, space, [(memory.author, memory.memory_id) for memory in theirs])
+    return member, gone
+
+
+def unmute(store: Store, name: str) -> Member:
+    """Hear a teammate again: what they shared comes with the next round."""
+    member = require_member(store, name)
+    with store.transaction() as tx:
+        set_muted(tx, member, False)
+        for space in _spaces_of(store, member):
+            for memory in said_in_space(tx, space.id):
+                if memory.author == member.member_id and not memory.is_forgotten:
+                    drop_said(tx, memory)
+            change_space(tx, space.id, cursor=0)
+    return member
+
+
+def require_member(store: Store, name: str) -> Member:
+    """Return a teammate by name. Raises NotFound or BadRequest."""
+    servers = dict.fromkeys(space.server_id for space in team_spaces(store) if space.server_id is not None)
+    members = [member for server_id in servers for member in list_members(store, server_id)]
+    fitting = [member for member in members if member.name == name]
+    if not fitting:
+        raise NotFound(f"no teammate {name[:60]!r} is known here; `engram team members` asks the hub who there is")
+    if len(fitting) > 1:
+        raise BadRequest(f"two hubs have a {name}: leave one of them, or forget by memory")
+    return fitting[0]
+
+
+def report_memory(store: Store, places: Home, episode_id: str, reason: str) -> Space:
+    """Report a teammate's memory to the keepers of its team; returns the team. Raises NotFound."""
+    spaces = {space.id: space for space in team_spaces(store)}
+    for memory in said_of_episode(store, episode_id):
+        space = spaces.get(memory.space_id)
+        if space is None or memory.is_forgotten:
+            continue
+        request = {
+            "ns": space.ns_id,
+            "author": memory.author,
+            "memory": memory.memory_id.hex(),
+            "reason": reason,
+        }
+        with _connect(Keyring(places.hub_keys), server_of(store, space)) as connection:
+            connection.ask("team-report", request)
+        return space
+    raise NotFound(f"{episode_id[:60]} came from no team")
+
+
+def list_reported(store: Store, places: Home, space: Space, *, settle: str = "") -> list[Reported]:
+    """Return what was reported to the keepers of a team; ``settle`` names one that was looked at."""
+    request: dict[str, Any] = {"ns": space.ns_id}
+    memories = {memory.memory_id.hex(): memory for memory in said_in_space(store, space.id)}
+    if settle:
+        fitting = [memory for memory in memories.values() if settle in (memory.episode_id, memory.memory_id.hex())]
+        if not fitting:
+            raise NotFound(f"{settle[:60]} is not in {space.name}")
+        request["drop"] = {"author": fitting[0].author, "memory": fitting[0].memory_id.hex()}
+    with _connect(Keyring(places.hub_keys), server_of(store, space)) as connection:
+        told: Sequence[dict[str, Any]] = connection.ask("team-reports", request)["reports"]
+    with store.transaction() as tx:
+        change_space(tx, space.id, reports=len({(row["author"], row["memory"]) for row in told}))
+    reported = []
+    for row in told:
+        memory = memories.get(str(row["memory"]))
+        episode = None if memory is None else find_episode(store, memory.episode_id)
+        reported.append(
+            Reported(
+                author=int(row["author"]),
+                memory_id=str(row["memory"]),
+                episode_id="" if episode is None else episode.episode_id,
+                summary="" if episode is None else episode.summary,
+                by=str(row["by"]),
+                reason=str(row["reason"]),
+                at_ms=int(row["at_ms"]),
+            )
+        )
+    return reported
+
+
+def _spaces_of(store: Store, member: Member) -> list[Space]:
+    return [space for space in team_spaces(store) if space.server_id == member.server_id]
+
+
+def _connect(keyring: Keyring, server: Server) -> Connection:
+    return Connection(server.url, keyring.token(server.url))

@@ -1,0 +1,149 @@
+"""``engram team`` and ``engram share``: the walk of their page, typed by two people; and what they show and refuse."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shlex
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+
+from engram.cli.main import engram
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "teams.md").read_text(encoding="utf-8")
+
+pytest.importorskip("psycopg", reason="the extra hub is not installed")
+
+from tests.hub.machines import Hub  # noqa: E402
+from tests.hub.postgres import running_postgres, system_folder, wheel_folder  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def hub() -> Iterator[Hub]:
+    programs = wheel_folder() or system_folder()
+    if programs is None:
+        pytest.skip("no PostgreSQL is installed")
+    with running_postgres(programs) as server, Hub.running(server.make_database()) as hub:
+        yield hub
+
+
+class Desk:
+    """Somebody's terminal, in a clone of the repository."""
+
+    def __init__(self, folder: Path, hub: Hub) -> None:
+        self.home, self.clone = folder / "home", folder / "clone"
+        self.clone.mkdir(parents=True)
+        environment = {
+            **os.environ,
+            "GIT_AUTHOR_DATE": "2026-01-01T00:00:00Z",
+            "GIT_COMMITTER_DATE": "2026-01-01T00:00:00Z",
+        }
+        for command in (
+            "init -q",
+            "remote add origin https://git.example.org/acme/shop.git",
+            "-c user.name=a -c user.email=a@example.org commit -q --allow-empty -m first",
+        ):
+            subprocess.run(["git", *command.split()], cwd=self.clone, check=True, env=environment, timeout=30)
+        self.type(f"engram hub join {hub.url} {hub.invite(folder.name)}")
+
+    def type(self, line: str, *, code: int = 0, **options: Any) -> str:
+        """Type a command; returns what it printed."""
+        before = Path.cwd()
+        os.chdir(self.clone)
+        try:
+            arguments = ["--home", str(self.home), *shlex.split(line)[1:]]
+            done: Result = CliRunner().invoke(engram, arguments, **options)
+        finally:
+            os.chdir(before)
+        assert done.exit_code == code, f"{line}: {done.output}"
+        return done.output
+
+    def json(self, line: str) -> Any:
+        return json.loads(self.type(f"{line} --json"))
+
+
+def walk(place: str) -> list[str]:
+    match = re.search(rf"<!-- walk: {place} -->\n```sh\n(.*?)```", PAGE, re.DOTALL)
+    assert match is not None, f"the page has no walk for {place}"
+    return match[1].splitlines()
+
+
+def test_the_walk_of_the_page_leads_from_nothing_to_a_shared_memory(hub: Hub, tmp_path: Path) -> None:
+    desks = {name: Desk(tmp_path / name, hub) for name in ("ada", "bob")}
+    ada, bob = desks["ada"], desks["bob"]
+    code = memory = told = ""
+    for place in ("ada", "bob", "ada shares", "bob reads"):
+        for line in walk(place):
+            typed = line.replace("CODE", code).replace("MEMORY", memory)
+            told = desks[place.split()[0]].type(typed, input="y\n")
+            if found := re.search(r"\b(?:[2-9A-Z]{4}-){2,6}[2-9A-Z]{2,4}\b", told):
+                code = found[0]
+            if found := re.search(r"ep_[0-9a-f]{12}", told):
+                memory = memory or found[0]
+            if line.startswith("engram share"):
+                assert "open: the hub's operator can read it" in told
+                assert "git.example.org/acme/shop" in told
+                assert "Prices are in cents, and never floats." in told
+    assert "Prices are in cents, and never floats." in told
+    assert "teammate ada" in told
+
+    # What teams, members, shares and reports look like; what is asked and refused.
+    theirs = bob.json('engram recall "prices"')["hits"][0]
+    assert theirs["told_by"] == "teammate ada"
+    assert "teammate ada" in bob.type(f"engram expand {theirs['id']}")
+    assert "is teammate ada's" in bob.type(f"engram share {theirs['id']} --yes", code=1)
+    assert "name the memories" in ada.type("engram share", code=1)
+    assert [row["role"] for row in ada.json("engram team members")["members"]] == ["keeper", "writer"]
+    assert "shop" in bob.type("engram team list")
+    assert "bob" in ada.type("engram team members")
+    (shared,) = ada.json("engram share --list")["shares"]
+    assert (shared["memory"], shared["waiting"]) == (memory, False)
+    assert "takes a keeper" in bob.type("engram team invite", code=1)
+    assert "keepers of shop" in bob.type(f"engram team report {theirs['id']} --reason wrong")
+    ada.type("engram hub sync")
+    assert "1 reported" in ada.type("engram status")
+    assert "wrong" in ada.type("engram team reports")
+    assert ada.json("engram team reports --settle " + shared["share"])["reports"] == []
+
+    ada.type("engram share --rule --after 30m --yes", code=1)
+    assert "6 hours" in ada.type("engram share --rule --after 6h --yes")
+    waiting = ada.json('engram save "Invoices are numbered without gaps."')["id"]
+    ada.type("engram hub sync")
+    assert [row["memory"] for row in ada.json("engram share --list")["waiting"]] == [waiting]
+    assert "Invoices" in ada.type("engram share --list")
+    assert "no rule will share it" in ada.type(f"engram unshare {waiting} --yes")
+    assert ada.json("engram share --list")["waiting"] == []
+    assert "by itself any more" in ada.type("engram share --rule --stop --yes")
+    assert "There was no such rule" in ada.type("engram share --rule --stop --yes")
+
+    assert "1 memories went" in bob.type("engram team mute ada")
+    assert "muted" in bob.type("engram team members")
+    assert "heard again" in bob.type("engram team mute ada --off")
+    bob.type("engram hub sync")
+    assert "is a reader" in ada.type("engram team role bob reader")
+    bob.type("engram hub sync")
+    assert "takes a writer" in bob.type("engram share --rule --yes", code=1)
+    assert "taken back" in ada.type(f"engram unshare {memory} --yes")
+    ada.type("engram hub sync")
+    bob.type("engram hub sync")
+    assert bob.json('engram recall "prices"')["hits"] == []
+    assert "0 memories erased" in ada.type("engram team expel bob --erase --yes")
+    bob.type("engram hub sync")
+    assert "You are in no team" in bob.type("engram team list")
+
+
+def test_a_sealed_team_shows_its_phrase_and_a_member_leaves(hub: Hub, tmp_path: Path) -> None:
+    eve, joe = Desk(tmp_path / "eve", hub), Desk(tmp_path / "joe", hub)
+    made = eve.json("engram team make bank --sealed")
+    assert len(made["phrase"].split()) == 17
+    code = eve.json("engram team invite --role reader")["code"]
+    assert joe.json(f"engram team join {code}") == {"space": "bank", "role": "reader"}
+    assert joe.json("engram team leave --erase --yes") == {"left": "bank", "memories": 0}
+    assert "wrong, used up or too old" in joe.type(f"engram team join {code}", code=1)
+    eve.type('engram save "The vault closes at six."')

@@ -1,0 +1,319 @@
+"""Teams: what is shared and how it is told, rules, taking back, erasing, muting, reports, sealed spaces."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from engram.clock import FixedClock
+from engram.enums import Actor, Importance, Scope, Status, Voice
+from engram.errors import BadRequest, HubRefused, NotFound
+from engram.hub.client import sharing, teams
+from engram.memories.correct import supersede_memory
+from engram.memories.save import edit_memory, pin_memory
+from engram.models.episode_changes import remove_episode
+from engram.models.episodes import Episode, all_episodes
+from engram.models.hub_rules import add_rule, drop_rule, list_rules
+from engram.models.hub_shares import list_shares
+from engram.models.hub_spaces import Space, list_servers
+from engram.models.projects import ensure_project
+from engram.recollection.briefing_lines import title_line
+from engram.redaction import redact
+from engram.vaults import Vault, write_vault
+from tests.hub.machines import Hub, Machine
+
+Make = Callable[..., Machine]
+REMOTE = "git.example.org/acme/shop"
+
+
+class Person:
+    """Somebody with a machine, in a repository that colleagues have too."""
+
+    def __init__(self, machine: Machine) -> None:
+        self.machine, self.store, self.places = machine, machine.store, machine.places
+        with self.store.transaction() as tx:
+            root = f"/home/{machine.places.root.name}/shop"
+            project = ensure_project(tx, root, "shop", root)
+            tx.run("UPDATE project SET remote = ?, first_commit = 'c1' WHERE id = ?", [REMOTE, project.id])
+        self.project = project
+
+    @property
+    def team(self) -> Space:
+        return sharing.require_team(self.store, None)
+
+    def save(self, text: str, **options: object) -> Episode:
+        return self.machine.save(text, **({"scope": Scope.PROJECT, "project_id": self.project.id} | options))
+
+    def share(self, *episodes: Episode) -> None:
+        shown = [
+            sharing.preview(self.store, self.places, self.team, self.machine.find(e.episode_id), self.project, redact)
+            for e in episodes
+        ]
+        sharing.share(self.store, self.team, shown)
+        self.machine.sync()
+
+    def unshare(self, name: str) -> str:
+        done = sharing.unshare(self.store, self.places, self.team, name)
+        self.machine.sync()
+        return done
+
+    def theirs(self) -> list[Episode]:
+        """What teammates said, as it lies here."""
+        return sorted((e for e in all_episodes(self.store) if e.origin), key=lambda episode: episode.summary)
+
+
+@pytest.fixture
+def make_person(hub: Hub, make_machine: Make) -> Callable[..., Person]:
+    def make(name: str, **options: object) -> Person:
+        machine = make_machine(name, **options)
+        machine.join(hub, hub.invite(name))
+        return Person(machine)
+
+    return make
+
+
+@pytest.fixture
+def team(make_person: Callable[..., Person]) -> tuple[Person, Person, Person]:
+    """A keeper, a writer and a reader of an open team."""
+    ada, bob, cyd = (make_person(name) for name in ("ada", "bob", "cyd"))
+    make_team(ada, (bob, "writer"), (cyd, "reader"))
+    return ada, bob, cyd
+
+
+def make_team(keeper: Person, *others: tuple[Person, str], is_sealed: bool = False) -> Space:
+    server = list_servers(keeper.store)[0]
+    space = teams.make_team(keeper.store, keeper.places, server, "shop", is_sealed=is_sealed)
+    for person, role in others:
+        code = teams.invite(keeper.store, keeper.places, space, role)
+        teams.join_team(person.store, person.places, list_servers(person.store)[0], code)
+    return space
+
+
+def test_only_what_was_shared_leaves_and_it_is_told_as_a_teammates(
+    hub: Hub, team: tuple[Person, Person, Person]
+) -> None:
+    ada, bob, cyd = team
+    ada.save("My salary is a secret.", kind="fact")
+    secret = "ghp_" + "a1B2c3D4e5" * 3 + "abcdef"
+    shared = ada.save(f"The price list is cached for an hour. token {secret}", importance=Importance.HIGH)
+    pin_memory(ada.store, shared.episode_id, actor=Actor.USER)
+    ada.share(shared)
+    for person in (bob, cyd):
+        person.machine.sync()
+
+    (told,) = bob.theirs()
+    assert (told.origin, told.voice, told.scope) == ("teammate ada", Voice.ASSISTANT, Scope.PROJECT)
+    assert (told.importance, told.is_pinned, told.confidence, told.project_id) == (
+        Importance.NORMAL,
+        False,
+        0.5,
+        bob.project.id,
+    )
+    assert secret not in told.content
+    assert "teammate ada" in title_line(told, told.summary)
+    assert [e.summary for e in cyd.theirs()] == [told.summary]
+    rows = hub.rows(
+        "SELECT encode(body, 'escape') AS body FROM hub.statement s JOIN hub.namespace USING (ns_id) "
+        "WHERE kind = 'team'"
+    )
+    assert len(rows) == 1
+    # What a teammate said is nobody's to pass on, and no reader shares.
+    with pytest.raises(BadRequest, match="teammate ada's"):
+        sharing.preview(bob.store, bob.places, bob.team, told, bob.project, redact)
+    with pytest.raises(BadRequest, match="takes a writer"):
+        sharing.require_team(cyd.store, None, least="writer")
+    with pytest.raises(BadRequest, match="in your own words"):
+        edit_memory(bob.store, told.episode_id, redact, content="changed", actor=Actor.USER)
+    assert bob.machine.sync().pushed == 0
+
+
+def test_a_share_is_a_copy_that_its_author_replaces_ends_and_takes_back(team: tuple[Person, Person, Person]) -> None:
+    ada, bob, _ = team
+    memory = ada.save("Deploys run on Fridays.")
+    ada.share(memory)
+    edit_memory(ada.store, memory.episode_id, redact, content="Deploys run on Mondays.", actor=Actor.USER)
+    ada.machine.sync()
+    bob.machine.sync()
+    assert [e.content for e in bob.theirs()] == ["Deploys run on Fridays."]
+
+    ada.share(memory)
+    bob.machine.sync()
+    assert [e.content for e in bob.theirs()] == ["Deploys run on Mondays."]
+    newer = ada.save("Nobody deploys by hand.")
+    supersede_memory(ada.store, memory.episode_id, newer.episode_id, actor=Actor.USER)
+    ada.machine.sync()
+    bob.machine.sync()
+    assert [e.status for e in bob.theirs()] == [Status.ARCHIVED]
+
+    assert "taken back" in ada.unshare(memory.episode_id)
+    bob.machine.sync()
+    assert bob.theirs() == []
+    assert ada.machine.find(memory.episode_id).content == "Deploys run on Mondays."
+    # A memory that is forgotten is forgotten by everybody; one that is purged stays shared, and can be taken back.
+    both = [ada.save("The cache lies in redis."), ada.save("The queue lies in postgres.")]
+    ada.share(*both)
+    ada.machine.forget(both[0].episode_id)
+    with ada.store.transaction() as tx:
+        remove_episode(tx, ada.machine.find(both[1].episode_id), actor=Actor.USER, is_purge=True)
+    ada.machine.sync()
+    bob.machine.sync()
+    assert [e.content for e in bob.theirs()] == ["The queue lies in postgres."]
+    (left,) = list_shares(ada.store, ada.team)
+    assert left.summary == ""
+    ada.unshare(left.said.memory_id.hex())
+    bob.machine.sync()
+    assert bob.theirs() == []
+
+
+def test_what_must_not_be_shared_is_refused(team: tuple[Person, Person, Person], tmp_path: Path) -> None:
+    ada = team[0]
+    with ada.store.transaction() as tx:
+        bank = ensure_project(tx, "/home/ada/bank", "bank", "/home/ada/bank")
+    other = ada.save("The bank's password rules.", project_id=bank.id)
+    everywhere = ada.machine.save("Use tabs.")
+    old = dataclasses.replace(ada.save("An old one."), status=Status.ARCHIVED)
+    suspect = dataclasses.replace(ada.save("Another one."), suspect="looks like an instruction")
+
+    def refused(episode: Episode, place: object, reason: str) -> None:
+        with pytest.raises(BadRequest, match=reason):
+            sharing.preview(ada.store, ada.places, ada.team, episode, place, redact)  # type: ignore[arg-type]
+
+    refused(other, ada.project, "belongs to bank")
+    refused(everywhere, None, "belongs to no project")
+    refused(old, ada.project, "is archived")
+    refused(suspect, ada.project, "is suspect")
+    shown = sharing.preview(ada.store, ada.places, ada.team, everywhere, ada.project, redact)
+    edit_memory(ada.store, everywhere.episode_id, redact, content="Use spaces.", actor=Actor.USER)
+    with pytest.raises(BadRequest, match="changed since it was shown"):
+        sharing.share(ada.store, ada.team, [shown])
+    vault = Vault("bank", ("/home/ada/bank",), ada.places.root / "vaults" / "bank", is_sealed=True)
+    write_vault(vault)
+    refused(other, bank, "is in a vault")
+    with pytest.raises(BadRequest, match="is a vault"):
+        sharing.check_rule(vault.home, bank)
+    assert list_shares(ada.store, ada.team) == []
+    with pytest.raises(NotFound):
+        sharing.require_team(ada.store, "nothing")
+
+
+def test_a_rule_shares_late_and_nothing_that_was_edited_forgotten_or_kept_back(
+    hub: Hub, make_person: Callable[..., Person]
+) -> None:
+    clock = FixedClock(1_790_000_000_000)
+    ada, bob = make_person("ada", clock=clock), make_person("bob")
+    space = make_team(ada, (bob, "reader"))
+    hub.service.clock = clock
+    ada.save("Said before the rule.")
+    clock.advance(1)
+    with ada.store.transaction() as tx:
+        add_rule(tx, space.id, ada.project.id, 3_600_000)
+    kept = ada.save("Prices are in cents.")
+    edited, gone, barred = ada.save("Edited later."), ada.save("Forgotten soon."), ada.save("Kept back.")
+    with ada.store.transaction() as tx:
+        other = ensure_project(tx, "/home/ada/bank", "bank", "/home/ada/bank")
+    ada.save("Of another project.", project_id=other.id)
+    ada.machine.save("Everywhere.")
+    ada.machine.sync()
+    assert list_shares(ada.store, space) == []
+    clock.advance(1_800)
+    edit_memory(ada.store, edited.episode_id, redact, content="Edited now.", actor=Actor.USER)
+    ada.machine.forget(gone.episode_id)
+    ada.unshare(barred.episode_id)
+    clock.advance(1_900)
+    ada.machine.sync()
+    assert [share.said.episode_id for share in list_shares(ada.store, space)] == [kept.episode_id]
+    assert [c.episode.episode_id for r in sharing.report_rules(ada.store) for c in r.waiting] == [edited.episode_id]
+    clock.advance(1_900)
+    ada.machine.sync()
+    ada.unshare(kept.episode_id)
+    ada.machine.sync()
+    bob.machine.sync()
+
+    assert {e.content for e in bob.theirs()} == {"Edited now."}
+    with ada.store.transaction() as tx:
+        assert drop_rule(tx, space.id, ada.project.id)
+    assert list_rules(ada.store) == []
+
+
+def test_a_keeper_erases_mutes_and_expels_and_a_report_reaches_them(
+    hub: Hub, team: tuple[Person, Person, Person], make_machine: Make
+) -> None:
+    ada, bob, cyd = team
+    bob.share(*(bob.save(f"Fact number {number} about the shop.") for number in range(3)))
+    cyd.machine.sync()
+    ada.machine.sync()
+    first, _, _ = cyd.theirs()
+    with pytest.raises(BadRequest, match="somebody else's"):
+        cyd.unshare(first.episode_id)
+    teams.report_memory(cyd.store, cyd.places, first.episode_id, "wrong")
+    ada.machine.sync()
+    assert ada.team.reports == 1
+    (reported,) = teams.list_reported(ada.store, ada.places, ada.team)
+    assert (reported.summary, reported.by, reported.reason) == (first.summary, "cyd", "wrong")
+    assert "erased for everybody" in ada.unshare(reported.episode_id)
+    assert teams.list_reported(ada.store, ada.places, ada.team) == []
+    for person in (bob, cyd):
+        person.machine.sync()
+    assert len(cyd.theirs()) == 2
+    assert len(list_shares(bob.store, bob.team)) == 2
+    assert len([e for e in all_episodes(bob.store) if not e.origin]) == 3
+
+    teams.mute(cyd.store, "bob")
+    bob.share(bob.save("Fact number four about the shop."))
+    cyd.machine.sync()
+    assert cyd.theirs() == []
+    teams.unmute(cyd.store, "bob")
+    cyd.machine.sync()
+    assert len(cyd.theirs()) == 3
+    cyd.machine.forget(cyd.theirs()[0].episode_id)
+    cyd.machine.sync()
+    assert len(ada.theirs()) == 2
+
+    teams.mute(ada.store, "bob")
+    ada.machine.sync()
+    teams.set_role(ada.store, ada.places, ada.team, "bob", "")
+    assert sharing.erase_member(ada.store, ada.places, ada.team, list_servers(bob.store)[0].member_id) == 3
+    ada.machine.sync()
+    cyd.machine.sync()
+    assert cyd.theirs() == []
+    living = "SELECT 1 FROM hub.statement JOIN hub.namespace USING (ns_id) WHERE kind = 'team' AND NOT is_forgotten"
+    assert hub.rows(living) == []
+    bob.machine.sync()
+    with pytest.raises(NotFound):
+        _ = bob.team
+    with pytest.raises(HubRefused, match="keeps a keeper"):
+        teams.set_role(ada.store, ada.places, ada.team, "ada", "reader")
+    assert teams.leave(cyd.store, cyd.places, cyd.team, is_erased=True) == 0
+
+
+def test_a_sealed_team_needs_its_key_and_the_hub_reads_nothing(
+    hub: Hub, make_person: Callable[..., Person], make_machine: Make
+) -> None:
+    ada, bob = make_person("ada"), make_person("bob")
+    space = make_team(ada, (bob, "writer"), is_sealed=True)
+    memory = ada.save("quixotic canary of a sealed team")
+    ada.share(memory)
+    bob.machine.sync()
+    assert [e.content for e in bob.theirs()] == [memory.content]
+    assert all(b"canary" not in bytes(row.body) for row in hub.rows("SELECT body FROM hub.statement"))
+    code = teams.invite(ada.store, ada.places, space, "reader")
+    with pytest.raises(BadRequest, match="mistyped"):
+        teams.join_team(
+            bob.store, bob.places, list_servers(bob.store)[0], code[:-1] + ("A" if code[-1] != "A" else "B")
+        )
+
+    # Her other machine learns of the team from the hub, of the key from her.
+    desktop = make_machine("desktop")
+    desktop.join(hub, ada.machine.code())
+    desktop.sync()
+    theirs = sharing.require_team(desktop.store, "shop")
+    assert [share.said.episode_id for share in list_shares(desktop.store, theirs)] == [memory.episode_id]
+    assert sharing.unshare(desktop.store, desktop.places, theirs, memory.episode_id)
+    desktop.sync()
+    ada.machine.sync()
+    bob.machine.sync()
+    assert bob.theirs() == []
+    assert ada.machine.find(memory.episode_id).content == memory.content
