@@ -1,22 +1,27 @@
 """The heartbeat of watcher and worker: the time of the lock file for every reader, and systemd's watchdog.
 
-A beat means progress: the process calls ``beat`` only after it did something. One that hangs falls silent.
+A beat means progress: the process calls ``beat`` only after it did something. One that hangs falls silent, and a thread
+of its own ends it then: launchd has no watchdog, but starts again what failed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import os
 import socket
+import threading
 import time
 
-from engram.process_lock import ProcessLock
+from engram.process_lock import EXIT_RESTART, ProcessLock
 
 #: A process that is silent for longer than this hangs, in seconds. Its slowest step (a backup of a large memory.db on
 #: a slow disk) is much shorter.
 MAX_SILENCE_SECONDS = 300
 #: Shortest time between two beats that are recorded, in seconds.
 MIN_INTERVAL_SECONDS = 1.0
+#: Seconds between two looks of the thread that ends a silent process.
+LOOK_SECONDS = 5.0
 
 
 class Heartbeat:
@@ -27,10 +32,12 @@ class Heartbeat:
         self._lock = lock
         self._address = os.environ.pop("NOTIFY_SOCKET", "")
         self._beat_seconds = float("-inf")
+        self._is_stopping = threading.Event()
 
     def announce_ready(self) -> None:
-        """Tell systemd that the start is over: the process works from now on."""
+        """Tell systemd that the start is over: the process works from now on, and must not fall silent."""
         self.beat()
+        threading.Thread(target=self._end_if_silent, name="heartbeat", daemon=True).start()
         self._notify("READY=1")
 
     def beat(self) -> None:
@@ -43,7 +50,21 @@ class Heartbeat:
 
     def announce_stop(self) -> None:
         """Tell systemd that the process stops on purpose."""
+        self._is_stopping.set()
         self._notify("STOPPING=1")
+
+    def _end_if_silent(self) -> None:
+        """End the process with ``EXIT_RESTART`` after too long a silence; its threads are printed first."""
+        last_beat, silent_seconds, last_look = self._beat_seconds, 0.0, time.monotonic()
+        while not self._is_stopping.wait(LOOK_SECONDS):
+            beat, now = self._beat_seconds, time.monotonic()
+            # A long gap between two looks is a laptop that slept, or this thread's own delay.
+            silent_seconds = 0.0 if beat != last_beat else silent_seconds + min(now - last_look, 2 * LOOK_SECONDS)
+            last_beat, last_look = beat, now
+            if silent_seconds > MAX_SILENCE_SECONDS:
+                with contextlib.suppress(OSError, ValueError, RuntimeError):
+                    faulthandler.dump_traceback(2)
+                os._exit(EXIT_RESTART)
 
     def _notify(self, message: str) -> None:
         """Send one datagram to systemd; a failure is ignored."""

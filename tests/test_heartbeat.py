@@ -15,7 +15,7 @@ from processes import wait_for
 from workers import RUN as RUN_WORKER
 
 from engram.heartbeat import Heartbeat
-from engram.process_lock import ProcessLock
+from engram.process_lock import EXIT_RESTART, ProcessLock
 from engram.reports.processes import process_state
 from engram.settings import Settings
 from engram.version import code_version
@@ -127,3 +127,33 @@ def test_the_version_of_the_code_changes_with_every_edit(tmp_path: Path) -> None
     (tmp_path / "b.py").write_text("")
 
     assert len({first, second, code_version(tmp_path)}) == 3
+
+
+#: A process that announces itself and then does nothing more, with short times.
+SILENT = """
+import sys, threading
+from pathlib import Path
+from engram import heartbeat
+from engram.process_lock import ProcessLock
+heartbeat.MAX_SILENCE_SECONDS, heartbeat.LOOK_SECONDS = 0.2, 0.05
+beats = heartbeat.Heartbeat(ProcessLock(Path(sys.argv[1])))
+beats.announce_ready()
+if sys.argv[2] == "stops":
+    beats.announce_stop()
+    threading.Event().wait(1.0)
+    sys.exit(0)
+threading.Event().wait(60)
+"""
+
+
+@pytest.mark.parametrize(("how", "code"), [("hangs", EXIT_RESTART), ("stops", 0)])
+def test_a_process_that_falls_silent_ends_itself_so_that_it_is_started_again(
+    tmp_path: Path, how: str, code: int
+) -> None:
+    process = subprocess.run(
+        [sys.executable, "-c", SILENT, str(tmp_path / "lock"), how], capture_output=True, text=True, timeout=60
+    )
+
+    assert process.returncode == code
+    # It says where its threads were.
+    assert ("most recent call first" in process.stderr) is (how == "hangs")

@@ -103,6 +103,8 @@ def _show(preview: ForgetPreview) -> None:
         click.echo(f"files that change: {one_line(', '.join(preview.files), 400)}")
     if preview.backups:
         click.echo(f"backups that are cleaned of it: {preview.backups}")
+    if preview.foreign:
+        click.echo(f"kept: its words in {one_line(', '.join(preview.foreign))}, another program's database")
 
 
 def _facts(report: ForgetReport) -> dict[str, object]:
@@ -118,4 +120,5 @@ def _facts(report: ForgetReport) -> dict[str, object]:
         "files": list(report.files),
         "backups": report.backups,
         "dropped_backups": report.dropped_backups,
+        "foreign": list(report.foreign),
     }

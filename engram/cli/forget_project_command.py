@@ -59,6 +59,7 @@ def _forgotten_as_json(report: ForgottenProject) -> dict[str, Any]:
         "files": list(report.files),
         "backups": report.backups,
         "dropped_backups": report.dropped_backups,
+        "foreign": list(report.foreign),
         "new_sessions_are_read": True,
     }
 
@@ -67,9 +68,12 @@ def _forgotten_sentence(report: ForgottenProject) -> str:
     stays = f" {len(report.kept_global)} global memories stay; `engram forget ID` deletes one." * bool(
         report.kept_global
     )
+    foreign = f" {', '.join(report.foreign)} may still contain its words: it is another program's." * bool(
+        report.foreign
+    )
     return (
         f"Deleted {report.turns} turns and {report.memories} memories of {report.name}; changed "
         f"{len(report.files)} files "
-        f"and cleaned {report.backups + report.dropped_backups} backups.{stays} What was said there is never read "
-        f"again. New sessions in {report.folder} are read as before; exclude the folder if you don't want that."
+        f"and cleaned {report.backups + report.dropped_backups} backups.{stays}{foreign} What was said there is never "
+        f"read again. New sessions in {report.folder} are read as before; exclude the folder if you don't want that."
     )

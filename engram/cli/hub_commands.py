@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import click
@@ -32,6 +33,7 @@ from engram.models.hub_spaces import server_by_id
 from engram.models.project_folders import merge_projects
 from engram.models.store import Store
 from engram.reports.hub import HubReport, report_hubs
+from engram.vaults import own_vault
 
 hub_option = click.option("--hub", "url", metavar="URL", default=None, help="Which hub (default: the only one).")
 
@@ -42,14 +44,21 @@ _PHRASE_NOTE = (
 
 
 @click.group("hub", invoke_without_command=True)
+@pass_workspace
 @click.pass_context
-def hub(ctx: click.Context) -> None:
+def hub(ctx: click.Context, workspace: Workspace) -> None:
     """Share memories between your machines, through a hub that cannot read them (default: status).
 
     Nothing is sent anywhere before you join a hub.
 
     Example: engram hub join https://hub.example.org K7QM-2XHD-RT
     """
+    vault = own_vault(workspace.places)
+    if vault is not None:
+        raise BadRequest(
+            f"{vault.name} is kept in a vault, which is never shared with a hub. Leave out --vault; to share the "
+            f"project, take it out first: engram projects unvault {shlex.quote(vault.name)}"
+        )
     if ctx.invoked_subcommand is None:
         ctx.invoke(status, as_json=False)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from engram.atomic import drop_leftovers
 from engram.enums import Actor
-from engram.memories.forget_files import clean_copies
+from engram.memories.forget_files import clean_copies, foreign_files_with
 from engram.memories.forget_plan import NeededEntry, plan_forget
 from engram.memories.forget_preview import ForgottenFiles
 from engram.models import forgetting
@@ -45,6 +45,8 @@ class ForgetReport:
     backups: int
     #: Number of those that could not be changed and were deleted.
     dropped_backups: int = 0
+    #: Names of other programs' databases in the memory folder that still contain its words.
+    foreign: tuple[str, ...] = ()
 
     def describe(self, may_tell: Callable[[Episode], bool] = lambda _: True) -> str:
         """Return a few lines for a person or a model: what was deleted and what stays.
@@ -62,7 +64,13 @@ class ForgetReport:
         lines += [
             f"Current again, since the memory that replaced it is gone: {episode_id}." for episode_id in self.restored
         ]
+        lines += [foreign_line(name) for name in self.foreign]
         return "\n".join(lines)
+
+
+def foreign_line(name: str) -> str:
+    """Say that another program's database still contains forgotten words, and what to do."""
+    return f"Its words are still in {name}, another program's database, which is never changed; delete it if you can."
 
 
 def _needed_line(needed: NeededEntry, may_tell: Callable[[Episode], bool]) -> str:
@@ -131,6 +139,7 @@ def forget_episode(
         files=(*cleaned, *(path.name for path in notes)),
         backups=backups,
         dropped_backups=dropped,
+        foreign=tuple(foreign_files_with(places, store.driver, files.told)),
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from engram.errors import EngramError
 from engram.models import forgetting
 from engram.models.backup import drop_database
 from engram.models.copies import clean_copy
-from engram.models.set_aside import set_aside_files
+from engram.models.set_aside import foreign_files, set_aside_files
 from engram.models.tombstones import Forgotten
 from engram.models.transaction import Tx
 from engram.notes.day_files import cut_sections, notes_lock, write_text
@@ -29,6 +30,8 @@ FAILURES_SUFFIX = ".failures"
 MARKDOWN_EXPORT = b"---\nengram: 1\n"
 #: Maximum size of a note or export that is searched and rewritten, in bytes.
 _MAX_FILE_BYTES = 200_000_000
+#: How much of another program's database is searched at one time, in bytes.
+_PART_BYTES = 4_000_000
 #: Minimum length of a text that is searched for in notes, in characters; shorter ones occur by chance.
 _MIN_TEXT_CHARACTERS = 24
 #: Length of a line's beginning that is searched for, in characters; notes and bites cut long lines.
@@ -173,6 +176,37 @@ def _cut_history(line: str, is_kept: Callable[[str], bool]) -> str:
 def copies_of_memory(places: Home, driver: str) -> list[Path]:
     """Return every backup and every database that was set aside."""
     return [*_files(places.backups, ("*.db", "*.sqlite")), *set_aside_files(places.root, driver)]
+
+
+def foreign_files_with(places: Home, driver: str, told: Sequence[str]) -> list[str]:
+    """Return the names of other programs' databases in the memory folder whose bytes contain a forgotten line.
+
+    They are only read. A line that such a file stores in another form, or cut at the end of a page, is not found.
+
+    Args:
+        places: the memory folder.
+        driver: the SQLite driver.
+        told: beginnings of the forgotten lines, as ``told_lines`` returns them.
+    """
+    if not told:
+        return []
+    pattern = re.compile(b"|".join(re.escape(line.encode("utf-8", "surrogateescape")) for line in told))
+    found = []
+    for path in foreign_files(places.root, driver):
+        if any(_has_match(part, pattern) for part in (path, path.with_name(f"{path.name}-wal"))):
+            found.append(path.name)
+    return found
+
+
+def _has_match(path: Path, pattern: re.Pattern[bytes]) -> bool:
+    """Return True if the pattern, which matches at most ``_MAX_LINE_CHARACTERS`` characters, is in the file."""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        rest = b""
+        while part := file.read(_PART_BYTES):
+            if pattern.search(rest + part):
+                return True
+            rest = part[-4 * _MAX_LINE_CHARACTERS :]
+    return False
 
 
 def _is_about(line: str, ids: Collection[str]) -> bool:

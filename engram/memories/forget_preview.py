@@ -14,6 +14,7 @@ from engram.memories.forget_files import (
     clean_recollections,
     copies_of_memory,
     cut_daily_log,
+    foreign_files_with,
     plain_line,
     told_lines,
 )
@@ -85,6 +86,8 @@ class ForgetPreview:
     files: tuple[str, ...]
     #: Backups and set-aside databases that are searched.
     backups: int
+    #: Names of other programs' databases in the memory folder that contain its words, and keep them.
+    foreign: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The preview for scripts."""
@@ -119,6 +122,7 @@ class ForgetPreview:
             "restored": [memory.episode_id for memory in plan.restored],
             "files": list(self.files),
             "backups": self.backups,
+            "foreign": list(self.foreign),
         }
 
 
@@ -130,7 +134,8 @@ def preview_forget(store: Store, places: Home, episode_id: str, *, also_source: 
     """
     plan = plan_forget(store, episode_id, also_source=also_source)
     erased = () if plan.turn_ids else plan.erased
-    cleaned, notes = ForgottenFiles.of(store, plan).clean(places, is_dry=True)
+    files = ForgottenFiles.of(store, plan)
+    cleaned, notes = files.clean(places, is_dry=True)
     return ForgetPreview(
         plan=plan,
         entries=tuple(
@@ -139,6 +144,7 @@ def preview_forget(store: Store, places: Home, episode_id: str, *, also_source: 
         turns=tuple(stored for turn_id in plan.turn_ids if (stored := load_turn_row(store, turn_id)) is not None),
         files=(*cleaned, *(path.name for path in notes)),
         backups=len(copies_of_memory(places, store.driver)),
+        foreign=tuple(foreign_files_with(places, store.driver, files.told)),
     )
 
 

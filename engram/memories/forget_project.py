@@ -32,6 +32,7 @@ from engram.models.project_erasing import ProjectContents
 from engram.models.project_folders import identities_of_project
 from engram.models.project_names import names_of_project
 from engram.models.projects import ProjectRow
+from engram.models.set_aside import foreign_files
 from engram.models.store import Store
 from engram.models.tombstones import Forgotten
 from engram.models.transaction import Tx
@@ -67,6 +68,8 @@ class ForgottenProject:
     backups: int
     #: Number of those that could not be changed and were deleted.
     dropped_backups: int
+    #: Names of other programs' databases in the memory folder, which may still contain its words.
+    foreign: tuple[str, ...] = ()
 
 
 def forget_project(store: Store, places: Home, project: ProjectRow, *, actor: Actor) -> ForgottenProject:
@@ -128,6 +131,7 @@ def forget_project(store: Store, places: Home, project: ProjectRow, *, actor: Ac
         files=tuple(files),
         backups=backups,
         dropped_backups=dropped,
+        foreign=tuple(path.name for path in foreign_files(places.root, store.driver)),
     )
 
 

@@ -33,6 +33,12 @@ def set_aside_files(folder: Path, driver: str) -> list[Path]:
     return sorted(found)
 
 
+def foreign_files(folder: Path, driver: str) -> list[Path]:
+    """Databases of other programs, such as the earlier Engram, that were set aside in a folder. Only read them."""
+    own = set_aside_files(folder, driver)
+    return sorted(path for path in folder.glob(FOREIGN_PATTERN) if is_file(path) and path not in own)
+
+
 def clean_set_aside(path: Path, driver: str, tombstones: Sequence[Tombstone]) -> None:
     """Delete what tombstones name from the databases beside memory.db; a damaged one stays as it is."""
     for aside in set_aside_files(path.parent, driver):

@@ -102,6 +102,8 @@ def test_a_vault_takes_everything_in_and_gives_everything_back(
     assert run_json("--vault", "harbor", "recall", exported[0]["summary"])["hits"][0]["project"] == "harbor"
     assert run_json("--vault", "harbor", "search", exported[0]["summary"])["hits"]
     assert run_json("--vault", "harbor", "status")["episodes"] == len(inside)
+    assert "is never shared with a hub" in run("--vault", "harbor", "hub", code=1).stderr
+    assert "is never shared with a hub" in run("--vault", "harbor", "hub", "sync", code=1).stderr
     made = run_json("--vault", "harbor", "save", "--global", "The client pays late.")["id"]
     run("--vault", "harbor", "consolidate", "--dry-run")
     run("--vault", "harbor", "forget", made, "--yes")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,6 +25,7 @@ from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_path
 from engram.log import start_logging
 from engram.memories.forget import forget_episode
+from engram.memories.forget_preview import preview_forget
 from engram.memories.save import edit_memory, save_memory
 from engram.models import episodes
 from engram.models.backup import make_backup
@@ -293,10 +295,20 @@ def test_one_forgotten_memory_takes_the_words_that_it_alone_rested_on(
 
 def test_another_programs_database_that_was_set_aside_is_never_touched(settings: Settings, store: Store) -> None:
     foreign = settings.home / "memory.v2.db"
-    foreign.write_bytes(b"theirs")
-    saved = save_memory(store, "Something to forget", redact, scope="global", actor=Actor.AGENT)
+    theirs = sqlite3.connect(foreign)
+    theirs.execute("CREATE TABLE episodes (summary TEXT)")
+    theirs.execute("INSERT INTO episodes VALUES ('The barge Wilhelmina is moored at pier 3.')")
+    theirs.commit()
+    theirs.close()
+    before = foreign.read_bytes()
+    saved = save_memory(store, "Something to forget, it is of no use", redact, scope="global", actor=Actor.AGENT)
+    told = save_memory(store, "The barge Wilhelmina is moored at pier 3.", redact, scope="global", actor=Actor.AGENT)
+    assert preview_forget(store, settings.places, told.episode_id).foreign == ("memory.v2.db",)
 
-    forget_episode(store, settings.places, saved.episode_id, also_source=True, actor=Actor.USER)
+    report = forget_episode(store, settings.places, saved.episode_id, also_source=True, actor=Actor.USER)
+    assert report.foreign == ()
+    report = forget_episode(store, settings.places, told.episode_id, also_source=True, actor=Actor.USER)
+    assert "Its words are still in memory.v2.db, another program's database" in report.describe()
 
-    assert foreign.read_bytes() == b"theirs"
+    assert foreign.read_bytes() == before
     assert free_name(foreign, "memory.v2.db").name != "memory.v2.db"

@@ -221,6 +221,25 @@ def test_each_header_alone_stops_its_attacks(
         assert successes(victim, attacks) == set()
 
 
+class WidePathAccess(Access):
+    """The cookie as it is, but for every path."""
+
+    @property
+    def cookie_header(self) -> str:
+        """The page's own cookie with another path."""
+        whole = super().cookie_header
+        assert f"Path={self.root}/" in whole
+        return whole.replace(f"Path={self.root}/", "Path=/")
+
+
+def test_the_path_of_the_cookie_alone_keeps_it_from_other_ports(browser: Browser, settings: Settings) -> None:
+    """Every other guard is in place: SameSite and HttpOnly do not help against a server on another port."""
+    with a_victim(browser, settings) as victim:
+        assert not get_cookie(victim)
+    with a_victim(browser, settings, make_access=WidePathAccess) as victim:
+        assert get_cookie(victim)
+
+
 def test_an_address_that_was_used_lets_nobody_else_in(
     browser: Browser, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:

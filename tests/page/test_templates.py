@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 from jinja2 import Environment, nodes
@@ -70,13 +69,14 @@ def test_own_assets_load_nothing_from_elsewhere_and_vendored_ones_are_as_publish
     for path in own:
         text = path.read_text().replace("http://www.w3.org/2000/svg", "")
         assert not re.search(r"https?:|@import|url\(|innerHTML|eval\(|insertAdjacentHTML", text), path.name
-    assert {asset.path.name for asset in ASSETS.values() if asset.path.parent.name == "vendor"} == {
+    # In one answer, the gate last: htmx starts in a task of its own, which must not come before the gate is there.
+    assert [path.name for path in ASSETS["htmx.js"].paths] == [
         "htmx-4.0.1.min.js",
         "hx-sse-4.0.1.min.js",
         "hx-csp-4.0.1.min.js",
-    }
+    ]
     assert (STATIC / "vendor" / "LICENSE").read_text().startswith("Zero-Clause BSD")
-    assert sum(path.stat().st_size for path in [asset.path for asset in ASSETS.values()]) <= 70_000
+    assert sum(len(asset.read()) for asset in ASSETS.values()) <= 70_000
 
 
 def test_a_block_is_rendered_alone(environment: Environment) -> None:
@@ -92,4 +92,4 @@ def test_addresses_keep_the_path_and_the_project() -> None:
 
     assert link("m", "x/../y?", q="ö") == "/room/m/x%2F..%2Fy%3F?q=%C3%B6&project=a+b%26c"
     assert rendering.make_link("/room", "")("") == "/room/"
-    assert Path(ASSETS["page.css"].path).is_file()
+    assert ASSETS["page.css"].read()
