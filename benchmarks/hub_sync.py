@@ -1,15 +1,18 @@
 """How long a hub takes: push and pull of many memories, an idle round, and from saved here to found there.
 
-    PYTHONPATH=. python benchmarks/hub_sync.py [MEMORIES]      needs the extra hub and a PostgreSQL
+    PYTHONPATH=. python benchmarks/hub_sync.py [MEMORIES [open]]      needs the extra hub and a PostgreSQL
 
-The service runs in a process of its own, over HTTP on this machine, with a sealed space.
+The service runs in a process of its own, over HTTP on this machine, with a sealed space, or an open one. From saved
+here to found there is measured with the workers of two machines, with and without a request that is kept open.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import random
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -17,12 +20,11 @@ from pathlib import Path
 
 from engram.enums import Actor, Kind, Scope, Source
 from engram.hub.client.joining import join_hub
-from engram.hub.client.keys import Keyring
 from engram.hub.client.rounds import Round, sync_server
 from engram.hub.protocol.phrase import code_text, new_code
 from engram.hub.server.accounts import add_member
 from engram.hub.server.database import Database
-from engram.models.episode_changes import add_episode
+from engram.models.episode_changes import add_episodes
 from engram.models.episodes import Episode, Evidence, new_episode_id
 from engram.models.hub_spaces import list_servers
 from engram.redaction import redact
@@ -37,6 +39,7 @@ def fill(machine: Machine, count: int) -> None:
     """Make memories of about 600 characters each."""
     chance = random.Random(1)
     for start_at in range(0, count, 1_000):
+        made = []
         with machine.store.transaction() as tx:
             for number in range(start_at, min(count, start_at + 1_000)):
                 text = " ".join(chance.choices(WORDS, k=75))
@@ -50,8 +53,8 @@ def fill(machine: Machine, count: int) -> None:
                     source=Source.AUTO,
                     created_at_ms=1_700_000_000_000 + number,
                 )
-                evidence = [Evidence(f"{chance.getrandbits(128):032x}", "s1")]
-                add_episode(tx, episode, evidence, actor=Actor.MODEL, action="extract")
+                made.append((episode, [Evidence(f"{chance.getrandbits(128):032x}", "s1")]))
+            add_episodes(tx, made, actor=Actor.MODEL, action="extract", reasons=[""] * len(made))
 
 
 def sync(machine: Machine) -> tuple[float, Round]:
@@ -62,8 +65,85 @@ def sync(machine: Machine) -> tuple[float, Round]:
     return time.perf_counter() - started, done
 
 
-def main(count: int) -> None:
+def measure_trips(first: Machine, second: Machine, *, has_wait: bool, trips: int = 12) -> str:
+    """Save on one machine and look for it on the other, with their workers; returns what was measured."""
+    workers = [start_worker(machine, has_wait=has_wait) for machine in (first, second)]
+    seconds = []
+    try:
+        for number in range(trips + 2):
+            time.sleep(random.uniform(1.2, 2.5))
+            saved = first.save(f"trip {number} {has_wait} {random.random()}")
+            started = time.perf_counter()
+            while second.store.value("SELECT 1 FROM episode WHERE episode_id = ?", [saved.episode_id]) is None:
+                time.sleep(0.005)
+                assert time.perf_counter() - started < 120, "it did not arrive"
+            seconds.append(time.perf_counter() - started)
+    finally:
+        for worker in workers:
+            worker.terminate()
+            worker.wait()
+    times = sorted(seconds[2:])
+    return f"p50 {statistics.median(times) * 1000:.0f} ms, greatest {times[-1] * 1000:.0f} ms"
+
+
+def start_worker(machine: Machine, *, has_wait: bool) -> subprocess.Popen[bytes]:
+    """Start the worker of a machine."""
+    root = machine.places.root
+    names = {"HOME": str(root.parent), "ENGRAM_HOME": str(root), "ENGRAM_HUB_WAIT": str(has_wait).lower()}
+    command = [sys.executable, "-m", "engram.cli.main", "work"]
+    return subprocess.Popen(command, env={**os.environ, **names}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def join_both(database: Database, url: str, machines: tuple[Machine, Machine], name: str, *, is_open: bool) -> None:
+    """Let two machines of one person join."""
+    phrase = ""
+    for machine in machines:
+        hub_half, _ = new_code()
+        add_member(database, name, hub_half)
+        if is_open:
+            with database.service() as connection:
+                connection.execute("UPDATE hub.namespace SET is_sealed = false")
+        joined = join_hub(machine.store, machine.places, url, code_text(hub_half), phrase=phrase)
+        phrase = phrase or joined.phrase
+
+
+def measure(count: int, database: Database, url: str, folder: Path, *, is_open: bool) -> None:
     """Measure everything and print a line each."""
+    with Machine.open(folder / "a") as first, Machine.open(folder / "b") as second:
+        started = time.perf_counter()
+        fill(first, count)
+        print(f"made {count} memories in {time.perf_counter() - started:.1f} s (not measured)", flush=True)
+        join_both(database, url, (first, second), "Ada", is_open=is_open)
+        cpu = time.process_time()
+        seconds, done = sync(first)
+        cpu = time.process_time() - cpu
+        print(
+            f"push: {seconds:.1f} s ({cpu:.1f} s of CPU here), {done.pushed} rows, {done.sent_bytes / 1e6:.1f} MB",
+            flush=True,
+        )
+        cpu = time.process_time()
+        seconds, done = sync(second)
+        cpu = time.process_time() - cpu
+        wire = f"{done.received_bytes / 1e6:.1f} MB"
+        found = second.store.value("SELECT count(*) FROM episode_fts")
+        print(
+            f"pull: {seconds:.1f} s ({cpu:.1f} s of CPU here), {done.pulled} rows, {wire}, {found} in the text index",
+            flush=True,
+        )
+        idle = [sync(second) for _ in range(60)][10:]
+        times = sorted(seconds * 1000 for seconds, _ in idle)
+        size = idle[-1][1].sent_bytes + idle[-1][1].received_bytes
+        print(f"idle round: p50 {statistics.median(times):.1f} ms, p90 {times[45]:.1f} ms, {size} bytes of bodies")
+        print(f"hub: {database_bytes(database) / 1e6:.0f} MB for {count} memories", flush=True)
+    with Machine.open(folder / "c") as first, Machine.open(folder / "d") as second:
+        join_both(database, url, (first, second), "Eve", is_open=is_open)
+        for has_wait in (True, False):
+            told = measure_trips(first, second, has_wait=has_wait)
+            print(f"saved here, found there, {'long poll' if has_wait else 'asking'}: {told}", flush=True)
+
+
+def main(count: int, *, is_open: bool) -> None:
+    """Start PostgreSQL and the service, and measure."""
     logging.disable(logging.CRITICAL)
     programs = wheel_folder() or system_folder()
     assert programs is not None, "no PostgreSQL is installed"
@@ -71,50 +151,14 @@ def main(count: int) -> None:
         dsn, port = server.make_database(), free_port()
         url = f"http://127.0.0.1:{port}"
         service = start("service", str(port), ENGRAM_HUB_DATABASE=dsn)
-        database = Database(dsn).open()
         try:
             _wait_for(url)
-            with Machine.open(Path(folder) / "a") as first, Machine.open(Path(folder) / "b") as second:
-                started = time.perf_counter()
-                fill(first, count)
-                print(f"made {count} memories in {time.perf_counter() - started:.1f} s (not measured)", flush=True)
-                phrase = ""
-                for machine in (first, second):
-                    hub_half, _ = new_code()
-                    add_member(database, "Ada", hub_half)
-                    joined = join_hub(machine.store, machine.places, url, code_text(hub_half), phrase=phrase)
-                    phrase = phrase or joined.phrase
-                seconds, done = sync(first)
-                print(f"push: {seconds:.1f} s, {done.pushed} rows, {done.sent_bytes / 1e6:.1f} MB", flush=True)
-                seconds, done = sync(second)
-                print(
-                    f"pull, found by text: {seconds:.1f} s, {done.pulled} rows, {done.received_bytes / 1e6:.1f} MB",
-                    flush=True,
-                )
-                idle = [sync(second) for _ in range(60)][10:]
-                times = sorted(seconds * 1000 for seconds, _ in idle)
-                size = idle[-1][1].sent_bytes + idle[-1][1].received_bytes
-                print(
-                    f"idle round: p50 {statistics.median(times):.1f} ms, p90 {times[45]:.1f} ms, {size} bytes of bodies"
-                )
-                trips = []
-                for number in range(30):
-                    started = time.perf_counter()
-                    first.save(f"trip {number}")
-                    sync(first)
-                    sync(second)
-                    trips.append((time.perf_counter() - started) * 1000)
-                trips.sort()
-                print(
-                    f"saved, pushed, pulled: p50 {statistics.median(trips):.0f} ms, p90 {trips[27]:.0f} ms (two rounds)"
-                )
-                _, done = sync(second)
-                print(f"after that: {done.pulled} pulled again")
-                size = database_bytes(database)
-                print(f"hub: {size / 1e6:.0f} MB for {count} memories")
-                Keyring(first.places.hub_keys)
+            database = Database(dsn).open()
+            try:
+                measure(count, database, url, Path(folder), is_open=is_open)
+            finally:
+                database.close()
         finally:
-            database.close()
             service.kill()
             service.wait()
 
@@ -128,4 +172,4 @@ def database_bytes(database: Database) -> int:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000)
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000, is_open=sys.argv[2:] == ["open"])

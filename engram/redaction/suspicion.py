@@ -31,13 +31,14 @@ _BEYOND_LATIN = re.compile(r"[^\x00-\u02ff]+")
 _SPACED = re.compile(r"\b(?:\w[ .\-_*]){5,}\w\b")
 _LEET = str.maketrans("013457@$", "oieastas")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
-_HEX = re.compile(r"(?:[0-9a-fA-F]{2}[ :,]?){16,}|(?:\\x[0-9a-fA-F]{2}){6,}|(?:0x[0-9a-fA-F]{2},? ?){8,}")
+#: Text in hex digits: no byte of ASCII is above 7f.
+_HEX = re.compile(r"(?:[0-7][0-9a-fA-F][ :,]?){16,}|(?:\\x[0-9a-fA-F]{2}){6,}|(?:0x[0-9a-fA-F]{2},? ?){8,}")
 _ESCAPES = re.compile(
     r"(?:\\u[0-9a-fA-F]{4}){4,}|(?:%[0-9a-fA-F]{2}){5,}|(?:&#x?[0-9a-fA-F]{2,6};){4,}|(?:\b[01]{8}\b ?){6,}|"
     r"(?:\\[0-7]{3}){6,}"
 )
-#: Whatever ``_ESCAPES`` finds has one of these in it.
-_ESCAPE_MARKS = ("\\", "%", "&#", "00", "01", "10", "11")
+#: Whatever ``_ESCAPES`` finds has one of these in it, or eight bits.
+_ESCAPE_MARKS, _BITS = ("\\", "%", "&#"), re.compile("[01]{8}")
 _TALKATIVE = re.compile(r"[A-Za-z]{2}[ ,.'/-]{1,3}[A-Za-z]{2}")
 
 
@@ -125,7 +126,8 @@ def _decoded(text: str) -> Iterator[str]:
     for match in _HEX.finditer(text):
         digits = re.sub(r"\\x|0x|[^0-9a-fA-F]", "", match.group())
         yield from _as_text(bytes.fromhex(digits[: len(digits) // 2 * 2]))
-    for match in _ESCAPES.finditer(text) if any(mark in text for mark in _ESCAPE_MARKS) else ():
+    may_have_escapes = any(mark in text for mark in _ESCAPE_MARKS) or _BITS.search(text)
+    for match in _ESCAPES.finditer(text) if may_have_escapes else ():
         body = match.group()
         if body.startswith("%"):
             yield unquote(body)

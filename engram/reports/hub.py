@@ -7,10 +7,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from engram.models.episodes import Episode
 from engram.models.hub_outgoing import count_statements
 from engram.models.hub_rules import candidates, list_rules
-from engram.models.hub_shares import list_shares
-from engram.models.hub_spaces import SetAside, Space, count_outgoing, list_servers, list_set_aside, list_spaces
+from engram.models.hub_shares import list_shares, shares_of
+from engram.models.hub_spaces import (
+    SetAside,
+    Space,
+    count_outgoing,
+    list_servers,
+    list_set_aside,
+    list_spaces,
+    space_by_id,
+)
 from engram.models.transaction import Reader
 
 
@@ -98,6 +107,31 @@ class HubReport:
         aside = sum(len(space.set_aside) for space in self.spaces)
         teams = [space.line() for space in self.spaces if space.kind == "team"]
         return "; ".join([f"{self.url} ({state})", *problems, *([f"{aside} set aside"] if aside else []), *teams])
+
+
+@dataclass(frozen=True, slots=True)
+class SharedIn:
+    """A team that a memory is shared with, or will be by a rule."""
+
+    space: str
+    #: What was shared; "" for a memory that waits for a rule.
+    text: str
+    #: The hub has not all of it yet.
+    is_waiting: bool
+    #: When the rule shares it, in milliseconds since 1970; 0 for what is shared.
+    due_ms: int
+
+
+def where_shared(store: Reader, episode: Episode) -> list[SharedIn]:
+    """Return the teams that a memory is shared with, and those that a rule will share it with."""
+    shared = [
+        SharedIn(share.space.name, share.summary, share.is_waiting, 0) for share in shares_of(store, episode.episode_id)
+    ]
+    for rule in list_rules(store):
+        space = space_by_id(store, rule.space_id)
+        due = [c.due_ms for c in candidates(store, rule) if c.episode.episode_id == episode.episode_id]
+        shared += [SharedIn(space.name, "", True, due_ms) for due_ms in due if space is not None]
+    return shared
 
 
 def report_hubs(store: Reader) -> list[HubReport]:

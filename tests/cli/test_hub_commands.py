@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -108,7 +109,9 @@ def test_a_hub_is_shown_left_and_its_keys_are_gone(hub: Hub, tmp_path: Path, mon
     assert "gets in no more" in type_command(home, "engram hub members --remove grace --erase --yes").output
 
 
-def test_a_hub_that_is_down_is_named_and_nothing_else_changes(hub: Hub, tmp_path: Path) -> None:
+def test_a_hub_that_is_down_is_named_and_nothing_else_changes(
+    hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home = tmp_path / "laptop"
     type_command(home, f"engram hub join {hub.url} {hub.invite('joan')}")
     type_command(home, "engram hub sync")
@@ -127,7 +130,15 @@ def test_a_hub_that_is_down_is_named_and_nothing_else_changes(hub: Hub, tmp_path
     assert "can't be reached" in failed.output
     assert "failing: http://127.0.0.1:9 can't be reached" in type_command(home, "engram status").output
     assert json.loads(type_command(home, "engram hub status --json").output)["hubs"][0]["waiting"] == 1
-    assert "Use tabs." in type_command(home, 'engram recall "tabs"').output
+    asked: list[object] = []
+    monkeypatch.setattr(socket.socket, "connect", lambda _, address: asked.append(address))
+    # Whatever the hub does, who saves and recalls never asks it: the worker alone does.
+    for line in ('engram save --global "Use spaces."', 'engram recall "spaces"', "engram status", "engram hub status"):
+        done = type_command(home, line)
+        assert done.exit_code == 0, done.output
+        if "recall" in line:
+            assert "Use spaces." in done.output
+    assert not [address for address in asked if isinstance(address, tuple)]
 
 
 def test_a_link_by_hand_needs_a_project_that_only_another_machine_knows(tmp_path: Path) -> None:

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 
 import pytest
 
-from engram.enums import Actor, Importance, Scope, Status
+from engram.enums import Actor, Importance, Kind, Scope, Status
 from engram.memories.save import save_memory
+from engram.models.episode_changes import add_episode
 from engram.models.episode_history import history_of
-from engram.models.episodes import find_episode
+from engram.models.episodes import find_episode, new_episode_id
+from engram.models.hub_outgoing import begin_enqueuing, enqueue_all
+from engram.models.hub_rules import add_rule
+from engram.models.hub_shares import add_share
+from engram.models.hub_spaces import list_spaces
 from engram.models.store import Store
 from engram.redaction import redact
+from tests.models.hub_spaces_made import join_made_up, join_team_made_up
 from tests.page.lived import PROMPT, QUIET, SESSION, SUMMARY, Lived, live
 from tests.page.serving import ServedPage
 
@@ -50,6 +57,27 @@ def test_a_memory_says_where_it_comes_from_and_why_it_was_shown(page: ServedPage
     assert "0.71 ≥ 0.18" in text
     assert "rare words in common" in text
     assert "kept from what was said" in text
+
+
+def test_a_memory_says_who_said_it_where_it_is_shared_and_what_waits(
+    page: ServedPage, store: Store, lived: Lived
+) -> None:
+    join_made_up(store)
+    team = join_team_made_up(store)
+    shared = save_memory(store, "Prices are in cents.", redact, scope=Scope.GLOBAL, kind=Kind.FACT, actor=Actor.USER)
+    with store.transaction() as tx:
+        add_share(tx, team, shared, {"s": "Prices are in cents.", "c": "", "f": [], "e": []}, None)
+        theirs = dataclasses.replace(shared, id=0, episode_id=new_episode_id(), stable_id="", origin="teammate bob")
+        add_episode(tx, theirs, [], actor=Actor.TIDYING, action="sync")
+        add_rule(tx, team.id, lived.fix.project_id or 0, 3_600_000)
+        tx.run("UPDATE hub_rule SET made_at_ms = 0")
+        begin_enqueuing(tx, 1)
+    enqueue_all(store, list_spaces(store)[0])
+
+    assert "Shared with shop, not sent yet" in page.see("m", shared.episode_id).text
+    assert "said by teammate bob" in page.see("m", theirs.episode_id).text
+    assert "Waits for the rule of shop" in page.see("m", lived.fix.episode_id).text
+    assert re.search(r"shop: 1 shared, [1-9] by rule", page.see("health").text)
 
 
 def test_a_session_says_of_each_prompt_what_was_shown_or_why_nothing(page: ServedPage, lived: Lived) -> None:

@@ -10,6 +10,7 @@ from engram.models import runs
 from engram.page.commands import ask_command
 from engram.page.view import Answer, Notice, PageRequest, Route, View
 from engram.reports.health import MAX_LAG_SECONDS, Health, take_health
+from engram.reports.hub import report_hubs
 
 #: Runs that are listed, and lines of one that are shown.
 MAX_RUNS, MAX_LINES = 12, 100
@@ -108,6 +109,7 @@ def _answer(request: PageRequest, notice: Notice | None = None) -> Answer:
         "step_width": _WIDTH,
         "gap": _GAP,
         "troubles": health.troubles(),
+        "hubs": report_hubs(request.store),
         "runs": runs.list_runs(request.store, MAX_RUNS),
     }
     block = "main" if request.is_fragment else ""

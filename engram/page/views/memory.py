@@ -16,6 +16,7 @@ from engram.page.features import feature_bars
 from engram.page.view import Answer, PageRequest, Route, View
 from engram.page.views import memory_changes
 from engram.recollection.why import why_memory
+from engram.reports.hub import where_shared
 from engram.reports.memory import report_memory
 from engram.reports.origin import source_turns
 from engram.reports.verdicts import REASONS
@@ -75,6 +76,7 @@ def memory_values(request: PageRequest, episode: Episode) -> dict[str, Any]:
         "steps": [(step, ACTIONS.get(step.action, step.action)) for step in report.history[: -MAX_STEPS - 1 : -1]],
         "hidden_steps": max(0, len(report.history) - MAX_STEPS),
         "undo": _undo_plan(store, episode),
+        "shares": where_shared(store, episode),
         "form": "",
     }
 
