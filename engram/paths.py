@@ -44,6 +44,12 @@ def default_codex_folder() -> Path:
     return Path(named).expanduser().absolute() if named else Path.home() / ".codex"
 
 
+def default_gemini_folder() -> Path:
+    """``.gemini`` in the folder that ``GEMINI_CLI_HOME`` names, or ``~/.gemini``."""
+    named = os.environ.get("GEMINI_CLI_HOME", "")
+    return (Path(named).expanduser().absolute() if named else Path.home()) / ".gemini"
+
+
 @dataclass(frozen=True, slots=True)
 class Home:
     """The memory folder: every file and folder in it by name."""

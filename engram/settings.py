@@ -14,7 +14,7 @@ from typing import Any
 
 from engram.atomic import read_regular
 from engram.errors import SettingsError
-from engram.paths import Home, default_claude_folder, default_codex_folder, default_home
+from engram.paths import Home, default_claude_folder, default_codex_folder, default_gemini_folder, default_home
 
 #: Largest config.toml that is read, in bytes.
 _CONFIG_LIMIT_BYTES = 1_000_000
@@ -39,6 +39,8 @@ class Settings:
     claude_folder: Path = field(default_factory=default_claude_folder)
     #: Codex's folder; its ``sessions`` folder contains the rollouts.
     codex_folder: Path = field(default_factory=default_codex_folder)
+    #: Gemini CLI's folder; its ``tmp`` folder contains the chats of each project.
+    gemini_folder: Path = field(default_factory=default_gemini_folder)
 
     # What is read
     #: Read transcripts.

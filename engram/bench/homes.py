@@ -95,7 +95,8 @@ def read_transcripts(folder: Path) -> Callable[[Store, Settings], None]:
     """Return a function that fills a memory with the turns of every transcript in a Claude configuration folder."""
 
     def fill(store: Store, settings: Settings) -> None:
-        ingest_all(store, settings=replace(settings, claude_folder=folder, codex_folder=folder), redact=redact)
+        places = replace(settings, claude_folder=folder, codex_folder=folder, gemini_folder=folder)
+        ingest_all(store, settings=places, redact=redact)
 
     return fill
 

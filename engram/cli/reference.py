@@ -102,6 +102,7 @@ def _default(name: str) -> str:
         "home": "`~/.claude-memory`",
         "claude_folder": "`CLAUDE_CONFIG_DIR` or `~/.claude`",
         "codex_folder": "`CODEX_HOME` or `~/.codex`",
+        "gemini_folder": "`~/.gemini`, or `.gemini` in `GEMINI_CLI_HOME`",
     }
     if name in places:
         return places[name]

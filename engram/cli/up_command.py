@@ -63,7 +63,10 @@ def up(workspace: Workspace, once: bool, samples_in: Path | None, as_json: bool)
             click.echo(f"There are no transcripts in {where} yet.", err=True)
         else:
             workspace = workspace.with_flags(
-                home=str(samples_in.absolute()), claude_folder=str(SAMPLES), codex_folder=str(SAMPLES)
+                home=str(samples_in.absolute()),
+                claude_folder=str(SAMPLES),
+                codex_folder=str(SAMPLES),
+                gemini_folder=str(SAMPLES),
             )
             click.echo(
                 f"There are no transcripts in {where}: reading the sample sessions that ship with Engram. Their memory "

@@ -8,8 +8,12 @@ from typing import Any
 
 #: OpenAI's Codex CLI.
 CODEX = "codex"
+#: Google's Gemini CLI.
+GEMINI = "gemini"
+#: OpenCode. Its sessions are not read.
+OPENCODE = "opencode"
 #: Agents that can get the memory tools besides Claude Code, which is always connected.
-AGENTS = (CODEX,)
+AGENTS = (CODEX, GEMINI, OPENCODE)
 
 
 @dataclass(frozen=True, slots=True)

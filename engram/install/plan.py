@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
+
 from engram.earlier.find import EarlierEngram
 from engram.earlier.plan import STEP_NAME, plan_retirement
 from engram.install.changes import Step
-from engram.install.choices import CODEX, Choices
+from engram.install.choices import CODEX, GEMINI, OPENCODE, Choices
 from engram.install.claude_code import ClaudeCode, plan_connection
 from engram.install.codex import plan_codex
 from engram.install.journal import Journal
+from engram.install.json_agents import opencode_folder, plan_gemini, plan_opencode
 from engram.install.kept_steps import with_former
-from engram.paths import is_default_home
+from engram.paths import Home, is_default_home
 from engram.services.plan import plan_service
 from engram.settings import Settings
 
@@ -36,4 +40,9 @@ def plan_installation(
 def _plan_agents(settings: Settings, choices: Choices) -> list[Step]:
     """The steps of other agents."""
     home = None if is_default_home(settings.places) else settings.places
-    return [plan_codex(settings.codex_folder, home)] if CODEX in choices.agents else []
+    planners: tuple[tuple[str, Callable[[Path, Home | None], Step], Path], ...] = (
+        (CODEX, plan_codex, settings.codex_folder),
+        (GEMINI, plan_gemini, settings.gemini_folder),
+        (OPENCODE, plan_opencode, opencode_folder()),
+    )
+    return [plan(folder, home) for agent, plan, folder in planners if agent in choices.agents]

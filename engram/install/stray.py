@@ -13,6 +13,7 @@ from engram.install.claude_code import read_document
 from engram.install.codex import TABLE, has_codex_server
 from engram.install.file_state import ABSENT, FileState, StateKind, read_state, real_path
 from engram.install.journal import FileRecord, Journal, Ledger, Phase, StepRecord
+from engram.install.json_agents import opencode_file, opencode_folder
 from engram.install.json_edit import AppliedJson, Removed
 from engram.install.toml_edit import AppliedToml
 from engram.plugin.plan import permission_rule, without_our_hooks, without_our_server
@@ -36,7 +37,8 @@ def find_stray(settings: Settings) -> Journal | None:
         InstallError: a settings file can't be read.
     """
     ledger = Ledger()
-    for record in (*_plugin(settings, ledger), *_settings_files(settings), *_codex(settings), *_service(settings)):
+    agents = (*_codex(settings), *_json_agents(settings))
+    for record in (*_plugin(settings, ledger), *_settings_files(settings), *agents, *_service(settings)):
         ledger.files[record.path] = record
     steps = {record.step: StepRecord(record.step, _SUMMARIES[record.step]) for record in ledger.files.values()}
     system = installed_system(settings)
@@ -51,6 +53,8 @@ _SUMMARIES = {
     "plugin": "The plugin in Claude Code's folder",
     "settings": "Engram's entries in Claude Code's settings",
     "codex": "The memory tools in Codex's configuration",
+    "gemini": "The memory tools in Gemini CLI's settings",
+    "opencode": "The memory tools in OpenCode's configuration",
     "service": "Worker and watcher as a service",
 }
 
@@ -102,6 +106,17 @@ def _codex(settings: Settings) -> Iterator[FileRecord]:
     path = settings.codex_folder / "config.toml"
     if has_codex_server(path):
         yield _edited_file(path, "codex", {"toml": AppliedToml(TABLE, blank="\n").to_json()})
+
+
+def _json_agents(settings: Settings) -> Iterator[FileRecord]:
+    files = {
+        "gemini": (settings.gemini_folder / "settings.json", "mcpServers"),
+        "opencode": (opencode_file(opencode_folder()), "mcp"),
+    }
+    for name, (path, key) in files.items():
+        edit = without_our_server(read_document(path), key)
+        if edit.drop:
+            yield _edited_file(path, name, _without_entries(edit))
 
 
 def _without_entries(edit: JsonEdit) -> dict[str, Any]:

@@ -139,13 +139,18 @@ def without_our_hooks(settings: Mapping[str, Any]) -> JsonEdit:
     return JsonEdit(add=tuple(add), drop=tuple(drop))
 
 
-def without_our_server(document: Mapping[str, Any]) -> JsonEdit:
-    """Return the edit that takes Engram's MCP server out of ``.claude.json``; an empty one if it is not there."""
-    servers = document.get("mcpServers")
+def without_our_server(document: Mapping[str, Any], key: str = "mcpServers") -> JsonEdit:
+    """Return the edit that takes Engram's MCP server out of a settings file; an empty one if it is not there.
+
+    Args:
+        document: what the file holds.
+        key: the object of all servers, as ``.claude.json`` names it or another agent.
+    """
+    servers = document.get(key)
     server = servers.get(NAME) if isinstance(servers, dict) else None
     if SERVER_MARK not in str(server):
         return JsonEdit()
-    return JsonEdit(drop=(JsonEntry(("mcpServers", NAME), server),))
+    return JsonEdit(drop=(JsonEntry((key, NAME), server),))
 
 
 def other_files(folder: Path, files: Collection[str]) -> list[str]:

@@ -9,6 +9,7 @@ from engram.settings import Settings
 from engram.transcripts.agent import Agent
 from engram.transcripts.claude_code.agent import ClaudeCode
 from engram.transcripts.codex.agent import Codex
+from engram.transcripts.gemini.agent import Gemini
 from engram.transcripts.source import Source
 
 _agents: dict[str, Agent] = {}
@@ -70,3 +71,4 @@ def sources_at(path: Path, settings: Settings) -> list[Source]:
 
 register(ClaudeCode())
 register(Codex())
+register(Gemini())

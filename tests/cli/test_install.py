@@ -324,6 +324,30 @@ def test_codex_gets_the_tools_too_and_loses_them_at_the_end(run: Callable[..., R
     assert snapshot(config.parent) == before
 
 
+def test_gemini_and_opencode_get_the_tools_too_and_lose_them_at_the_end(
+    run: Callable[..., Result], user: Path, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.setattr("engram.cli.install_command.run_self_test", lambda _: SelfTest("", 0.0))
+    gemini, opencode = user / ".gemini" / "settings.json", user / ".config" / "opencode" / "opencode.jsonc"
+    theirs = '{\n  // mine\n  "mcp": {"a": {"type": "local"}}\n}\n'
+    for path, text in ((gemini, '{"theme": "x"}\n'), (opencode, theirs)):
+        path.parent.mkdir(parents=True)
+        path.write_text(text)
+    before = snapshot(gemini.parent) | snapshot(opencode.parent)
+    wanted = ("--agent", "gemini", "--agent", "opencode")
+
+    for is_home_gone in (False, True):
+        run("install", "--yes", "--no-service", "--no-import", *wanted)
+        assert json.loads(gemini.read_text())["mcpServers"]["engram"]["command"] == sys.executable
+        assert f'"{sys.executable}"' in opencode.read_text()
+        assert "// mine" in opencode.read_text()
+        if is_home_gone:
+            shutil.rmtree(home.root)
+        run("uninstall", "--yes")
+        assert snapshot(gemini.parent) | snapshot(opencode.parent) == before
+
+
 def test_invalid_settings_are_named_and_nothing_is_changed(run: Callable[..., Result], user: Path) -> None:
     (user / ".claude" / "settings.json").write_text('{"hooks": {\n')
     before = claude_folder(user)

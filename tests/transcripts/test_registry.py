@@ -7,7 +7,7 @@ from pathlib import Path
 
 from engram.transcripts import registry
 
-PACKAGES = ("engram.transcripts.claude_code", "engram.transcripts.codex")
+PACKAGES = ("engram.transcripts.claude_code", "engram.transcripts.codex", "engram.transcripts.gemini")
 ROOT = Path(registry.__file__).parents[1]
 #: Who may import an agent's reader, and why.
 ALLOWED = {
@@ -26,7 +26,7 @@ def test_ingest_watcher_and_commands_know_no_agent() -> None:
     importers = set()
     for path in ROOT.rglob("*.py"):
         name = str(path.relative_to(ROOT))
-        if name.startswith(("transcripts/claude_code/", "transcripts/codex/")):
+        if name.startswith(("transcripts/claude_code/", "transcripts/codex/", "transcripts/gemini/")):
             continue
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             modules = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
@@ -40,5 +40,5 @@ def test_ingest_watcher_and_commands_know_no_agent() -> None:
 def test_the_agents_are_registered() -> None:
     titles = {agent.name: registry.title_of(agent.name) for agent in registry.all_agents()}
 
-    assert titles == {"claude-code": "Claude Code", "codex": "Codex"}
+    assert titles == {"claude-code": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"}
     assert registry.title_of("unknown-agent") == "unknown-agent"

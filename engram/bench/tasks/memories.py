@@ -72,6 +72,7 @@ def make_memory(task: Task, home: Path, base: Settings, embedder: Embedder | Non
         home=home,
         claude_folder=history,
         codex_folder=history,
+        gemini_folder=history,
         exclude=(),
         capture=True,
         inject=True,

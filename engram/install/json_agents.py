@@ -1,0 +1,88 @@
+"""Plans the MCP server in the configuration of Gemini CLI and of OpenCode, which both keep it in a JSON file.
+
+Gemini CLI: ``mcpServers`` in ``settings.json`` (google-gemini/gemini-cli, ``docs/tools/mcp-server.md``). OpenCode:
+``mcp`` in ``opencode.json`` or ``opencode.jsonc`` (https://opencode.ai/docs/mcp-servers/).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from engram.errors import InstallError
+from engram.install.changes import FileChange, JsonEdit, JsonEntry, Step
+from engram.paths import Home
+from engram.plugin.files import NAME
+from engram.plugin.plan import SERVER_MARK
+from engram_hooks.block import settings_block
+
+#: Names of OpenCode's configuration; one that exists counts, the first name if none does.
+_OPENCODE_NAMES = ("opencode.json", "opencode.jsonc")
+_NOTE = "Sessions of {} that run already load the tools when they start again."
+
+
+def plan_gemini(gemini_folder: Path, home: Home | None = None, interpreter: str = sys.executable) -> Step:
+    """Plan the MCP server in Gemini CLI's ``settings.json``; the rest of the file keeps its bytes.
+
+    Args:
+        gemini_folder: Gemini CLI's folder (the setting ``gemini_folder``).
+        home: a memory folder other than the default; None leaves it to the environment.
+        interpreter: absolute path of the interpreter that Engram is installed in.
+
+    Raises:
+        InstallError: the MCP server is not installed.
+    """
+    server = _server(home, interpreter)
+    values = {"command": server["command"], "args": server["args"]}
+    if server["env"]:
+        values["env"] = server["env"]
+    return _step("gemini", "Gemini CLI", gemini_folder / "settings.json", "mcpServers", values)
+
+
+def plan_opencode(folder: Path, home: Home | None = None, interpreter: str = sys.executable) -> Step:
+    """Plan the MCP server in OpenCode's configuration; the rest of the file keeps its bytes.
+
+    Args:
+        folder: OpenCode's configuration folder.
+        home: a memory folder other than the default; None leaves it to the environment.
+        interpreter: absolute path of the interpreter that Engram is installed in.
+
+    Raises:
+        InstallError: the MCP server is not installed.
+    """
+    server = _server(home, interpreter)
+    values = {"type": "local", "command": [server["command"], *server["args"]], "enabled": True}
+    if server["env"]:
+        values["environment"] = server["env"]
+    return _step("opencode", "OpenCode", opencode_file(folder), "mcp", values)
+
+
+def opencode_folder() -> Path:
+    """Return OpenCode's configuration folder: ``opencode`` in ``XDG_CONFIG_HOME``, or in ``~/.config``."""
+    named = os.environ.get("XDG_CONFIG_HOME", "")
+    return (Path(named) if os.path.isabs(named) else Path.home() / ".config") / "opencode"
+
+
+def opencode_file(folder: Path) -> Path:
+    """Return OpenCode's configuration file in a folder."""
+    paths = [folder / name for name in _OPENCODE_NAMES]
+    return next((path for path in paths if os.path.lexists(path)), paths[0])
+
+
+def _server(home: Home | None, interpreter: str) -> dict[str, Any]:
+    server: dict[str, Any] | None = settings_block(home, interpreter)["mcpServers"].get(NAME)
+    if server is None:
+        raise InstallError("Engram's MCP server is not installed beside Engram. Install engram-recall again")
+    return server
+
+
+def _step(name: str, title: str, path: Path, key: str, values: dict[str, Any]) -> Step:
+    entry = JsonEntry((key, NAME), values, marker=SERVER_MARK)
+    return Step(
+        name=name,
+        summary=f"Give {title} the memory tools by {path}",
+        changes=(FileChange(path, edit=JsonEdit(add=(entry,))),),
+        notes=(_NOTE.format(title),),
+    )

@@ -1,0 +1,9 @@
+"""Gemini CLI: its chats, and how they are read.
+
+The format is that of google-gemini/gemini-cli: ``packages/core/src/services/chatRecordingTypes.ts`` and
+``chatRecordingService.ts`` (chats), ``packages/core/src/config/projectRegistry.ts`` (folders of projects), and
+``docs/cli/session-management.md``.
+"""
+
+#: Stored with every session.
+AGENT = "gemini"

@@ -1,0 +1,221 @@
+"""Gemini CLI's chats, of both forms: found, read whole when they change, and told as turns."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from engram.ingest.service import ingest_source
+from engram.models.sessions import find_session
+from engram.models.store import Store
+from engram.models.turns import turns_of_session
+from engram.redaction import redact
+from engram.settings import Settings
+from engram.transcripts import registry
+from engram.transcripts.record import Turn
+
+SESSION = "a1b2c3d4-e5f6-4890-abcd-ef1234567890"
+NAME = f"session-2026-11-01T10-22-{SESSION[:8]}"
+PROJECT = "/work/harbour"
+
+
+def message(name: str, kind: str, content: object, minute: int, **more: object) -> dict[str, Any]:
+    """A message as Gemini CLI writes it."""
+    return {"id": name, "timestamp": f"2026-11-01T10:{minute:02}:00.000Z", "type": kind, "content": content} | more
+
+
+def shell(command: str, output: str, status: str = "success") -> dict[str, Any]:
+    """A call of the shell with its result."""
+    answer = [{"functionResponse": {"id": "c1", "name": "run_shell_command", "response": {"output": output}}}]
+    return {"id": "c1", "name": "run_shell_command", "args": {"command": command}, "status": status, "result": answer}
+
+
+MESSAGES = [
+    message("m0", "user", [{"text": "This is the Gemini CLI. We are setting up the context for our chat."}], 0),
+    message(
+        "m1",
+        "user",
+        [{"text": "Why is the VAT too low? @vat.py"}, {"text": "--- Content from referenced files ---\nsecret file"}],
+        1,
+        displayContent=[{"text": "Why is the VAT too low? @vat.py"}],
+    ),
+    message("m2", "info", "Update available", 1),
+    message(
+        "m3",
+        "gemini",
+        "vat_cents cuts the half cent off.",
+        2,
+        toolCalls=[
+            shell("pytest -q", "Output: 1 failed\nAssertionError: 1 != 2\nExit Code: 1"),
+            {"id": "c2", "name": "replace", "args": {"file_path": f"{PROJECT}/vat.py"}, "status": "success"},
+        ],
+    ),
+    message("m4", "user", [{"functionResponse": {"id": "c1", "response": {"output": "never a prompt"}}}], 3),
+    message("m5", "user", "Round half up everywhere from now on.", 4),
+    message("m6", "gemini", [{"text": "thinking", "thought": True}, {"text": "Done."}], 5),
+]
+HEAD = {"sessionId": SESSION, "projectHash": "x", "startTime": "2026-11-01T10:00:00.000Z", "kind": "main"}
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    """A home of its own beside an empty Gemini CLI."""
+    made = Settings(
+        home=tmp_path / "home",
+        claude_folder=tmp_path / "claude",
+        codex_folder=tmp_path / "codex",
+        gemini_folder=tmp_path / ".gemini",
+        embedding_model="hashed",
+    )
+    made.places.prepare()
+    return made
+
+
+@pytest.fixture
+def chats(settings: Settings) -> Path:
+    """The folder of a project's chats."""
+    folder = settings.gemini_folder / "tmp" / "harbour" / "chats"
+    folder.mkdir(parents=True)
+    (folder.parent / ".project_root").write_text(PROJECT)
+    return folder
+
+
+@pytest.fixture
+def read(store: Store, settings: Settings) -> Callable[[], list[Turn]]:
+    """Read what changed; returns all turns of the session."""
+
+    def read_all() -> list[Turn]:
+        for source in registry.discover(settings):
+            ingest_source(store, source, settings=settings, redact=redact)
+        row = find_session(store, SESSION)
+        return [] if row is None else [stored.turn for stored in turns_of_session(store, row.id)]
+
+    return read_all
+
+
+def write_lines(path: Path, *records: object) -> None:
+    with path.open("a", encoding="utf-8") as file:
+        file.writelines(json.dumps(record) + "\n" for record in records)
+
+
+def prompts(turns: list[Turn]) -> list[str]:
+    return [turn.prompt for turn in turns]
+
+
+@pytest.mark.parametrize("form", ["lines", "document"])
+def test_prompts_replies_and_the_facts_of_calls_are_read(
+    chats: Path, read: Callable[[], list[Turn]], form: str
+) -> None:
+    if form == "lines":
+        write_lines(chats / f"{NAME}.jsonl", HEAD, *MESSAGES)
+    else:
+        (chats / f"{NAME}.json").write_text(json.dumps(HEAD | {"messages": MESSAGES}, indent=2))
+
+    turns = read()
+
+    assert prompts(turns) == ["Why is the VAT too low? @vat.py", "Round half up everywhere from now on."]
+    assert [turn.reply for turn in turns] == ["vat_cents cuts the half cent off.", "Done."]
+    command, edit = turns[0].actions
+    assert (command.command, command.is_error, command.exit_code) == ("pytest -q", True, 1)
+    assert command.error_line == "AssertionError: 1 != 2"
+    assert (edit.tool, edit.is_edit, edit.is_error, edit.files) == ("replace", True, False, (f"{PROJECT}/vat.py",))
+    assert {turn.cwd for turn in turns} == {PROJECT}
+    assert {turn.agent for turn in turns} == {"gemini"}
+    assert registry.resume_command("gemini", SESSION) == f"gemini --resume {SESSION}"
+    assert "never a prompt" not in str(turns)
+    assert "secret file" not in str(turns)
+
+
+def test_a_chat_that_grows_is_read_like_one_that_was_read_at_once(chats: Path, read: Callable[[], list[Turn]]) -> None:
+    path = chats / f"{NAME}.jsonl"
+    write_lines(path, HEAD, *MESSAGES[:3])
+    assert prompts(read()) == ["Why is the VAT too low? @vat.py"]
+    # The message without its calls first, then again with them; and a line that is not whole yet.
+    write_lines(
+        path, {key: value for key, value in MESSAGES[3].items() if key != "toolCalls"}, {"$set": {"summary": "x"}}
+    )
+    with path.open("a") as file:
+        file.write('{"id": "m3", "ty')
+    assert read()[0].actions == ()
+    os.truncate(path, path.read_bytes().rindex(b"\n") + 1)
+    write_lines(path, *MESSAGES[3:])
+
+    turns = read()
+
+    assert len(turns) == 2
+    assert len(turns[0].actions) == 2
+    assert read() == turns
+
+
+def test_what_was_rewound_or_compressed_stays_and_a_summary_is_no_prompt(
+    store: Store, chats: Path, read: Callable[[], list[Turn]]
+) -> None:
+    path = chats / f"{NAME}.jsonl"
+    write_lines(path, HEAD, *MESSAGES)
+    before = read()
+    summary = message("s1", "user", [{"text": "<state_snapshot>They talked of VAT.</state_snapshot>"}], 6)
+
+    write_lines(path, {"$rewindTo": "m5"}, {"$set": {"messages": [summary, MESSAGES[5], MESSAGES[6]]}})
+    write_lines(path, message("m7", "user", "And the tests?", 7))
+
+    assert prompts(read()) == [*prompts(before), "And the tests?"]
+    assert store.value("SELECT count(*) FROM turn") == 3
+
+
+def test_damaged_and_foreign_files_are_passed_over(chats: Path, read: Callable[[], list[Turn]], store: Store) -> None:
+    path = chats / f"{NAME}.jsonl"
+    write_lines(path, HEAD)
+    with path.open("a") as file:
+        file.write("not json\n[1]\n" + "[" * 100_000 + "\n")
+    write_lines(path, *MESSAGES[1:])
+    (chats / f"session-2026-11-01T10-23-{'0' * 8}.json").write_text("{")
+    (chats / "session-link.jsonl").symlink_to("/dev/zero")
+    os.mkfifo(chats / "session-pipe.jsonl")
+    # A session of an older version that was resumed was copied into the file of lines.
+    (chats / f"{NAME}.json").write_text(json.dumps(HEAD | {"messages": MESSAGES[:2]}))
+
+    assert len(read()) == 2
+    assert store.value("SELECT count(*) FROM session") == 1
+
+
+def test_subagents_are_read_only_if_asked_for(chats: Path, settings: Settings, tmp_path: Path) -> None:
+    nested = chats / SESSION
+    nested.mkdir()
+    write_lines(nested / "sub-1.jsonl", HEAD | {"sessionId": "sub-1", "kind": "subagent"}, *MESSAGES)
+    write_lines(chats / f"{NAME}.jsonl", HEAD | {"kind": "subagent"}, *MESSAGES)
+    asked = Settings(home=settings.home, gemini_folder=settings.gemini_folder, subagents=True)
+    gemini = registry.all_agents()[-1]
+
+    assert list(gemini.discover(settings)) == []
+    (source,) = gemini.discover(asked)
+    assert (source.session_id, source.parent_id) == (f"{SESSION}.sub-1", SESSION)
+
+
+@pytest.mark.parametrize("how", ["registry", "hash", "unknown"])
+def test_the_project_of_an_older_chat_is_found_by_what_gemini_knows(
+    settings: Settings, read: Callable[[], list[Turn]], how: str
+) -> None:
+    name = "harbour" if how == "registry" else hashlib.sha256(PROJECT.encode()).hexdigest()
+    folder = settings.gemini_folder / "tmp" / name / "chats"
+    folder.mkdir(parents=True)
+    write_lines(folder / f"{NAME}.jsonl", HEAD, *MESSAGES)
+    if how == "registry":
+        (settings.gemini_folder / "projects.json").write_text(json.dumps({"projects": {"/a": "b", PROJECT: name}}))
+    elif how == "hash":
+        (settings.gemini_folder / "trustedFolders.json").write_text(json.dumps({PROJECT: "TRUST_FOLDER"}))
+
+    assert {turn.cwd for turn in read()} == {"" if how == "unknown" else PROJECT}
+
+
+def test_a_chat_or_a_folder_of_chats_can_be_named(chats: Path, settings: Settings) -> None:
+    write_lines(chats / f"{NAME}.jsonl", HEAD, *MESSAGES)
+
+    for path in (chats / f"{NAME}.jsonl", chats, chats.parent, settings.gemini_folder):
+        (source,) = registry.sources_at(path, settings)
+        assert (source.agent, source.session_id) == ("gemini", SESSION)
