@@ -134,6 +134,20 @@ def test_a_copy_that_pushes_is_refused_until_it_becomes_another_device(lane: Hub
     assert (answer.is_same, answer.spaces[0].is_known) == (False, False)
 
 
+def test_a_hub_that_was_put_back_is_known_by_a_mark_that_it_lacks(lane: Hub) -> None:
+    ada, second = Device(lane, lane.invite("ada")), Device(lane, lane.invite("ada"))
+    ada.push(ada.row("one"))
+    mark = bytes(lane.rows("SELECT mark FROM hub.mark")[0].mark)
+    assert ada.connection.hello(HelloRequest((ada.last,), {ada.ns_id: (1, mark)})).spaces[0].is_known
+    with lane.database.service() as connection:
+        connection.execute("TRUNCATE hub.statement, hub.mark")
+        connection.execute("UPDATE hub.namespace SET head = 0, row_count = 0")
+    # Another machine pushes more rows at once than were lost: no mark stands where the old one stood.
+    second.push(*(second.row(f"m{number}") for number in range(3)))
+    answer = ada.connection.hello(HelloRequest((ada.last,), {ada.ns_id: (1, mark)}))
+    assert not answer.spaces[0].is_known
+
+
 def test_row_level_security_holds_without_the_service(lane: Hub) -> None:
     ada, eve = Device(lane, lane.invite("ada")), Device(lane, lane.invite("eve"))
     ada.push(ada.row("one"))

@@ -245,7 +245,7 @@ def _spaces(connection: psycopg.Connection[Any], member_id: int, marks: Any) -> 
     asked = list(marks.items())
     rows = connection.execute(
         "SELECT n.ns_id, n.name, n.kind, n.is_sealed, n.key_id, n.head, s.role, k.mark AS kept, "
-        "p.seq AS asked_seq, p.mark AS asked, (SELECT min(seq) FROM hub.mark o WHERE o.ns_id = n.ns_id) AS oldest, "
+        "p.seq AS asked_seq, p.mark AS asked, "
         "CASE WHEN n.kind = 'team' AND s.role = 3 THEN (SELECT count(*) FROM hub.report r WHERE r.ns_id = n.ns_id "
         "AND NOT hub.is_gone(r.ns_id, r.author, r.memory_id)) ELSE 0 END AS reports "
         "FROM hub.seat s JOIN hub.namespace n USING (ns_id) "
@@ -276,12 +276,10 @@ def _spaces(connection: psycopg.Connection[Any], member_id: int, marks: Any) -> 
 
 
 def _is_known(row: Any) -> bool:
-    """True where the hub knows the mark that a machine saw last, or is too young or old to say."""
-    if not row.asked_seq:
-        return True
-    if row.kept is not None:
-        return bytes(row.kept) == bytes(row.asked)
-    return row.oldest is not None and row.asked_seq < row.oldest
+    """True where the hub has the mark that a machine saw last. One that was dropped for its age counts as unknown:
+    the machine says everything again, of which the hub takes what it lacks.
+    """
+    return not row.asked_seq or (row.kept is not None and bytes(row.kept) == bytes(row.asked))
 
 
 def set_key(database: Database, asker: Asker, ns_id: int, before: bytes, after: bytes) -> bool:

@@ -14,7 +14,7 @@ from huey.consumer import Consumer
 
 logger = logging.getLogger(__name__)
 
-#: Marks of each space that are kept: a machine that was away longer is believed without one.
+#: Marks of each space that are kept: a machine that was away longer says everything again.
 KEPT_MARKS = 50_000
 #: Dead rows from which on the statements are vacuumed at once, so that erased bodies leave the table's pages.
 MIN_DEAD_ROWS = 1
