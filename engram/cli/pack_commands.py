@@ -79,7 +79,8 @@ def make(
         if project is not None:
             place = find_project(store, workspace.settings, project)
             assert place is not None
-            own = [episode for episode in current_episodes(store, place.id) if episode.project_id == place.id]
+            every = [episode for episode in current_episodes(store, place.id) if not episode.origin]
+            own = [episode for episode in every if episode.project_id == place.id]
             episodes += [episode for episode in own if episode not in episodes]
     made = make_pack(name, version, episodes, workspace.redactor())
     data = write_pack(made)

@@ -56,6 +56,16 @@ def drop_rule(tx: Tx, space_id: int, project_id: int) -> bool:
     return tx.run(table.delete().where((table.space == space_id) & (table.project == project_id))) > 0
 
 
+def move_rules(tx: Tx, from_id: int, into_id: int) -> None:
+    """Let the rules of a project hold for the one that it became, unless that has its own."""
+    for rule in list_rules(tx):
+        has_own = any(other.project_id == into_id and other.space_id == rule.space_id for other in list_rules(tx))
+        if rule.project_id == from_id and not has_own:
+            table = tables.HubRule
+            of_rule = (table.space == rule.space_id) & (table.project == from_id)
+            tx.run(table.update(project=into_id).where(of_rule))
+
+
 def list_rules(store: Reader, space_id: int | None = None) -> list[Rule]:
     """Return the rules of one space, or all."""
     query = _RULES.select().order_by(tables.HubRule.space, tables.HubRule.project)

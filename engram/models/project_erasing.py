@@ -205,6 +205,8 @@ def clean_sessions(tx: Tx, contents: ProjectContents) -> None:
     tx.run(tables.Injection.delete().where(in_json_list(tables.Injection.session_id, listed)))
     tx.run(tables.Shown.delete().where(in_json_list(tables.Shown.session_id, listed)))
     tx.run(tables.Branch.delete().where(tables.Branch.project == contents.project.id))
+    # Whoever forgets a project does not mean to share what is said in it later.
+    tx.run(tables.HubRule.delete().where(tables.HubRule.project == contents.project.id))
     drop_outcomes_of_project(tx, contents.project.id, contents.session_ids)
     tx.run(transcript.update(cursor_words="").where(transcript.session.in_(_sessions_of(contents.project.id))))
 

@@ -9,6 +9,7 @@ from peewee import fn
 from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.models import tables
+from engram.models.hub_rules import move_rules
 from engram.models.joining import join_projects
 from engram.models.pauses import move_pauses, paused_scopes
 from engram.models.project_names import MAX_NAME_CHARACTERS, is_name_taken, keep_name
@@ -113,6 +114,7 @@ def merge_projects(store: Store, into: ProjectRow, other: ProjectRow, reason: st
         folder, spend = tables.ProjectFolder, tables.Spend
         tx.run(folder.update(project_id=into.id).where(folder.project_id == other.id))
         tx.run(spend.update(project_id=into.id).where(spend.project_id == other.id))
+        move_rules(tx, other.id, into.id)
         move_pauses(tx, other.identity, into.identity)
         keep_name(tx, other.id)
         link_folder(tx, into, other.identity, other.root, reason)

@@ -12,6 +12,7 @@ from engram.clock import FixedClock
 from engram.enums import Actor, Importance, Scope, Status, Voice
 from engram.errors import BadRequest, HubRefused, NotFound
 from engram.hub.client import sharing, teams
+from engram.hub.client.packs import make_pack
 from engram.memories.correct import supersede_memory
 from engram.memories.save import edit_memory, pin_memory
 from engram.models.episode_changes import remove_episode
@@ -123,6 +124,8 @@ def test_only_what_was_shared_leaves_and_it_is_told_as_a_teammates(
     # What a teammate said is nobody's to pass on, and no reader shares.
     with pytest.raises(BadRequest, match="teammate ada's"):
         sharing.preview(bob.store, bob.places, bob.team, told, bob.project, redact)
+    with pytest.raises(BadRequest, match="teammate ada's"):
+        make_pack("theirs", 1, [told], redact)
     with pytest.raises(BadRequest, match="takes a writer"):
         sharing.require_team(cyd.store, None, least="writer")
     with pytest.raises(BadRequest, match="in your own words"):

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engram.enums import Scope
+from engram.enums import Actor, Scope
 from engram.models import tables
 from engram.models.episodes import Episode
 from engram.models.hub_rules import add_rule, candidates, drop_rule, list_rules
 from engram.models.hub_spaces import drop_space
+from engram.models.project_erasing import clean_sessions, contents_of_project
+from engram.models.project_folders import merge_projects
 from engram.models.projects import ensure_project
 from engram.models.store import Store
 from tests.models.hub_spaces_made import join_made_up, join_team_made_up
@@ -36,5 +38,17 @@ def test_a_rule_names_new_memories_of_its_project_and_goes_with_it(store: Store,
 
     with store.transaction() as tx:
         assert not drop_rule(tx, team.id, 12345)
+    # A project that is merged takes its rule along; one that is forgotten is shared no more.
+    assert merge_projects(store, other, place, "the same", actor=Actor.USER) == 0
+    assert [(rule.project_id, rule.delay_ms) for rule in list_rules(store)] == [(other.id, 1000)]
+    with store.transaction() as tx:
+        newest = ensure_project(tx, "/p/new", "new")
+    merge_projects(store, newest, other, "the same", actor=Actor.USER)
+    assert [rule.project_id for rule in list_rules(store)] == [newest.id]
+    contents = contents_of_project(store, newest)
+    with store.transaction() as tx:
+        clean_sessions(tx, contents)
+        assert list_rules(tx) == []
+        add_rule(tx, team.id, newest.id, 1000)
         drop_space(tx, team.id)
     assert list_rules(store) == []

@@ -40,7 +40,14 @@ class PackChange:
 
 
 def make_pack(name: str, version: int, episodes: Sequence[Episode], redact: Callable[[str], str]) -> Pack:
-    """Return a pack of memories, redacted again, without evidence, sessions and projects."""
+    """Return a pack of memories, redacted again, without evidence, sessions and projects.
+
+    Raises:
+        BadRequest: one came from a teammate or another pack.
+    """
+    for episode in episodes:
+        if episode.origin:
+            raise BadRequest(f"{episode.episode_id} is {episode.origin}'s, and not yours to pass on")
     memories = [
         {
             "id": pack_memory_id(name, episode.stable_id),

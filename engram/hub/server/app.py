@@ -63,7 +63,7 @@ class Service:
         self.database = database
         self.clock = clock
         self.metrics = Metrics()
-        self.doorbell = Doorbell(database.dsn)
+        self.doorbell = Doorbell(database.dsn, is_pooled=database.is_pooled)
         self._wrong_codes: list[float] = []
 
     # -- joining
@@ -120,13 +120,15 @@ class Service:
         """Wait until one of the member's spaces has something beyond a place."""
         places = [(int(ns_id), int(after)) for ns_id, after in value["after"]][:1_000]
         until = time.monotonic() + min(float(value.get("seconds", 0)), MAX_WAIT_SECONDS)
-        while True:
-            if await run_in_threadpool(accounts.heads_beyond, self.database, asker, places):
-                return {"changed": True}
-            left = until - time.monotonic()
-            if left <= 0 or self.doorbell.waiting >= MAX_WAITING:
-                return {"changed": False}
-            await self.doorbell.wait(left)
+        with self.doorbell.listening({ns_id for ns_id, _ in places}) as bell:
+            while True:
+                bell.clear()
+                if await run_in_threadpool(accounts.heads_beyond, self.database, asker, places):
+                    return {"changed": True}
+                left = until - time.monotonic()
+                if left <= 0 or self.doorbell.waiting > MAX_WAITING:
+                    return {"changed": False}
+                await self.doorbell.wait(bell, left)
 
 
 def _hello(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:

@@ -32,6 +32,7 @@ class Database:
             is_pooled: a pooler in transaction mode lies between: nothing is prepared on the server.
         """
         self.dsn = dsn
+        self.is_pooled = is_pooled
         self._pool = ConnectionPool(
             dsn,
             min_size=1,
