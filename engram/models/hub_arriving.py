@@ -26,7 +26,7 @@ from engram.models.hub_projects import place_of
 from engram.models.hub_said import SYNC, SaidMemory
 from engram.models.hub_shares import link_many_shares
 from engram.models.hub_spaces import Space
-from engram.models.statement import in_json_list
+from engram.models.statement import in_json_list, without_index
 from engram.models.tombstones import named_by_any
 from engram.models.transaction import Reader, Tx, Value
 from engram.models.uuids import pack_uuid
@@ -75,10 +75,14 @@ def _known_ids(store: Reader, space: Space, statements: Sequence[Incoming]) -> s
 
     Raw SQL: the ids are bytes, of which no JSON list can hold any number.
     """
-    ids = [incoming.row.memory_id for incoming in statements]
-    sql = "SELECT author, memory_id FROM hub_memory WHERE space_id = ? AND memory_id IN"
+    by_author: dict[int, list[bytes]] = {}
+    for incoming in statements:
+        by_author.setdefault(incoming.row.author, []).append(incoming.row.memory_id)
+    sql = "SELECT author, memory_id FROM hub_memory WHERE space_id = ? AND author = ? AND memory_id IN"
     known: set[tuple[str, Any]] = {
-        ("memory", (author, bytes(memory_id))) for author, memory_id in store.rows_among(sql, ids, [space.id])
+        ("memory", (author, bytes(memory_id)))
+        for wanted, ids in by_author.items()
+        for author, memory_id in store.rows_among(sql, ids, [space.id, wanted])
     }
     episode = tables.Episode
     every = [_names_of(incoming) for incoming in statements]
@@ -165,6 +169,8 @@ def _decide(tx: Tx, space: Space, incoming: Incoming, episode: Episode) -> Episo
 
 
 def _waiting_for(store: Reader, space: Space, memory_ids: Sequence[bytes]) -> list[tuple[str, bytes]]:
-    """Return the memories that wait for one of some memories, each with what it waits for. Raw SQL: as above."""
-    sql = "SELECT episode_id, waits_for FROM hub_memory WHERE space_id = ? AND waits_for IN"
-    return [(str(episode_id), bytes(waited)) for episode_id, waited in store.rows_among(sql, memory_ids, [space.id])]
+    """Return the memories that wait for one of some memories, each with what it waits for. Few wait at all."""
+    memory, wanted = tables.HubMemory, set(memory_ids)
+    waits = (without_index(memory.space) == space.id) & memory.waits_for.is_null(False)
+    rows = store.fetch(memory.select(memory.episode_id, memory.waits_for).where(waits))
+    return [(row.episode_id, bytes(row.waits_for)) for row in rows if bytes(row.waits_for) in wanted]

@@ -28,7 +28,7 @@ from engram.models.hub_projects import place_of
 from engram.models.hub_said import SYNC, SaidMemory, fields_of_text, find_said, said_privately
 from engram.models.hub_shares import link_shares
 from engram.models.hub_spaces import Space
-from engram.models.statement import prepared
+from engram.models.statement import prepared, without_index
 from engram.models.tombstone_transfer import is_named_by_tombstone
 from engram.models.tombstones import is_episode_gone
 from engram.models.transaction import Reader, Tx, Value
@@ -369,13 +369,17 @@ def _wait_for(space_id: int, author: int, memory_id: bytes, follower: bytes | No
 @prepared
 def _waiting_for(space_id: int, memory_id: bytes) -> Query:
     memory = tables.HubMemory
-    return memory.select(memory.episode_id).where((memory.space == space_id) & (memory.waits_for == memory_id))
+    return memory.select(memory.episode_id).where(
+        (without_index(memory.space) == space_id) & (memory.waits_for == memory_id)
+    )
 
 
 @prepared
 def _stop_waiting(space_id: int, memory_id: bytes) -> Query:
     memory = tables.HubMemory
-    return memory.update(waits_for=None).where((memory.space == space_id) & (memory.waits_for == memory_id))
+    return memory.update(waits_for=None).where(
+        (without_index(memory.space) == space_id) & (memory.waits_for == memory_id)
+    )
 
 
 @prepared

@@ -19,7 +19,7 @@ from engram.models.hub_said import SAID, Clock, SaidMemory, first_said, memory_i
 from engram.models.hub_spaces import Space, change_space
 from engram.models.meta import get_meta, put_meta
 from engram.models.projects import project_by_id
-from engram.models.statement import in_json_list, prepared
+from engram.models.statement import in_json_list, prepared, without_index
 from engram.models.store import Store
 from engram.models.transaction import Reader, Tx
 from engram.models.uuids import unpack_uuid
@@ -229,7 +229,7 @@ def mark_pushed(tx: Tx, space_id: int, pushed: Iterable[tuple[int, bytes, int]])
 def give_versions(tx: Tx, space_id: int) -> None:
     """Number statements that this machine says for another one: each has a version of its own device."""
     memory = tables.HubMemory
-    waits = (memory.space == space_id) & (memory.version > memory.pushed) & (memory.version == 0)
+    waits = (without_index(memory.space) == space_id) & (memory.version > memory.pushed) & (memory.version == 0)
     tx.run(memory.update(version=1).where(waits))
 
 
@@ -326,7 +326,8 @@ def count_statements(store: Reader, space_id: int) -> Mapping[str, int]:
 @prepared
 def _outgoing(space_id: int, limit: int) -> Query:
     memory = tables.HubMemory
-    return SAID.select().where((memory.space == space_id) & (memory.version > memory.pushed)).limit(limit)
+    in_space = without_index(memory.space) == space_id
+    return SAID.select().where(in_space & (memory.version > memory.pushed)).limit(limit)
 
 
 @prepared

@@ -22,7 +22,7 @@ from engram.models import tables
 from engram.models.episodes import Episode
 from engram.models.hub_said import SAID, Clock, SaidMemory, find_said, memory_id_of
 from engram.models.hub_spaces import Server, Space, list_spaces, private_space, server_by_id
-from engram.models.statement import prepared
+from engram.models.statement import prepared, without_index
 from engram.models.transaction import Reader, Tx, Value
 
 #: Key of a share's text that holds what never changes: kind, time, project, and the memory that it is a copy of.
@@ -167,10 +167,14 @@ def link_shares(tx: Tx, stable_id: str, episode_id: str) -> None:
 
 
 def link_many_shares(tx: Tx, made: Sequence[tuple[str, str]]) -> None:
-    """The same of many, each given by its stable id and its id."""
-    links = [_link(memory_id_of(stable_id), episode_id) for stable_id, episode_id in made]
-    if links:
-        tx.run_many(links[0].sql, [link.parameters for link in links])
+    """The same of many, each given by its stable id and its id. Few shares wait for their memory."""
+    memory = tables.HubMemory
+    waiting = {
+        bytes(key) for key in tx.fetch_values(memory.select(memory.waits_for).where(memory.waits_for.is_null(False)))
+    }
+    for stable_id, episode_id in made:
+        if waiting and memory_id_of(stable_id) in waiting:
+            link_shares(tx, stable_id, episode_id)
 
 
 def note_changed(tx: Tx, before: Episode, after: Episode, actor: Actor) -> None:
@@ -225,7 +229,7 @@ def _link(waits_for: bytes, episode_id: str) -> Query:
     memory, space = tables.HubMemory, tables.HubSpace
     teams = space.select(space.id).where(space.kind == SQL("'team'"))
     changes = memory.update(episode_id=episode_id, waits_for=SQL("NULL"))
-    is_share = memory.space.in_(teams) & memory.own_text.is_null(False)
+    is_share = without_index(memory.space).in_(teams) & memory.own_text.is_null(False)
     return changes.where(is_share & (memory.waits_for == waits_for))
 
 

@@ -12,7 +12,7 @@ from engram.hub.protocol.messages import SpaceFacts
 from engram.models import tables
 from engram.models.meta import get_meta, put_meta
 from engram.models.records import RecordReader
-from engram.models.statement import prepared
+from engram.models.statement import prepared, without_index
 from engram.models.store import Store
 from engram.models.transaction import Reader, Tx
 
@@ -305,4 +305,6 @@ def _any_set_aside(space_id: int) -> Query:
 @prepared
 def _count_outgoing(space_id: int) -> Query:
     memory = tables.HubMemory
-    return memory.select(fn.COUNT(SQL("*"))).where((memory.space == space_id) & (memory.version > memory.pushed))
+    # The dirty set has an index of its own; by the primary key every memory of the space would be looked at.
+    in_space = without_index(memory.space) == space_id
+    return memory.select(fn.COUNT(SQL("*"))).where(in_space & (memory.version > memory.pushed))

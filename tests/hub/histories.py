@@ -31,7 +31,7 @@ from engram.memories.feedback import judge_memory
 from engram.memories.save import edit_memory, pin_memory
 from engram.models.episode_changes import change_episode
 from engram.models.episodes import Episode, all_episodes
-from engram.models.hub_outgoing import load_outgoing
+from engram.models.hub_outgoing import enqueue_all, load_outgoing
 from engram.models.hub_said import said_of_episode
 from engram.models.hub_spaces import list_servers, private_space
 from engram.models.watermarks import note_undone
@@ -241,6 +241,8 @@ class History:
         space = private_space(machine.store)
         if space is None:
             return set(), set()
+        # A machine that just joined notes at its next round what it has to say.
+        enqueue_all(machine.store, space)
         dirty = load_outgoing(machine.store, space.id, 1 << 31)
         return (
             {memory.memory_id.hex() for memory in dirty if not memory.is_forgotten},

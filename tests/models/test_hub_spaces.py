@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engram.models import hub_incoming, hub_outgoing, hub_shares, hub_spaces
 from engram.models.hub_spaces import (
     change_server,
     drop_server,
@@ -50,3 +51,17 @@ def test_a_clock_never_goes_back_and_what_went_through_is_no_longer_set_aside(st
     assert now is not None
     assert (now.clock, now.published) == (900, 900)
     assert [row.seq for row in list_set_aside(store)] == [4]
+
+
+def test_what_waits_is_found_without_looking_at_every_memory_of_a_space(store: Store) -> None:
+    space = join_made_up(store)
+    for query, index in (
+        (hub_spaces._count_outgoing(space.id), "hub_memory_outgoing"),
+        (hub_outgoing._outgoing(space.id, 10), "hub_memory_outgoing"),
+        (hub_incoming._waiting_for(space.id, b"12345678"), "hub_memory_waiting"),
+        (hub_incoming._stop_waiting(space.id, b"12345678"), "hub_memory_waiting"),
+        (hub_shares._link(b"12345678", "ep_000000000001"), "hub_memory_waiting"),
+    ):
+        plan = store.rows(f"EXPLAIN QUERY PLAN {query.sql}", query.parameters)
+        assert any(index in str(step[3]) for step in plan), (query.sql, plan)
+        assert not any("hub_memory USING PRIMARY" in str(step[3]) for step in plan)
