@@ -88,10 +88,21 @@ def latest_kept(store: Reader, limit: int, *, project_id: int | None = None) -> 
     return select_episodes(store, condition, episode.id.desc(), limit=limit)
 
 
-def current_summaries(store: Reader) -> list[tuple[int, int | None, str]]:
-    """Return row id, project and summary of every current memory, the oldest first."""
+def current_summaries(store: Reader, after: int = 0, limit: int = -1) -> list[tuple[int, int | None, str]]:
+    """Return row id, project and summary of current memories, the oldest first.
+
+    Args:
+        store: the open memory.
+        after: only rows with a larger id.
+        limit: how many at most; -1 for all.
+    """
     episode = tables.Episode
-    query = episode.select(episode.id, episode.project, episode.summary).where(IS_CURRENT).order_by(episode.id)
+    query = (
+        episode.select(episode.id, episode.project, episode.summary)
+        .where(IS_CURRENT & (episode.id > after))
+        .order_by(episode.id)
+        .limit(limit)
+    )
     return [(row.id, row.project_id, row.summary) for row in store.fetch(query)]
 
 

@@ -26,14 +26,30 @@ def list_file_contradictions(store: Store) -> list[FileContradiction]:
 
     This compares every current memory: about a second for 50,000.
     """
+    return compare_some(store)[0]
+
+
+def compare_some(store: Store, after: int = 0, limit: int = -1) -> tuple[list[FileContradiction], int]:
+    """Compare some memories with the files, the oldest first.
+
+    Args:
+        store: the open memory.
+        after: row id of the last memory that was compared before; 0 to begin.
+        limit: how many memories to compare; -1 for all.
+
+    Returns:
+        Those that a file contradicts, and the row id to go on after; 0 if every memory was compared.
+    """
     if not list_standing_files(store):
-        return []
+        return [], 0
+    rows = current_summaries(store, after, limit)
     texts: dict[int | None, StandingText] = {}
     found: dict[int, str] = {}
-    for row_id, project_id, summary in current_summaries(store):
+    for row_id, project_id, summary in rows:
         if project_id not in texts:
             texts[project_id] = standing_text(store, project_id)
         if says := texts[project_id].contradicting(summary):
             found[row_id] = says
     memories = episodes_by_row(store, list(found))
-    return [FileContradiction(memories[row_id], says) for row_id, says in found.items() if row_id in memories]
+    contradicted = [FileContradiction(memories[row_id], says) for row_id, says in found.items() if row_id in memories]
+    return contradicted, rows[-1][0] if len(rows) == limit else 0

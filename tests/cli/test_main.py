@@ -120,8 +120,8 @@ def test_every_file_that_a_command_makes_is_private(home: Home) -> None:
     ("arguments", "absent"),
     [
         (("--help",), {"numpy", "torch", "sentence_transformers", "openai", "onnxruntime", "mcp", "huey", "watchdog"}),
-        (("status",), {"torch", "sentence_transformers", "openai", "mcp", "huey", "watchdog"}),
-        (("recall", "pnpm"), {"torch", "sentence_transformers", "openai", "mcp", "huey", "watchdog"}),
+        (("status",), {"torch", "sentence_transformers", "openai", "mcp", "huey", "watchdog", "psycopg"}),
+        (("recall", "pnpm"), {"torch", "sentence_transformers", "openai", "mcp", "huey", "watchdog", "psycopg"}),
     ],
 )
 def test_a_command_loads_only_what_it_needs(arguments: tuple[str, ...], absent: set[str], tmp_path: Path) -> None:

@@ -101,6 +101,8 @@ def engram(hub: Hub, tmp_path: Path, *arguments: str, program: str = "") -> subp
         "HF_ENDPOINT": hub.url,
         "HF_HOME": str(tmp_path / "cache"),
         "HF_HUB_DISABLE_XET": "1",
+        # Another test of this process may have loaded the library that is told to stay off the network.
+        "HF_HUB_OFFLINE": "0",
         "PYTHONPATH": os.pathsep.join(map(str, (REPO, REPO / "hooks", REPO / "mcp_server"))),
     }
     return subprocess.run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Callable
@@ -26,6 +27,9 @@ from engram.models.spend import Caps, reserve, settle
 from engram.models.store import Store
 from engram.models.task_runs import RunState, begin_task_run, end_task_run
 from engram.models.work import TASKS_SCOPE, WorkState, find_work, make_due
+from engram.notes.standing import read_standing_files
+from engram.page.views import decide
+from engram.redaction import redact
 from engram.settings import Settings
 from tests.page.lived import Lived, live
 from tests.page.serving import ServedPage
@@ -160,6 +164,31 @@ def test_a_suspect_is_trusted_or_judged_wrong_and_both_are_taken_back(
 
 def test_what_a_file_contradicts_is_compared_on_its_own(page: ServedPage, lived: Lived) -> None:
     assert "None." in page.ask(f"{page.access.root}/decide/files", hx_request="true").text
+
+
+def test_every_memory_is_compared_with_the_files_some_at_a_time(
+    page: ServedPage, store: Store, settings: Settings, keep: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rules = settings.claude_folder / "CLAUDE.md"
+    rules.parent.mkdir(exist_ok=True)
+    rules.write_text("The walrus proxy listens on port 7070.\n")
+    read_standing_files(store, settings, redact)
+    for text in ("one", "The walrus proxy listens on port 9090.", "two", "The walrus proxy listens on port 8080."):
+        keep(text)
+    monkeypatch.setattr(decide, "COMPARED_AT_ONCE", 3)
+
+    address, shown, parts = f"{page.access.root}/decide/files", "", 0
+    while address:
+        part = page.ask(address, hx_request="true").text
+        shown, parts = shown + part, parts + 1
+        onward = re.search(r'hx-get="([^"]*after=[^"]*)"', part)
+        address = html.unescape(onward[1]) if onward else ""
+
+    assert parts == 2
+    assert [number in shown for number in ("port 9090", "port 8080")] == [True, True]
+    assert "2 in all." in shown
+    assert "None." not in shown
+    assert page.ask(f"{page.access.root}/decide/files?after={'9' * 40}&found=x", hx_request="true").status == 200
 
 
 def test_a_project_is_renamed_and_paused_and_both_are_taken_back(page: ServedPage, store: Store, lived: Lived) -> None:

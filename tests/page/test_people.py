@@ -144,6 +144,11 @@ def test_why_was_it_shown(person: Person) -> None:
 
 
 def test_why_was_it_silent(person: Person) -> None:
+    kept, shown = [chart.bounding_box() for chart in person.tab.locator("svg.chart.days").all()]
+    assert kept is not None
+    assert shown is not None
+    # Two pictures that are compared have one scale.
+    assert (kept["width"], kept["height"], kept["y"]) == (shown["width"], shown["height"], shown["y"])
     person.sees("silent: it names no topic to search for")
     person.click(re.compile("yes, go on"))
     person.sees("too short – it names no topic to search for")

@@ -173,6 +173,44 @@ def test_who_names_no_project_gets_what_belongs_to_none(home: Home, runtime: Run
     assert "error" in (ask_worker(home, {"op": "recall", "query": "x", "project_id": True}) or {})
 
 
+def test_a_rank_gives_ids_alone_in_the_order_of_a_recall(home: Home, runtime: Runtime) -> None:
+    store = runtime.store
+    with store.transaction() as tx:
+        text = "The lexer has no cursor in the database."
+        add_episode(
+            tx, Episode(new_episode_id(), "fact", text, text, scope="global", source="manual"), [], actor=Actor.MODEL
+        )
+    question = {"query": "where is the cursor of the parser?"}
+    recalled, ranked = ask_worker(home, {"op": "recall", **question}), ask_worker(home, {"op": "rank", **question})
+
+    assert recalled is not None
+    assert ranked is not None
+    assert [hit["id"] for hit in ranked["hits"]] == [hit["id"] for hit in recalled["hits"]]
+    assert len(ranked["hits"]) == 2
+    assert all(set(hit) == {"id", "score", "doubtful"} for hit in ranked["hits"])
+    assert ranked["hits"][0]["score"] >= ranked["hits"][1]["score"]
+    assert "error" in (ask_worker(home, {"op": "rank", "query": 1}) or {})
+
+
+def test_a_briefing_is_previewed_and_nothing_is_stored(home: Home, runtime: Runtime) -> None:
+    store = runtime.store
+    with store.transaction() as tx:
+        project = ensure_project(tx, "/x", "x")
+        text = "From now on every route of project x has a test."
+        add_episode(
+            tx, Episode(new_episode_id(), "preference", text, text, project_id=project.id), [], actor=Actor.MODEL
+        )
+    before = store.data_version(), store.value("SELECT count(*) FROM injection")
+
+    answer = ask_worker(home, {"op": "briefing", "project_id": project.id})
+
+    assert answer is not None
+    assert text in answer["text"]
+    assert (store.data_version(), store.value("SELECT count(*) FROM injection")) == before
+    for wrong in (None, "1", 999):
+        assert "there is no project" in (ask_worker(home, {"op": "briefing", "project_id": wrong}) or {})["error"]
+
+
 def test_a_search_answers(home: Home) -> None:
     assert ask_worker(home, {"op": "search", "query": "cursor"}) == {"hits": []}
 

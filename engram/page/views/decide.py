@@ -12,7 +12,14 @@ from engram.models.contradictions import open_contradictions
 from engram.page.view import Answer, Notice, PageRequest, Route, View
 from engram.redaction import redact
 from engram.reports.contradictions import list_contradictions
-from engram.reports.file_contradictions import list_file_contradictions
+from engram.reports.file_contradictions import compare_some
+
+#: Memories that one request compares with the files: as many as it takes 50 ms to read, at most.
+COMPARED_AT_ONCE = 10_000
+#: Memories against files that are listed at most.
+MAX_SHOWN = 20
+#: Digits of a number in an address that are read at most.
+MAX_DIGITS = 15
 
 
 def show(request: PageRequest) -> Answer:
@@ -21,8 +28,19 @@ def show(request: PageRequest) -> Answer:
 
 
 def show_files(request: PageRequest) -> Answer:
-    """Show the memories that the user's own files contradict; every memory is compared."""
-    return Answer("decide.html", {"of_files": list_file_contradictions(request.store)}, block="files")
+    """Show the memories that the user's own files contradict. Every memory is compared, some with each request."""
+    after, before = (_number(request.query.get(name, "")) for name in ("after", "found"))
+    found, then = compare_some(request.store, after, COMPARED_AT_ONCE)
+    values = {
+        "of_files": found[: max(0, MAX_SHOWN - before)],
+        "number": before + len(found),
+        "then": then,
+    }
+    return Answer("decide.html", values, block="files")
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) <= MAX_DIGITS else 0
 
 
 def decide(request: PageRequest) -> Answer:
