@@ -18,7 +18,6 @@ from engram.hub.client.sharing import erase_member, require_team, team_spaces
 from engram.hub.protocol.phrase import phrase_of
 from engram.models.hub_outgoing import count_statements
 from engram.models.store import Store
-from engram.tasks.sync import LEASE_SECONDS
 from engram.vaults import own_vault
 
 ROLES = ("reader", "writer", "keeper")
@@ -279,6 +278,8 @@ def reports(workspace: Workspace, space: str | None, settle: str, as_json: bool)
 
 
 def _sync(workspace: Workspace, store: Store) -> None:
+    from engram.tasks.sync import LEASE_SECONDS
+
     errors = [done.error for done in sync_once(workspace, store, LEASE_SECONDS) if done.error]
     if errors:
         raise HubError(f"{'; '.join(errors)}; they are out: run the command again to erase what they shared")
