@@ -13,7 +13,7 @@ from engram.cli.output import print_facts, print_json, print_table, safe
 from engram.cli.vault_commands import unvault, vault
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.enums import Actor
-from engram.errors import BadRequest
+from engram.errors import BadRequest, NotFound
 from engram.ingest.folder import named_project
 from engram.ingest.scope import identify_folder
 from engram.models.project_folders import (
@@ -23,6 +23,7 @@ from engram.models.project_folders import (
     merge_projects,
     rename_project,
 )
+from engram.models.project_merges import list_merges, undo_merge
 from engram.models.projects import find_project_of_identity
 from engram.reports.projects import list_moves, list_project_reports, move_to_json
 from engram.vaults import list_vaults
@@ -139,8 +140,7 @@ def link(workspace: Workspace, folder: Path, name: str, yes: bool, as_json: bool
 def merge(workspace: Workspace, source: str, into: str, yes: bool, as_json: bool) -> None:
     """Move everything of the project SOURCE to the project INTO; SOURCE's folder belongs to INTO from then on.
 
-    This can't be undone: nothing records which sessions and memories were SOURCE's. The only way back is a backup from
-    before (`engram restore`).
+    `engram projects unmerge SOURCE` takes it back.
 
     Example: engram projects merge harbor-2 harbor
     """
@@ -151,12 +151,36 @@ def merge(workspace: Workspace, source: str, into: str, yes: bool, as_json: bool
             yes,
             as_json,
             f"This moves {counts.sessions} sessions and {counts.memories} memories of {other.name} ({other.root}) to "
-            f"{place.name} ({place.root}). There is no undo. Continue?",
+            f"{place.name} ({place.root}). `engram projects unmerge {other.name}` takes that back. Continue?",
         )
         moved = merge_projects(store, place, other, "by hand", actor=Actor.USER)
     workspace.wake_worker()
     sentence = f"Moved {moved} sessions. {other.root} belongs to {place.name} now."
     tell(as_json, {"project": place.name, "folder": other.root, "sessions": moved}, sentence)
+
+
+@projects.command("unmerge")
+@click.argument("name")
+@json_option
+@pass_workspace
+def unmerge(workspace: Workspace, name: str, as_json: bool) -> None:
+    """Take back the last merge in which the project NAME went into another one.
+
+    Its sessions and memories go back to it, and its folder means it again. What came since the merge stays with the
+    other project. The ten latest merges can be taken back.
+
+    Example: engram projects unmerge harbor-2
+    """
+    with workspace.store() as store:
+        merge = next((merge for merge in list_merges(store) if merge.name == name), None)
+        if merge is None:
+            raise NotFound(f"no merge of a project {name!r} is known; only the ten latest can be taken back")
+        project = undo_merge(store, merge.number, actor=Actor.USER)
+        counts = count_projects(store).get(project.id, ProjectCounts())
+    workspace.wake_worker()
+    sentence = f"{project.name} is a project again, with {counts.sessions} sessions and {counts.memories} memories."
+    facts = {"project": project.name, "folder": project.root, "sessions": counts.sessions, "memories": counts.memories}
+    tell(as_json, facts, sentence)
 
 
 @projects.command("rename")

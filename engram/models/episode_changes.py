@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from peewee import fn
+from peewee import SQL, fn
 
 from engram.enums import CURRENT_STATUSES, Actor, Status
 from engram.models import episode_rows, hub_said, hub_shares, tables
@@ -198,28 +198,32 @@ def note_access(store: Store, episode_id: str, *, session_id: str = "") -> None:
 
 def move_episodes_of_project(tx: Tx, project_id: int, to_project: int, reason: str, *, actor: Actor) -> None:
     """Give all memories of a project to another one."""
-    _move_episodes(tx, "project_id", project_id, to_project, reason, actor)
+    _move_episodes(tx, "project_id = ?", project_id, to_project, reason, actor)
+
+
+def move_episodes(tx: Tx, row_ids: Sequence[int], to_project: int, reason: str, *, actor: Actor) -> None:
+    """Give memories of these row ids to a project."""
+    _move_episodes(tx, "id IN (SELECT value FROM json_each(?))", json.dumps(list(row_ids)), to_project, reason, actor)
 
 
 def move_episodes_of_session(tx: Tx, session_ref: int, to_project: int | None, reason: str, *, actor: Actor) -> None:
     """Give all memories of a session to a project, or to none. Their vectors go, and are made anew."""
     moved = tables.Episode.select(tables.Episode.id).where(tables.Episode.session == session_ref)
     tx.run(tables.Vector.delete().where((tables.Vector.owner == "e") & tables.Vector.owner_id.in_(moved)))
-    _move_episodes(tx, "session_ref", session_ref, to_project, reason, actor)
+    _move_episodes(tx, "session_ref = ?", session_ref, to_project, reason, actor)
 
 
-def _move_episodes(tx: Tx, column: str, value: int, to_project: int | None, reason: str, actor: Actor) -> None:
-    """Move the memories of a project or session. Raw SQL: one statement logs any number of memories."""
+def _move_episodes(tx: Tx, condition: str, value: int | str, to_project: int | None, reason: str, actor: Actor) -> None:
+    """Move the memories of a project or session, or of some ids. Raw SQL: one statement logs any number of memories."""
     tx.run(
         "INSERT INTO history (episode_id, at_ms, action, reason, actor, before, after) "
         "SELECT episode_id, ?, ?, ?, ?, json_object('project_id', project_id), json_object('project_id', ?) "
-        f"FROM episode WHERE {column} = ? AND project_id IS NOT ?",
+        f"FROM episode WHERE {condition} AND project_id IS NOT ?",
         (tx.now_ms(), MOVE, reason, actor.value, to_project, value, to_project),
     )
-    moved = tables.Episode.select(tables.Episode.episode_id).where(tables.Episode._meta.columns[column] == value)
-    hub_said.note_moved(tx, moved)
+    hub_said.note_moved(tx, tables.Episode.select(tables.Episode.episode_id).where(SQL(condition, (value,))))
     tx.run(
-        f"UPDATE episode SET project_id = ?, revision = revision + 1 WHERE {column} = ? AND project_id IS NOT ?",
+        f"UPDATE episode SET project_id = ?, revision = revision + 1 WHERE {condition} AND project_id IS NOT ?",
         (to_project, value, to_project),
     )
 

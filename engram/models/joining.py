@@ -15,20 +15,22 @@ from engram.models.transaction import Tx
 
 
 def join_projects(store: Store, into: int, others: Sequence[int], *, actor: Actor) -> int:
-    """Give everything of other projects to the project ``into``; returns how many sessions moved.
-
-    The vectors get new numbers, so that an index in memory reads them again with their new project.
-    """
+    """Give everything of other projects to the project ``into``; returns how many sessions moved."""
     with store.transaction() as tx:
-        _renumber_vectors(tx, "n", tables.NoteChunkProject, others)
-        _renumber_vectors(tx, "p", tables.Passage, others)
-        _renumber_vectors(tx, "e", tables.Episode, others)
+        renumber_vectors(tx, others)
         for project_id in others:
             move_episodes_of_project(tx, project_id, into, "two projects became one", actor=actor)
         _move_rows(tx, tables.Turn, others, into)
         _move_rows(tx, tables.Passage, others, into)
         _move_rows(tx, tables.Outcome, others, into)
         return _move_rows(tx, tables.Session, others, into)
+
+
+def renumber_vectors(tx: Tx, projects: Sequence[int]) -> None:
+    """Give the vectors of these projects new numbers, so that an index in memory reads them again."""
+    _renumber_vectors(tx, "n", tables.NoteChunkProject, projects)
+    _renumber_vectors(tx, "p", tables.Passage, projects)
+    _renumber_vectors(tx, "e", tables.Episode, projects)
 
 
 def _move_rows(tx: Tx, table: type[tables.Table], projects: Sequence[int], into: int) -> int:

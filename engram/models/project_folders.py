@@ -12,6 +12,7 @@ from engram.models import tables
 from engram.models.hub_rules import move_rules
 from engram.models.joining import join_projects
 from engram.models.pauses import move_pauses, paused_scopes
+from engram.models.project_merges import note_merge
 from engram.models.project_names import MAX_NAME_CHARACTERS, is_name_taken, keep_name
 from engram.models.projects import ProjectRow, list_projects
 from engram.models.store import Store
@@ -102,6 +103,8 @@ def link_folder(tx: Tx, project: ProjectRow, identity: str, root: str, reason: s
 def merge_projects(store: Store, into: ProjectRow, other: ProjectRow, reason: str, *, actor: Actor) -> int:
     """Give everything of ``other`` to ``into``, and let its folders mean ``into``; returns how many sessions moved.
 
+    ``engram.models.project_merges`` takes that back.
+
     Raises:
         BadRequest: both are the same, or one of them is paused.
     """
@@ -110,6 +113,7 @@ def merge_projects(store: Store, into: ProjectRow, other: ProjectRow, reason: st
     if {into.identity, other.identity} & paused_scopes(store):
         raise BadRequest(f"{into.name} or {other.name} is paused: end the pause before they are merged")
     with store.transaction() as tx:
+        note_merge(tx, into.id, other.id)
         moved = join_projects(store, into.id, [other.id], actor=actor)
         folder, spend = tables.ProjectFolder, tables.Spend
         tx.run(folder.update(project_id=into.id).where(folder.project_id == other.id))

@@ -36,8 +36,7 @@ def test_a_merge_is_asked_about_and_moves_everything(filled: Store, run: Run, ru
     before = {project["name"]: project for project in run_json("projects", "list")["projects"]}
 
     asked = run("projects", "merge", "lantern", "harbor", code=1, stdin="n\n").stdout
-    assert "There is no undo." in asked
-    assert "can't be undone" in run("projects", "merge", "--help").stdout
+    assert "`engram projects unmerge lantern` takes that back" in asked
     assert len(list_projects(filled)) == 2
     run("projects", "merge", "lantern", "harbor", "--yes")
 
@@ -46,6 +45,14 @@ def test_a_merge_is_asked_about_and_moves_everything(filled: Store, run: Run, ru
     assert project["joined_folders"] == [before["lantern"]["folder"]]
     assert run_json("recall", "pnpm", "--project", "harbor")["hits"]
     assert "itself" in run("projects", "merge", "harbor", "harbor", "--yes", code=1).stderr
+
+    again = run_json("projects", "unmerge", "lantern")
+    after = {project["name"]: project for project in run_json("projects", "list")["projects"]}
+    assert (again["sessions"], again["memories"]) == (before["lantern"]["sessions"], before["lantern"]["memories"])
+    for project in (*before.values(), *after.values()):
+        project.pop("id", None)
+    assert after == before
+    assert "no merge" in run("projects", "unmerge", "lantern", code=1).stderr
 
 
 def test_a_paused_project_is_not_merged(filled: Store, run: Run) -> None:

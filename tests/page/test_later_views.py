@@ -219,12 +219,17 @@ def test_a_merge_names_what_moves_asks_and_waits(page: ServedPage, store: Store,
     waiting = page.do("projects", lantern, "merge", "wait", into=harbor).text
 
     assert "moves 1 sessions and 2 memories of lantern" in asked
-    assert "can't be undone" in asked
+    assert "Undo brings them back" in asked
     assert "load delay:6s" in waiting
     assert len(list_projects(store)) == 2
     assert page.do("projects", lantern, "merge", into=lantern).status == 400
-    assert page.do("projects", lantern, "merge", into=harbor).status == 200
+    merged = page.do("projects", lantern, "merge", into=harbor)
+    assert merged.status == 200
     assert [project.name for project in list_projects(store)] == ["harbor"]
+    assert "Take apart again" in page.see("projects", harbor).text
+    assert page.do(*undo_of(merged.text)).status == 200
+    assert [project.name for project in list_projects(store)] == ["harbor", "lantern"]
+    assert page.do(*undo_of(merged.text)).status == 404
 
 
 def test_work_is_retried_cancelled_and_put_back_unless_it_went_on(page: ServedPage, store: Store) -> None:

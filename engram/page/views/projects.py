@@ -8,6 +8,7 @@ from engram.models.pauses import FOREVER_MS
 from engram.models.pauses import pause as pause_scope
 from engram.models.pauses import resume as resume_scope
 from engram.models.project_folders import merge_projects, rename_project
+from engram.models.project_merges import list_merges, undo_merge
 from engram.page.view import Answer, Notice, PageRequest, Route, View
 from engram.page.views.tasks import PAUSES
 from engram.reports.projects import ProjectReport, list_moves, list_project_reports
@@ -67,7 +68,7 @@ def resume(request: PageRequest) -> Answer:
 
 
 def ask_merge(request: PageRequest) -> Answer:
-    """Name exactly what a merge moves, and ask: it can't be undone."""
+    """Name exactly what a merge moves, and ask."""
     return _asked(request, is_waiting=False)
 
 
@@ -81,7 +82,18 @@ def merge(request: PageRequest) -> Answer:
     source, into = _pair(request)
     moved = merge_projects(request.store, into.project, source.project, "by hand", actor=Actor.USER)
     text = f"Moved {moved} sessions. {source.folder} belongs to {into.project.name} now."
-    return _one(request, _find(request, str(into.project.id)), Notice(text))
+    (latest, *_) = list_merges(request.store)
+    way_back = ("projects", "merges", str(latest.number), "undo")
+    return _one(request, _find(request, str(into.project.id)), Notice(text, way_back))
+
+
+def unmerge(request: PageRequest) -> Answer:
+    """Take a merge back."""
+    numbers = {str(merge.number): merge.number for merge in list_merges(request.store)}
+    if request.path["number"] not in numbers:
+        raise NotFound("this merge was taken back already, or is too long ago")
+    project = undo_merge(request.store, numbers[request.path["number"]], actor=Actor.USER)
+    return _one(request, _find(request, str(project.id)), Notice(f"{project.name} is a project again."))
 
 
 def _pair(request: PageRequest) -> tuple[ProjectReport, ProjectReport]:
@@ -112,7 +124,8 @@ def _list(request: PageRequest) -> Answer:
 
 def _one(request: PageRequest, report: ProjectReport, notice: Notice | None = None) -> Answer:
     others = [one for one in list_project_reports(request.store) if one.project.id != report.project.id]
-    values = {"report": report, "others": others, "pauses": PAUSES}
+    merges = [merge for merge in list_merges(request.store) if merge.into_id == report.project.id]
+    values = {"report": report, "others": others, "pauses": PAUSES, "merges": merges}
     block = "main" if request.is_fragment else ""
     return Answer("project.html", values, block=block, notice=notice, is_change=notice is not None)
 
@@ -133,5 +146,6 @@ VIEW = View(
         Route("/projects/{number}/merge", ask_merge),
         Route("/projects/{number}/merge/wait", wait_merge, method="POST"),
         Route("/projects/{number}/merge", merge, method="POST"),
+        Route("/projects/merges/{number}/undo", unmerge, method="POST"),
     ),
 )
