@@ -12,6 +12,7 @@ import os
 import socket
 import threading
 import time
+import weakref
 
 from engram.process_lock import EXIT_RESTART, ProcessLock
 
@@ -31,20 +32,22 @@ class Heartbeat:
         """Read systemd's address from the environment, and remove it there: child processes must not answer for us."""
         self._lock = lock
         self._address = os.environ.pop("NOTIFY_SOCKET", "")
-        self._beat_seconds = float("-inf")
+        #: When it beat last, by the steady clock.
+        self.last_beat_seconds = float("-inf")
         self._is_stopping = threading.Event()
 
     def announce_ready(self) -> None:
         """Tell systemd that the start is over: the process works from now on, and must not fall silent."""
         self.beat()
-        threading.Thread(target=self._end_if_silent, name="heartbeat", daemon=True).start()
+        arguments = (weakref.ref(self), self._is_stopping)
+        threading.Thread(target=_end_if_silent, args=arguments, name="heartbeat", daemon=True).start()
         self._notify("READY=1")
 
     def beat(self) -> None:
         """Record progress. Cheap: at most one beat a second is recorded."""
         now = time.monotonic()
-        if now - self._beat_seconds >= MIN_INTERVAL_SECONDS:
-            self._beat_seconds = now
+        if now - self.last_beat_seconds >= MIN_INTERVAL_SECONDS:
+            self.last_beat_seconds = now
             self._lock.touch()
             self._notify("WATCHDOG=1")
 
@@ -52,19 +55,6 @@ class Heartbeat:
         """Tell systemd that the process stops on purpose."""
         self._is_stopping.set()
         self._notify("STOPPING=1")
-
-    def _end_if_silent(self) -> None:
-        """End the process with ``EXIT_RESTART`` after too long a silence; its threads are printed first."""
-        last_beat, silent_seconds, last_look = self._beat_seconds, 0.0, time.monotonic()
-        while not self._is_stopping.wait(LOOK_SECONDS):
-            beat, now = self._beat_seconds, time.monotonic()
-            # A long gap between two looks is a laptop that slept, or this thread's own delay.
-            silent_seconds = 0.0 if beat != last_beat else silent_seconds + min(now - last_look, 2 * LOOK_SECONDS)
-            last_beat, last_look = beat, now
-            if silent_seconds > MAX_SILENCE_SECONDS:
-                with contextlib.suppress(OSError, ValueError, RuntimeError):
-                    faulthandler.dump_traceback(2)
-                os._exit(EXIT_RESTART)
 
     def _notify(self, message: str) -> None:
         """Send one datagram to systemd; a failure is ignored."""
@@ -75,3 +65,24 @@ class Heartbeat:
         with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
             sender.setblocking(False)
             sender.sendto(message.encode(), address)
+
+
+def _end_if_silent(of_process: weakref.ref[Heartbeat], is_stopping: threading.Event) -> None:
+    """End the process with ``EXIT_RESTART`` after too long a silence; its threads are printed first.
+
+    Returns once the process stops on purpose, or the heartbeat is gone.
+    """
+    last_beat, silent_seconds, last_look = float("-inf"), 0.0, time.monotonic()
+    while not is_stopping.wait(LOOK_SECONDS):
+        heartbeat = of_process()
+        if heartbeat is None:
+            return
+        beat, now = heartbeat.last_beat_seconds, time.monotonic()
+        del heartbeat
+        # A long gap between two looks is a laptop that slept, or this thread's own delay.
+        silent_seconds = 0.0 if beat != last_beat else silent_seconds + min(now - last_look, 2 * LOOK_SECONDS)
+        last_beat, last_look = beat, now
+        if silent_seconds > MAX_SILENCE_SECONDS:
+            with contextlib.suppress(OSError, ValueError, RuntimeError):
+                faulthandler.dump_traceback(2)
+            os._exit(EXIT_RESTART)

@@ -138,15 +138,16 @@ from engram.process_lock import ProcessLock
 heartbeat.MAX_SILENCE_SECONDS, heartbeat.LOOK_SECONDS = 0.2, 0.05
 beats = heartbeat.Heartbeat(ProcessLock(Path(sys.argv[1])))
 beats.announce_ready()
-if sys.argv[2] == "stops":
-    beats.announce_stop()
+if sys.argv[2] != "hangs":
+    beats.announce_stop() if sys.argv[2] == "stops" else None
+    del beats
     threading.Event().wait(1.0)
     sys.exit(0)
 threading.Event().wait(60)
 """
 
 
-@pytest.mark.parametrize(("how", "code"), [("hangs", EXIT_RESTART), ("stops", 0)])
+@pytest.mark.parametrize(("how", "code"), [("hangs", EXIT_RESTART), ("stops", 0), ("gives it up", 0)])
 def test_a_process_that_falls_silent_ends_itself_so_that_it_is_started_again(
     tmp_path: Path, how: str, code: int
 ) -> None:

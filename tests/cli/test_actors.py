@@ -42,6 +42,7 @@ CHANGING = {
     "projects",
     "ingest",
     "hub",
+    "team",
     "pack",
 }
 #: Commands that change none. ``install``, ``watch`` and ``work`` run what ``up --once`` runs; changes on the page that
@@ -75,6 +76,8 @@ READING = {
     "plugin",
     "config",
     "model",
+    "share",
+    "unshare",
     "completion",
     "bench",
 }
