@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -94,3 +95,10 @@ def processes_of_home(home: Path) -> dict[int, list[str]]:
         if wanted in variables and int(folder.name) != os.getpid() and is_running(int(folder.name)):
             found[int(folder.name)] = words
     return found
+
+
+def end_processes_of_home(home: Path) -> None:
+    """Kill whatever was started for a memory folder and still runs."""
+    for pid in processes_of_home(home):
+        os.kill(pid, signal.SIGKILL)
+        wait_until_gone(pid)

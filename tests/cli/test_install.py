@@ -9,7 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,20 +28,25 @@ from engram.reports.processes import process_state
 from engram_hooks.block import settings_block
 from tests.earlier_machine import episode_row, make_machine
 from tests.install.conftest import SETTINGS, snapshot
+from tests.processes import end_processes_of_home
 
 DAY_SECONDS = 86_400
 
 
 @pytest.fixture
-def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A user's home folder with the sample sessions in ``.claude``; no variable names a folder, no claude is there."""
+def user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A user's home folder with the sample sessions in ``.claude``; no variable names a folder, no claude is there.
+
+    What was started for it is ended.
+    """
     home = tmp_path / "user"
     shutil.copytree(SAMPLES / "projects", home / ".claude" / "projects")
     for name in ("ENGRAM_HOME", "CLAUDE_CONFIG_DIR"):
         monkeypatch.delenv(name)
     monkeypatch.setenv("ENGRAM_EMBEDDING_MODEL", "hashed")
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    return home
+    yield home
+    end_processes_of_home(home / ".claude-memory")
 
 
 @pytest.fixture
@@ -206,16 +211,16 @@ def test_the_status_line_stays_with_an_update_and_goes_when_it_is_not_wanted(
     of_before = json.loads(settings.read_text())
     of_before["statusLine"]["command"] += " of before"
     settings.write_text(json.dumps(of_before))
-    run("install", "--yes", "--no-import")
+    run("install", "--yes", "--no-service", "--no-import")
     assert json.loads(settings.read_text())["statusLine"] == statusline_entry()
-    run("install", "--yes", "--no-import", "--no-statusline")
+    run("install", "--yes", "--no-service", "--no-import", "--no-statusline")
     assert "statusLine" not in json.loads(settings.read_text())
-    run("install", "--yes", "--no-import", "--statusline")
+    run("install", "--yes", "--no-service", "--no-import", "--statusline")
     run("uninstall", "--yes")
     assert json.loads(settings.read_text()) == {"model": "opus"}
 
     settings.write_text('{"statusLine": {"type": "command", "command": "theirs"}}')
-    assert "another tool's and stays" in run("install", "--yes", "--no-import", "--statusline").output
+    assert "another tool's and stays" in run("install", "--yes", "--no-service", "--no-import", "--statusline").output
     assert json.loads(settings.read_text())["statusLine"]["command"] == "theirs"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from engram.cli.main import engram
 from engram.paths import Home
+from tests.processes import end_processes_of_home
 from tests.services.conftest import stand_ins, write_files
 
 __all__ = ["stand_ins", "write_files"]
@@ -62,8 +63,11 @@ class Doctor:
 
 
 @pytest.fixture
-def doctor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Doctor:
-    """A machine where Engram is on PATH and has a memory folder, and nothing else is set up."""
+def doctor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Doctor]:
+    """A machine where Engram is on PATH and has a memory folder, and nothing else is set up.
+
+    What ``doctor --fix`` starts is ended.
+    """
     made = Doctor(Home(tmp_path / "home"), tmp_path / "user", tmp_path / "claude")
     made.home.prepare()
     made.home.config_file.write_text('embedding_model = "hashed"\n')
@@ -76,7 +80,8 @@ def doctor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Doctor:
     folder.mkdir()
     monkeypatch.chdir(folder)
     monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:{tmp_path / 'bin'}:/usr/bin:/bin")
-    return made
+    yield made
+    end_processes_of_home(made.home.root)
 
 
 @pytest.fixture

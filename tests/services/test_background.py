@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from processes import WAIT_SECONDS, processes_of_home, wait_for, wait_until_gone
+from processes import WAIT_SECONDS, end_processes_of_home, processes_of_home, wait_for, wait_until_gone
 from workers import status, write_rule
 
 from engram.cli.main import engram
@@ -44,9 +44,7 @@ def settings(tmp_path: Path) -> Iterator[Settings]:
     made.places.prepare()
     made.places.config_file.write_text('embedding_model = "hashed"\nextract_idle_seconds = 1\n')
     yield made
-    for pid in processes_of_home(made.home):
-        os.kill(pid, signal.SIGKILL)
-        wait_until_gone(pid)
+    end_processes_of_home(made.home)
 
 
 def begin_start() -> subprocess.Popen[str]:
