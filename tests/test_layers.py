@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -115,20 +116,25 @@ HOMES = {
 ONE_MODULE = ("openai", "sentence_transformers")
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    """Name and syntax tree of every module of the three packages."""
+@functools.cache
+def modules() -> dict[str, ast.Module]:
+    """Syntax tree of every module of the three packages, by name."""
+    trees = {}
     for root, package in ((REPO, "engram"), (REPO / "mcp_server", "engram_mcp"), (REPO / "hooks", "engram_hooks")):
         for path in sorted((root / package).rglob("*.py")):
             parts = path.relative_to(root).with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-            yield name, ast.parse(path.read_text(encoding="utf-8"), str(path))
+            trees[name] = ast.parse(path.read_text(encoding="utf-8"), str(path))
+    return trees
 
 
-ALL = dict(modules())
+@functools.cache
+def imports(name: str) -> tuple[tuple[str, bool], ...]:
+    """Every module that a module imports, and whether it is imported for the type checker alone."""
+    return tuple(_imports(modules()[name]))
 
 
-def imports(tree: ast.Module) -> Iterator[tuple[str, bool]]:
-    """Every imported module, and whether it is imported for the type checker alone."""
+def _imports(tree: ast.Module) -> Iterator[tuple[str, bool]]:
     for_types = {
         id(node)
         for outer in ast.walk(tree)
@@ -155,11 +161,11 @@ def part_of(module: str, floors: Mapping[str, int] = FLOORS) -> str | None:
 
 def violations() -> list[str]:
     violations = []
-    for name, tree in ALL.items():
+    for name in modules():
         mine = part_of(name)
         if mine is None:
             continue
-        for imported, _ in imports(tree):
+        for imported, _ in imports(name):
             other = part_of(imported)
             if other is None or other == mine:
                 continue
@@ -169,7 +175,7 @@ def violations() -> list[str]:
 
 
 def test_every_module_has_its_floor() -> None:
-    assert [name for name in ALL if part_of(name) is None and name != "engram"] == []
+    assert [name for name in modules() if part_of(name) is None and name != "engram"] == []
 
 
 def test_imports_run_downwards_only() -> None:
@@ -178,12 +184,12 @@ def test_imports_run_downwards_only() -> None:
 
 def test_the_rooms_of_the_search_import_downwards_only() -> None:
     upwards = set()
-    for name, tree in ALL.items():
+    for name in modules():
         mine = part_of(name, SEARCH_FLOORS)
         if not name.startswith("engram.search."):
             continue
         assert mine is not None, f"{name} has no floor"
-        for imported, _ in imports(tree):
+        for imported, _ in imports(name):
             other = part_of(imported, SEARCH_FLOORS)
             if other is not None and other != mine and SEARCH_FLOORS[other] >= SEARCH_FLOORS[mine]:
                 upwards.add(f"{name} imports {imported}")
@@ -193,16 +199,16 @@ def test_the_rooms_of_the_search_import_downwards_only() -> None:
 def test_nothing_imports_the_service_of_the_hub_before_its_commands_run() -> None:
     at_the_top = {
         name
-        for name, tree in ALL.items()
+        for name, tree in modules().items()
         for node in tree.body
-        for imported, _ in imports(ast.Module(body=[node], type_ignores=[]))
+        for imported, _ in _imports(ast.Module(body=[node], type_ignores=[]))
         if imported.startswith("engram.hub.server") and not isinstance(node, ast.If)
         if isinstance(node, ast.Import | ast.ImportFrom)
     }
     anywhere = {
         name
-        for name, tree in ALL.items()
-        for imported, is_for_types in imports(tree)
+        for name in modules()
+        for imported, is_for_types in imports(name)
         if imported.startswith("engram.hub.server") and not is_for_types
     }
 
@@ -213,12 +219,12 @@ def test_nothing_imports_the_service_of_the_hub_before_its_commands_run() -> Non
 
 
 def test_the_package_itself_imports_nothing() -> None:
-    assert list(imports(ALL["engram"])) == []
+    assert list(imports("engram")) == []
 
 
 @pytest.mark.parametrize("library", sorted(HOMES))
 def test_a_library_has_one_home(library: str) -> None:
-    users = {name for name, tree in ALL.items() for imported, _ in imports(tree) if imported.split(".")[0] == library}
+    users = {name for name in modules() for imported, _ in imports(name) if imported.split(".")[0] == library}
 
     assert {name for name in users if part_of(name) not in HOMES[library]} == set()
 
@@ -227,8 +233,8 @@ def test_a_library_has_one_home(library: str) -> None:
 def test_a_heavy_library_stands_in_one_module(library: str) -> None:
     users = {
         name
-        for name, tree in ALL.items()
-        for imported, is_for_types in imports(tree)
+        for name in modules()
+        for imported, is_for_types in imports(name)
         if imported.split(".")[0] == library and not is_for_types
     }
 
@@ -240,7 +246,7 @@ def test_the_lowest_floor_needs_the_standard_library_alone() -> None:
     foreign = {
         (name, imported)
         for name in lowest
-        for imported, _ in imports(ALL[name])
+        for imported, _ in imports(name)
         if imported.split(".")[0] not in {*sys.stdlib_module_names, "engram"}
     }
 
@@ -252,7 +258,7 @@ def test_sql_stands_in_models_alone() -> None:
     # One is Huey's storage, the other checks a compiled model with all sorts of texts.
     allowed = {"engram.tasks.storage", "engram.embedding.compile"}
     found = []
-    for name, tree in ALL.items():
+    for name, tree in modules().items():
         if part_of(name) in ("engram.models", "engram.hub.server") or name in allowed:
             continue
         for node in ast.walk(tree):
@@ -268,4 +274,4 @@ def test_sql_stands_in_models_alone() -> None:
 def test_no_module_is_called_by_a_word_that_says_nothing() -> None:
     empty = {"utils", "common", "helpers", "base", "manager"}
 
-    assert [name for name in ALL if name.rsplit(".", 1)[-1] in empty] == []
+    assert [name for name in modules() if name.rsplit(".", 1)[-1] in empty] == []

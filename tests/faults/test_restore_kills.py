@@ -30,7 +30,7 @@ KEPT = {"Saved before the backup", "Saved since the backup"}
 FORGOTTEN = "The forgotten walnut harbour"
 
 
-@pytest.fixture(params=["cysqlite", "sqlite3"])
+@pytest.fixture(params=["cysqlite", pytest.param("sqlite3", marks=pytest.mark.soak)])
 def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
     """A memory with a backup, and something saved and something forgotten since."""
     made = Settings(
