@@ -8,8 +8,8 @@ TORCH_VERSION ?= 2.13.0
 TORCH_INDEX ?=
 # Another Claude configuration folder (it holds projects/); empty: CLAUDE_CONFIG_DIR or ~/.claude.
 PROJECTS ?=
-# Processes that run the tests; many tests start processes of their own.
-WORKERS ?= 2
+# Processes that run the tests; many tests start processes of their own and wait for them.
+WORKERS ?= 3
 # More arguments: for `engram up`, for pytest, or for `engram bench`.
 ARGS ?=
 

@@ -65,7 +65,7 @@ class Live:
         end = time.monotonic() + DEADLINE_SECONDS
         while not is_so():
             assert time.monotonic() < end, "it did not come about in time"
-            time.sleep(0.2)
+            time.sleep(1.0)  # each look is a process of its own, which the worker has to wait for
 
     def transcript(self, session_id: str, folder: str = "-repo") -> Path:
         path = self.root / "claude" / "projects" / folder / f"{session_id}.jsonl"
