@@ -9,7 +9,7 @@ TORCH_INDEX ?=
 # Another Claude configuration folder (it holds projects/); empty: CLAUDE_CONFIG_DIR or ~/.claude.
 PROJECTS ?=
 # Processes that run the tests; many tests start processes of their own and wait for them.
-WORKERS ?= 3
+WORKERS ?= 2
 # More arguments: for `engram up`, for pytest, or for `engram bench`.
 ARGS ?=
 

@@ -43,7 +43,7 @@ def house(page: ServedPage, store: Store, keep: Callable[..., Episode]) -> Serve
 def enter(tab: Page, house: ServedPage) -> None:
     tab.goto(house.entry())
     tab.wait_for_selector("h1")
-    tab.wait_for_function("document.readyState === 'complete'")
+    tab.wait_for_load_state("load")
 
 
 def test_nothing_is_wrong_for_people_who_see_otherwise(browser: Browser, house: ServedPage, store: Store) -> None:
