@@ -11,8 +11,7 @@ from engram.install.changes import FileChange, Step, TomlEdit
 from engram.install.edits import decode
 from engram.install.file_state import StateKind, read_state, real_path
 from engram.paths import Home
-from engram.plugin.plan import SERVER_MARK
-from engram_hooks.block import settings_block
+from engram.plugin.plan import SERVER_MARK, server_values
 
 #: The table that ``codex mcp add engram`` writes too.
 TABLE = ("mcp_servers", "engram")
@@ -31,12 +30,7 @@ def plan_codex(codex_folder: Path, home: Home | None = None, interpreter: str = 
     Raises:
         InstallError: the MCP server is not installed.
     """
-    server = settings_block(home, interpreter)["mcpServers"].get("engram")
-    if server is None:
-        raise InstallError("Engram's MCP server is not installed beside Engram. Install engram-recall again")
-    values = {"command": server["command"], "args": server["args"]}
-    if server["env"]:
-        values["env"] = server["env"]
+    values = server_values(home, interpreter)
     path = codex_folder / "config.toml"
     return Step(
         name="codex",

@@ -11,12 +11,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from engram.errors import InstallError
 from engram.install.changes import FileChange, JsonEdit, JsonEntry, Step
 from engram.paths import Home
 from engram.plugin.files import NAME
-from engram.plugin.plan import SERVER_MARK
-from engram_hooks.block import settings_block
+from engram.plugin.plan import SERVER_MARK, server_values
 
 #: Names of OpenCode's configuration; one that exists counts, the first name if none does.
 _OPENCODE_NAMES = ("opencode.json", "opencode.jsonc")
@@ -34,10 +32,7 @@ def plan_gemini(gemini_folder: Path, home: Home | None = None, interpreter: str 
     Raises:
         InstallError: the MCP server is not installed.
     """
-    server = _server(home, interpreter)
-    values = {"command": server["command"], "args": server["args"]}
-    if server["env"]:
-        values["env"] = server["env"]
+    values = server_values(home, interpreter)
     return _step("gemini", "Gemini CLI", gemini_folder / "settings.json", "mcpServers", values)
 
 
@@ -52,9 +47,9 @@ def plan_opencode(folder: Path, home: Home | None = None, interpreter: str = sys
     Raises:
         InstallError: the MCP server is not installed.
     """
-    server = _server(home, interpreter)
+    server = server_values(home, interpreter)
     values = {"type": "local", "command": [server["command"], *server["args"]], "enabled": True}
-    if server["env"]:
+    if "env" in server:
         values["environment"] = server["env"]
     return _step("opencode", "OpenCode", opencode_file(folder), "mcp", values)
 
@@ -69,13 +64,6 @@ def opencode_file(folder: Path) -> Path:
     """Return OpenCode's configuration file in a folder."""
     paths = [folder / name for name in _OPENCODE_NAMES]
     return next((path for path in paths if os.path.lexists(path)), paths[0])
-
-
-def _server(home: Home | None, interpreter: str) -> dict[str, Any]:
-    server: dict[str, Any] | None = settings_block(home, interpreter)["mcpServers"].get(NAME)
-    if server is None:
-        raise InstallError("Engram's MCP server is not installed beside Engram. Install engram-recall again")
-    return server
 
 
 def _step(name: str, title: str, path: Path, key: str, values: dict[str, Any]) -> Step:

@@ -31,6 +31,18 @@ SERVER_MARK = "engram_mcp"
 FILE_MODE = 0o644
 
 
+def server_values(home: Home | None, interpreter: str) -> dict[str, Any]:
+    """Return ``command``, ``args`` and, where it has any, ``env`` of Engram's MCP server, for another agent's settings.
+
+    Raises:
+        InstallError: the MCP server is not installed.
+    """
+    server = settings_block(home, interpreter)["mcpServers"].get(NAME)
+    if server is None:
+        raise InstallError("Engram's MCP server is not installed beside Engram. Install engram-recall again")
+    return {key: server[key] for key in ("command", "args", "env") if key != "env" or server["env"]}
+
+
 def supports_plugin(version: str) -> bool:
     """Return True if this Claude Code loads a plugin from the folder ``skills``.
 
