@@ -12,8 +12,8 @@ from engram.atomic import read_whole, write_atomic
 from engram.cli.confirming import confirm, tell, yes_option
 from engram.cli.options import json_option
 from engram.cli.output import print_json, print_table, safe, say
-from engram.cli.workspace import Workspace, find_project, pass_workspace
-from engram.errors import BadRequest, NotFound
+from engram.cli.workspace import Workspace, find_project, pass_workspace, require_project_id
+from engram.errors import NotFound
 from engram.hub.client.packs import (
     PackChange,
     install_pack,
@@ -24,7 +24,6 @@ from engram.hub.client.packs import (
     signing_key,
 )
 from engram.hub.protocol.pack import MAX_PACK_BYTES, Pack, read_pack, sign_pack, write_pack
-from engram.ingest.folder import scope_of_folder
 from engram.memories.save import require_episode
 from engram.models.episode_lists import current_episodes
 from engram.models.hub_outgoing import count_statements
@@ -126,7 +125,7 @@ def add(workspace: Workspace, file: Path, project: str | None, yes: bool, as_jso
     """
     with workspace.store() as store:
         change = plan_pack(store, _read(file), workspace.redactor(), is_update=False)
-        project_id = _project_id(workspace, store, project)
+        project_id = require_project_id(store, workspace.settings, project, hint=": name one with --project")
         _install(workspace, store, change, project_id, yes=yes, as_json=as_json)
 
 
@@ -218,14 +217,3 @@ def _read(file: Path) -> Pack:
     if data is None:
         raise NotFound(f"{file} is no file that can be read")
     return read_pack(data)
-
-
-def _project_id(workspace: Workspace, store: Store, project: str | None) -> int:
-    if project is not None:
-        place = find_project(store, workspace.settings, project)
-        assert place is not None
-        return place.id
-    scope = scope_of_folder(store, workspace.settings, str(Path.cwd()), make=True)
-    if scope.project is None:
-        raise BadRequest(f"{Path.cwd()} is a folder of projects, not a project: name one with --project")
-    return scope.project.id

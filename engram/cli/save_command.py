@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import click
 
 from engram.cli.options import json_option
 from engram.cli.output import print_json
-from engram.cli.workspace import Workspace, find_project, pass_workspace
+from engram.cli.workspace import Workspace, pass_workspace, require_project_id
 from engram.enums import Actor, Importance, Kind, Scope
-from engram.errors import BadRequest
-from engram.ingest.folder import scope_of_folder
 from engram.memories.save import SAVED_KINDS, save_memory
-from engram.models.store import Store
 from engram.reports.episode_json import episode_to_json
 
 
@@ -56,7 +52,13 @@ def save(
     """
     content = sys.stdin.read() if text == "-" else text
     with workspace.store() as store:
-        project_id = None if is_global else _project_id(workspace, store, project)
+        project_id = (
+            None
+            if is_global
+            else require_project_id(
+                store, workspace.settings, project, hint=". Name one with --project, or use --global."
+            )
+        )
         made = save_memory(
             store,
             content,
@@ -76,16 +78,3 @@ def save(
         print_json(facts)
     else:
         click.echo(f"Saved as {made.episode_id}.")
-
-
-def _project_id(workspace: Workspace, store: Store, project: str | None) -> int:
-    if project is not None:
-        place = find_project(store, workspace.settings, project)
-        assert place is not None
-        return place.id
-    scope = scope_of_folder(store, workspace.settings, str(Path.cwd()), make=True)
-    if scope.project is None:
-        raise BadRequest(
-            f"{Path.cwd()} is a folder of projects, not a project. Name one with --project, or use --global."
-        )
-    return scope.project.id

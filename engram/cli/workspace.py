@@ -11,7 +11,7 @@ from pathlib import Path
 
 import click
 
-from engram.errors import NotFound, SettingsError
+from engram.errors import BadRequest, NotFound, SettingsError
 from engram.ingest.folder import named_project, scope_of_folder
 from engram.models.copies import open_memory
 from engram.models.projects import ProjectRow
@@ -118,6 +118,26 @@ def current_folder() -> str:
         return os.getcwd()
     except OSError:
         return ""
+
+
+def require_project_id(store: Store, settings: Settings, name: str | None, *, hint: str) -> int:
+    """Row id of the project that ``--project`` names, else of the current folder's, made where it is new.
+
+    Args:
+        hint: what else the user may do where the folder is no project's, such as "name one with --project".
+
+    Raises:
+        NotFound: no project of that name is known.
+        BadRequest: the folder is one of projects.
+    """
+    if name is not None:
+        place = find_project(store, settings, name)
+        assert place is not None
+        return place.id
+    scope = scope_of_folder(store, settings, str(Path.cwd()), make=True)
+    if scope.project is None:
+        raise BadRequest(f"{Path.cwd()} is a folder of projects, not a project{hint}")
+    return scope.project.id
 
 
 def find_project(store: Store, settings: Settings, name: str | None) -> ProjectRow | None:
