@@ -59,8 +59,8 @@ def list_merges(store: Reader) -> list[Merge]:
     ]
 
 
-def note_merge(tx: Tx, into_id: int, other_id: int) -> int:
-    """Keep what belongs to a project that is about to be merged; returns the number of the merge."""
+def note_merge(tx: Tx, into_id: int, other_id: int) -> None:
+    """Keep what belongs to a project that is about to be merged."""
     project, folder, session, episode = tables.Project, tables.ProjectFolder, tables.Session, tables.Episode
     row = tx.fetch_first(project.select().where(project.id == other_id))
     records = _load(tx)
@@ -81,7 +81,6 @@ def note_merge(tx: Tx, into_id: int, other_id: int) -> int:
         "memories": tx.fetch_values(episode.select(episode.id).where(episode.project == other_id)),
     }
     _save(tx, [*records, record])
-    return number
 
 
 def undo_merge(store: Store, number: int, *, actor: Actor) -> ProjectRow:

@@ -89,10 +89,10 @@ def merge(request: PageRequest) -> Answer:
 
 def unmerge(request: PageRequest) -> Answer:
     """Take a merge back."""
-    numbers = {str(merge.number): merge.number for merge in list_merges(request.store)}
-    if request.path["number"] not in numbers:
-        raise NotFound("this merge was taken back already, or is too long ago")
-    project = undo_merge(request.store, numbers[request.path["number"]], actor=Actor.USER)
+    number = request.path["number"]
+    if not number.isdecimal():
+        raise NotFound("there is no such merge")
+    project = undo_merge(request.store, int(number), actor=Actor.USER)
     return _one(request, _find(request, str(project.id)), Notice(f"{project.name} is a project again."))
 
 
