@@ -15,12 +15,12 @@ from engram.hub.client import teams
 from engram.hub.client.joining import require_server
 from engram.hub.client.keys import Keyring
 from engram.hub.client.sharing import erase_member, require_team, team_spaces
+from engram.hub.protocol.messages import ROLES
 from engram.hub.protocol.phrase import phrase_of
 from engram.models.hub_outgoing import count_statements
 from engram.models.store import Store
 from engram.vaults import own_vault
 
-ROLES = ("reader", "writer", "keeper")
 REASONS = ("secret", "wrong", "instruction", "other")
 
 

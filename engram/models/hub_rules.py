@@ -58,10 +58,10 @@ def drop_rule(tx: Tx, space_id: int, project_id: int) -> bool:
 
 def move_rules(tx: Tx, from_id: int, into_id: int) -> None:
     """Let the rules of a project hold for the one that it became, unless that has its own."""
-    for rule in list_rules(tx):
-        has_own = any(other.project_id == into_id and other.space_id == rule.space_id for other in list_rules(tx))
-        if rule.project_id == from_id and not has_own:
-            table = tables.HubRule
+    table, rules = tables.HubRule, list_rules(tx)
+    spaces_with_own = {rule.space_id for rule in rules if rule.project_id == into_id}
+    for rule in rules:
+        if rule.project_id == from_id and rule.space_id not in spaces_with_own:
             of_rule = (table.space == rule.space_id) & (table.project == from_id)
             tx.run(table.update(project=into_id).where(of_rule))
 

@@ -20,7 +20,7 @@ from engram.hub.protocol.stamps import next_clock
 from engram.hub.protocol.statement import EXTRACTED, TEXT
 from engram.models import tables
 from engram.models.episodes import Episode
-from engram.models.hub_spaces import Server, Space, change_space, private_space, server_by_id, space_by_id
+from engram.models.hub_spaces import Space, change_space, private_space, server_by_id, server_of, space_by_id
 from engram.models.records import RecordReader
 from engram.models.statement import prepared
 from engram.models.transaction import Reader, Tx
@@ -116,9 +116,7 @@ class Clock:
     """Gives stamps in a space, and stores how far its clock went."""
 
     def __init__(self, tx: Tx, space: Space) -> None:
-        server = None if space.server_id is None else server_by_id(tx, space.server_id)
-        assert server is not None, "a pack has no clock"
-        self.server: Server = server
+        self.server = server_of(tx, space)
         self.space = space
         self._tx = tx
         self._hlc = space.clock

@@ -21,7 +21,7 @@ from engram.hub.protocol.statement import TEXT, Statement, join
 from engram.models import tables
 from engram.models.episodes import Episode
 from engram.models.hub_said import SAID, Clock, SaidMemory, find_said, memory_id_of
-from engram.models.hub_spaces import Server, Space, list_spaces, private_space, server_by_id
+from engram.models.hub_spaces import Space, list_spaces, private_space, server_of
 from engram.models.statement import prepared, without_index
 from engram.models.transaction import Reader, Tx, Value
 
@@ -98,7 +98,7 @@ def shares_of(store: Reader, episode_id: str) -> list[Share]:
 
 def list_shares(store: Reader, space: Space) -> list[Share]:
     """Return everything that this person shares in a space."""
-    server = _server_of(store, space)
+    server = server_of(store, space)
     memory = tables.HubMemory
     is_standing = (memory.author == server.member_id) & (memory.is_forgotten == 0)
     return [
@@ -114,7 +114,7 @@ def take_back(tx: Tx, space: Space, said: SaidMemory) -> None:
 
 def bar_share(tx: Tx, space: Space, episode: Episode) -> None:
     """Keep rules from sharing a memory in a space. Nothing of it is said to the hub."""
-    author = _server_of(tx, space).member_id
+    author = server_of(tx, space).member_id
     row: dict[str, Value] = {"space_id": space.id, "author": author, "is_forgotten": 1}
     row |= {"memory_id": copy_id(space.ns_id, episode.stable_id), "episode_id": episode.episode_id}
     tx.insert_many(tables.HubMemory, [row], or_ignore=True)
@@ -203,14 +203,8 @@ def _with_spaces(store: Reader, memories: Sequence[SaidMemory]) -> list[Share]:
     return [
         Share(spaces[memory.space_id], memory)
         for memory in memories
-        if memory.space_id in spaces and memory.author == _server_of(store, spaces[memory.space_id]).member_id
+        if memory.space_id in spaces and memory.author == server_of(store, spaces[memory.space_id]).member_id
     ]
-
-
-def _server_of(store: Reader, space: Space) -> Server:
-    server = None if space.server_id is None else server_by_id(store, space.server_id)
-    assert server is not None, "a team's space has a hub"
-    return server
 
 
 @prepared

@@ -99,6 +99,13 @@ def server_by_id(store: Reader, server_id: int) -> Server | None:
     return store.fetch_record(_SERVERS, _server(server_id))
 
 
+def server_of(store: Reader, space: Space) -> Server:
+    """The hub of a space that has one: any but a pack's."""
+    server = None if space.server_id is None else server_by_id(store, space.server_id)
+    assert server is not None, "only a pack has no hub"
+    return server
+
+
 def list_spaces(store: Reader, server_id: int | None = None) -> list[Space]:
     """Every space, or those of one hub, the oldest first."""
     return store.fetch_records(_SPACES, _all_spaces() if server_id is None else _spaces_of(server_id))

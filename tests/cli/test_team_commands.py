@@ -21,15 +21,12 @@ PAGE = (Path(__file__).resolve().parents[2] / "docs" / "teams.md").read_text(enc
 pytest.importorskip("psycopg", reason="the extra hub is not installed")
 
 from tests.hub.machines import Hub  # noqa: E402
-from tests.hub.postgres import running_postgres, system_folder, wheel_folder  # noqa: E402
+from tests.hub.postgres import first_postgres, running_postgres  # noqa: E402
 
 
 @pytest.fixture(scope="module")
 def hub() -> Iterator[Hub]:
-    programs = wheel_folder() or system_folder()
-    if programs is None:
-        pytest.skip("no PostgreSQL is installed")
-    with running_postgres(programs) as server, Hub.running(server.make_database()) as hub:
+    with running_postgres(first_postgres()) as server, Hub.running(server.make_database()) as hub:
         yield hub
 
 

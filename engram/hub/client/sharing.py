@@ -9,13 +9,14 @@ from typing import Any
 
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
+from engram.hub.protocol.messages import ROLES
 from engram.memories.forget_together import forget_together
 from engram.models.episodes import Episode, find_episode
 from engram.models.hub_projects import shared_identity
 from engram.models.hub_rules import Candidate, Rule, candidates, list_rules
 from engram.models.hub_said import SaidMemory, said_in_space
 from engram.models.hub_shares import add_share, bar_share, list_shares, shares_of, take_back
-from engram.models.hub_spaces import Server, Space, list_spaces, server_by_id, space_by_id
+from engram.models.hub_spaces import Server, Space, list_spaces, server_of, space_by_id
 from engram.models.projects import ProjectRow, project_by_id
 from engram.models.store import Store
 from engram.models.transaction import Reader, Tx
@@ -70,8 +71,7 @@ def require_team(store: Reader, name: str | None, *, least: str = "reader") -> S
     if len(fitting) > 1:
         ids = ", ".join(f"{space.name} {space.ns_id}" for space in fitting)
         raise BadRequest(f"several teams fit; name one by its number with --space: {ids}")
-    roles = ("reader", "writer", "keeper")
-    if roles.index(fitting[0].role) < roles.index(least):
+    if ROLES.index(fitting[0].role) < ROLES.index(least):
         raise BadRequest(f"you are a {fitting[0].role} of {fitting[0].name}; this takes a {least}")
     return fitting[0]
 
@@ -249,10 +249,3 @@ def _refuse_vaults(places: Home) -> None:
     vault = own_vault(places)
     if vault is not None:
         raise BadRequest(f"{vault.name} is a vault: nothing of it is shared (`engram projects unvault` brings it back)")
-
-
-def server_of(store: Reader, space: Space) -> Server:
-    """Return the hub of a team."""
-    server = None if space.server_id is None else server_by_id(store, space.server_id)
-    assert server is not None, "a team's space has a hub"
-    return server

@@ -12,7 +12,7 @@ from engram.errors import BadRequest, HubRefused, NotFound
 from engram.hub.client.authors import learn_members
 from engram.hub.client.connection import Connection
 from engram.hub.client.keys import Keyring
-from engram.hub.client.sharing import server_of, team_spaces
+from engram.hub.client.sharing import team_spaces
 from engram.hub.protocol.messages import HelloRequest, SpaceFacts
 from engram.hub.protocol.phrase import code_hash, code_text, new_code, split_code
 from engram.hub.protocol.sealing import WrongKey, key_id_of, new_key, unwrap_keys, wrap_keys
@@ -21,7 +21,7 @@ from engram.models.episodes import find_episode
 from engram.models.hub_incoming import note_rows
 from engram.models.hub_members import Member, list_members, set_muted
 from engram.models.hub_said import drop_said, said_in_space, said_of_episode
-from engram.models.hub_spaces import Server, Space, add_hub_space, change_space, drop_space, list_spaces
+from engram.models.hub_spaces import Server, Space, add_hub_space, change_space, drop_space, list_spaces, server_of
 from engram.models.store import Store
 from engram.paths import Home
 

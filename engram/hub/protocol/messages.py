@@ -9,6 +9,9 @@ from typing import Any
 
 from engram.errors import BadRequest
 
+#: What a member of a space may do, from least to most.
+ROLES = ("reader", "writer", "keeper")
+
 
 @dataclass(frozen=True, slots=True)
 class SpaceFacts:

@@ -11,12 +11,12 @@ from typing import Any
 import psycopg
 
 from engram.errors import BadRequest, NotFound
-from engram.hub.protocol.messages import HelloAnswer, HelloRequest, Membership, SpaceFacts
+from engram.hub.protocol.messages import ROLES, HelloAnswer, HelloRequest, Membership, SpaceFacts
 from engram.hub.protocol.phrase import code_hash
 from engram.hub.server.database import Database
 
-#: Names of the roles by their number.
-ROLES = ("", "reader", "writer", "keeper")
+#: Names of the roles by their number; "" for one who is out.
+ROLE_NAMES = ("", *ROLES)
 #: How long a one-time code can be used: a member's first one, and one for another machine, in seconds.
 INVITATION_SECONDS, CODE_SECONDS = 604_800, 1_800
 #: When a device was seen is noted at most so often, in seconds: a round with nothing to do writes nothing.
@@ -264,7 +264,7 @@ def _spaces(connection: psycopg.Connection[Any], member_id: int, marks: Any) -> 
             ns_id=row.ns_id,
             name=row.name,
             kind=row.kind,
-            role=ROLES[row.role],
+            role=ROLE_NAMES[row.role],
             is_sealed=row.is_sealed,
             key_id=bytes(row.key_id),
             head=row.head,

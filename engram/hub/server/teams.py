@@ -10,7 +10,7 @@ from typing import Any
 
 from engram.errors import BadRequest, NotFound
 from engram.hub.protocol.phrase import code_hash
-from engram.hub.server.accounts import MAX_BUNDLE_BYTES, ROLES, Asker, Unknown, checked_name, new_id
+from engram.hub.server.accounts import MAX_BUNDLE_BYTES, ROLE_NAMES, Asker, Unknown, checked_name, new_id
 from engram.hub.server.database import Database
 from engram.hub.server.statements import KEEPER, NoSpace, NotAllowed
 
@@ -69,7 +69,8 @@ def list_members(database: Database, asker: Asker, value: Mapping[str, Any]) -> 
         rows = connection.execute("SELECT * FROM hub.team_members(%s)", (ns_id,)).fetchall()
     return {
         "members": [
-            {"member": row.member_id, "name": row.name, "role": "" if row.has_left else ROLES[row.role]} for row in rows
+            {"member": row.member_id, "name": row.name, "role": "" if row.has_left else ROLE_NAMES[row.role]}
+            for row in rows
         ]
     }
 
@@ -149,9 +150,9 @@ def _require_role(connection: Any, ns_id: int, least: int) -> None:
 
 
 def _role_number(role: object) -> int:
-    if role not in ROLES[1:]:
+    if role not in ROLE_NAMES[1:]:
         raise BadRequest("a role is one of reader, writer, keeper")
-    return ROLES.index(str(role))
+    return ROLE_NAMES.index(str(role))
 
 
 def _memory_id(value: Mapping[str, Any]) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from peewee import AutoField, BlobField, BooleanField, CompositeKey, IntegerField, TextField
 
+from engram.hub.protocol.messages import ROLES
 from engram.models.tables.declaring import Table, one_of, reference
 from engram.models.tables.projects import Project
 
@@ -57,7 +58,7 @@ class HubSpace(Table):
 
     class Meta:
         indexes = ((("server", "ns_id"), True),)
-        constraints = (one_of("kind", ("private", "team", "pack")), one_of("role", ("reader", "writer", "keeper")))
+        constraints = (one_of("kind", ("private", "team", "pack")), one_of("role", ROLES))
 
 
 class HubMemory(Table):
