@@ -38,10 +38,18 @@ _COLOURS = {State.OK: "green", State.WARN: "yellow", State.BAD: "red"}
     is_flag=True,
     help="Print a text for a bug report, without paths, names and contents (default: the findings).",
 )
+@click.option(
+    "--quick",
+    "is_quick",
+    is_flag=True,
+    help="Do not read every row of the database (default: read them; that takes seconds for each 10,000 memories).",
+)
 @json_option
 @pass_workspace
 @click.pass_context
-def doctor(ctx: click.Context, workspace: Workspace, is_fixed: bool, is_report: bool, as_json: bool) -> None:
+def doctor(
+    ctx: click.Context, workspace: Workspace, is_fixed: bool, is_report: bool, is_quick: bool, as_json: bool
+) -> None:
     """Check everything and say what to do. The exit code is 1 if something does not work.
 
     Checks the program and its interpreter, other programs of the same name, the database and who can read and write
@@ -55,7 +63,7 @@ def doctor(ctx: click.Context, workspace: Workspace, is_fixed: bool, is_report: 
     if is_report and (as_json or is_fixed):
         raise click.UsageError("--report is used alone")
     done: list[str] = []
-    with _machine(workspace) as machine:
+    with _machine(workspace, is_quick) as machine:
         checks = run_checks(machine)
         if is_fixed:
             done = apply_fixes(machine, checks)
@@ -63,7 +71,7 @@ def doctor(ctx: click.Context, workspace: Workspace, is_fixed: bool, is_report: 
             click.echo(write_report(machine, checks))
             return
     if done:
-        with _machine(workspace) as machine:
+        with _machine(workspace, is_quick) as machine:
             checks = run_checks(machine)
     is_well = all(check.state is not State.BAD for check in checks)
     if as_json:
@@ -84,13 +92,13 @@ def _show(checks: list[Check], done: list[str]) -> None:
 
 
 @contextlib.contextmanager
-def _machine(workspace: Workspace) -> Iterator[Machine]:
+def _machine(workspace: Workspace, is_quick: bool) -> Iterator[Machine]:
     """One look at this machine, with the open memory; if it can't be opened, with the reason."""
     settings, folder = workspace.settings, Path.cwd()
     with contextlib.ExitStack() as opened:
         try:
             store = opened.enter_context(workspace.store())
-            machine = Machine(settings, folder, store, take_health(store, settings))
+            machine = Machine(settings, folder, store, take_health(store, settings), is_quick=is_quick)
         except (HomeError, StoreError) as error:
             machine = Machine(settings, folder, error=error)
         yield machine

@@ -31,6 +31,8 @@ class Machine:
     health: Health | None = None
     #: Why the memory can't be opened; None if it is open.
     error: EngramError | None = None
+    #: The database is looked at by SQLite alone.
+    is_quick: bool = False
     environ: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
     @property

@@ -22,7 +22,7 @@ from engram_hooks.block import settings_block
 def check_memory(machine: Machine) -> Iterable[Check]:
     """The checks of the memory itself; if it can't be opened, that is the finding."""
     if machine.store is not None and machine.health is not None:
-        return check_all(machine.store, machine.settings, machine.health)
+        return check_all(machine.store, machine.settings, machine.health, is_quick=machine.is_quick)
     if isinstance(machine.error, BrokenDatabase):
         advice = "run `engram up`, which sets the file aside and reads the transcripts again, or `engram restore`"
         return [Check("memory.db", State.BAD, str(machine.error), advice, command="engram up", public="damaged")]

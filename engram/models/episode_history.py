@@ -14,7 +14,7 @@ from engram.enums import Actor, Judgement
 from engram.models import tables
 from engram.models.episodes import ENUM_FIELDS, Episode
 from engram.models.records import RecordReader
-from engram.models.statement import prepared
+from engram.models.statement import in_json_list, prepared
 from engram.models.transaction import Reader, Tx, Value
 
 #: Action of each judgement on a memory, and of a judgement that was taken back.
@@ -107,6 +107,12 @@ def add_first_steps(tx: Tx, made: Sequence[tuple[str, str, Mapping[str, Any]]], 
 def history_of(store: Reader, episode_id: str) -> list[Change]:
     """Return an episode's history, the oldest step first."""
     return store.fetch_records(_CHANGES, _history_of_episode(episode_id))
+
+
+def changes_by_row(store: Reader, row_ids: Sequence[int]) -> list[Change]:
+    """Return the steps of these row ids, for those that exist."""
+    chosen = in_json_list(tables.History.id, json.dumps(list(row_ids)))
+    return store.fetch_records(_CHANGES, _CHANGES.select().where(chosen))
 
 
 def changes_of_run(store: Reader, run_id: int) -> list[Change]:

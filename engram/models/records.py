@@ -79,6 +79,10 @@ class RecordReader(Generic[R]):
         """A query for records; what its expressions name has to be joined."""
         return self.table.select(*self.columns)
 
+    def select_by(self, key: Field) -> ModelSelect[Any]:
+        """A query for records of several owners, the owner first; see ``Reader.fetch_records_by``."""
+        return self.table.select(key, *self.columns)
+
     def read(self, rows: Sequence[tuple[Any, ...]]) -> list[R]:
         """The records of rows that were selected by ``columns``, in their order."""
         if not rows:

@@ -6,18 +6,23 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from peewee import chunked
 
 from engram.errors import EngramError
-from engram.models import tables
-from engram.models.episode_history import history_of
-from engram.models.episodes import select_episodes
+from engram.models.episode_history import changes_by_row
+from engram.models.episodes import episodes_by_row
 from engram.models.store import Store
-from engram.models.transaction import Reader
-from engram.models.turns import load_turn_row
+from engram.models.transaction import Reader, Row
+from engram.models.turns import turns_by_row
 
 #: What reading a damaged value may raise, beside errors of Engram.
 UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, struct.error)
+
+#: Rows that are read together; where that fails, one by one.
+BATCH_ROWS = 500
 
 
 def quick_damage(store: Reader) -> str:
@@ -36,29 +41,46 @@ def find_all_damage(store: Store) -> str:
 def find_unreadable(store: Reader) -> str:
     """The first row whose values cannot be read; "" where there is none."""
     for table, sql, read in (
-        ("meta", "SELECT key, value FROM meta", lambda key, value: str(value)),
-        ("episode", "SELECT id FROM episode", lambda row_id: _read_episode(store, row_id)),
-        ("turn", "SELECT id FROM turn", lambda row_id: load_turn_row(store, row_id)),
-        ("transcript", "SELECT id, cursor FROM transcript", lambda row_id, cursor: json.loads(cursor or "{}")),
-        ("run", "SELECT id, report FROM run", lambda row_id, report: json.loads(report)),
-        ("history", "SELECT DISTINCT episode_id FROM history", lambda episode_id: history_of(store, episode_id)),
+        ("meta", "SELECT key, value FROM meta", lambda rows: [str(value) for _, value in rows]),
+        ("episode", "SELECT id FROM episode", lambda rows: _read_episodes(store, _keys(rows))),
+        ("turn", "SELECT id FROM turn", lambda rows: turns_by_row(store, _keys(rows))),
+        (
+            "transcript",
+            "SELECT id, cursor FROM transcript",
+            lambda rows: [json.loads(text or "{}") for _, text in rows],
+        ),
+        ("run", "SELECT id, report FROM run", lambda rows: [json.loads(report) for _, report in rows]),
+        ("history", "SELECT id FROM history", lambda rows: changes_by_row(store, _keys(rows))),
     ):
         if damage := _first_unreadable(store, table, sql, read):
             return damage
     return _find_unreadable_text(store)
 
 
-def _first_unreadable(store: Reader, table: str, sql: str, read: Callable[..., object]) -> str:
+def _first_unreadable(store: Reader, table: str, sql: str, read: Callable[[Sequence[Row]], object]) -> str:
     try:
-        for row in store.each_row(sql):
+        for rows in chunked(store.each_row(sql), BATCH_ROWS):
             try:
-                read(*row)
-            except (EngramError, *UNREADABLE) as error:
-                key, *_ = row
-                return f"row {key!r} of {table} cannot be read: {error}"
+                read(rows)
+            except (EngramError, *UNREADABLE):
+                return _name_unreadable(table, rows, read)
     except EngramError as error:
         return f"{table} cannot be read: {error}"
     return ""
+
+
+def _name_unreadable(table: str, rows: Sequence[Row], read: Callable[[Sequence[Row]], object]) -> str:
+    """The first of some rows that cannot be read by itself."""
+    for row in rows:
+        try:
+            read([row])
+        except (EngramError, *UNREADABLE) as error:
+            return f"row {row[0]!r} of {table} cannot be read: {error}"
+    return f"{len(rows)} rows of {table} cannot be read together"
+
+
+def _keys(rows: Sequence[Row]) -> list[Any]:
+    return [key for (key,) in rows]
 
 
 def _find_unreadable_text(store: Reader) -> str:
@@ -84,8 +106,8 @@ def _text_columns(store: Reader) -> Iterator[tuple[str, str]]:
             yield f'"{table}"', ", ".join(f'"{name}"' for (name,) in columns)
 
 
-def _read_episode(store: Reader, row_id: int) -> None:
-    (episode,) = select_episodes(store, tables.Episode.id == row_id)
-    texts = (episode.summary, episode.content, episode.kind, episode.status, *episode.facts, *episode.entities)
-    if not all(isinstance(text, str) for text in texts):
-        raise ValueError("a text is no text")
+def _read_episodes(store: Reader, row_ids: Sequence[int]) -> None:
+    for episode in episodes_by_row(store, row_ids).values():
+        texts = (episode.summary, episode.content, episode.kind, episode.status, *episode.facts, *episode.entities)
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError("a text is no text")

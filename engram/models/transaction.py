@@ -70,6 +70,14 @@ class Reader:
         rows, _ = self._fetch_all(query)
         return records.read(rows)
 
+    def fetch_records_by(self, records: RecordReader[R], query: Query) -> dict[Any, list[R]]:
+        """Owner → its records, in the order of the query, which selects by ``select_by``."""
+        rows, _ = self._fetch_all(query)
+        found: dict[Any, list[R]] = {}
+        for (owner, *_), record in zip(rows, records.read([row[1:] for row in rows]), strict=True):
+            found.setdefault(owner, []).append(record)
+        return found
+
     def fetch_record(self, records: RecordReader[R], query: Query) -> R | None:
         """The first record of a query that selects the columns of ``records``; None where there is none."""
         found = self.fetch_records(records, query)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from engram.models import tables
 from engram.models.packed_actions import unpack_actions
 from engram.models.packed_entries import unpack_entries
 from engram.models.records import RecordReader
-from engram.models.statement import prepared
+from engram.models.statement import in_json_list, prepared
 from engram.models.tombstones import TombstoneKind
 from engram.models.transaction import Reader, Tx
 from engram.models.uuids import unpack_uuid
@@ -40,13 +41,18 @@ class StoredTurn:
 def load_turn(store: Reader, key: str) -> StoredTurn | None:
     """A turn by its key."""
     row = store.fetch_first(_by_key(key))
-    return None if row is None else _stored_turn(store, row)
+    return None if row is None else _stored_turns(store, [row])[0]
 
 
 def load_turn_row(store: Reader, turn_id: int) -> StoredTurn | None:
     """A turn by its row id."""
     row = store.fetch_first(_by_row_id(turn_id))
-    return None if row is None else _stored_turn(store, row)
+    return None if row is None else _stored_turns(store, [row])[0]
+
+
+def turns_by_row(store: Reader, turn_ids: Sequence[int]) -> list[StoredTurn]:
+    """The turns of these row ids, for those that exist."""
+    return _stored_turns(store, store.fetch(_by_row_ids(json.dumps(list(turn_ids)))))
 
 
 def turns_of_session(
@@ -57,7 +63,7 @@ def turns_of_session(
     Row ids do not tell that order: a prompt may wait in the queue before the prompt that is answered first.
     """
     query = _due_of_session(session_ref, limit) if only_due else _of_session(session_ref, limit)
-    return [_stored_turn(store, row) for row in store.fetch(query)]
+    return _stored_turns(store, store.fetch(query))
 
 
 def mark_extracted(tx: Tx, turn_id: int, revision: int) -> None:
@@ -90,8 +96,13 @@ def last_turn_ms(store: Reader) -> int:
     return int(store.fetch_value(_last_turn_end()))
 
 
-def _stored_turn(store: Reader, row: Any) -> StoredTurn:
-    """The turn of a row of ``_turns``, with its texts."""
+def _stored_turns(store: Reader, rows: Sequence[Any]) -> list[StoredTurn]:
+    """The turns of rows of ``_turns``, with their texts, which are read together."""
+    said = store.fetch_records_by(_BLOCKS, _blocks_of(json.dumps([row.id for row in rows])))
+    return [_stored_turn(row, said.get(row.id, ())) for row in rows]
+
+
+def _stored_turn(row: Any, said: Sequence[TextBlock]) -> StoredTurn:
     entries = unpack_entries(bytes(row.entries))
     turn = Turn(
         key=row.key,
@@ -109,7 +120,7 @@ def _stored_turn(store: Reader, row: Any) -> StoredTurn:
         agent=row.agent,
         extra=json.loads(row.extra),
         actions=unpack_actions(row.actions, entries),
-        said=tuple(store.fetch_records(_BLOCKS, _blocks_of(row.id))),
+        said=tuple(said),
         entries=entries,
     )
     return StoredTurn(
@@ -147,6 +158,11 @@ def _by_row_id(turn_id: int) -> Query:
 
 
 @prepared
+def _by_row_ids(turn_ids: str) -> Query:
+    return _turns().where(in_json_list(tables.Turn.id, turn_ids)).order_by(tables.Turn.id)
+
+
+@prepared
 def _of_session(session_ref: int, limit: int) -> Query:
     turn = tables.Turn
     query = _turns().where(turn.session == session_ref)
@@ -181,8 +197,9 @@ def _tombstone_of(key: bytes) -> Query:
 
 
 @prepared
-def _blocks_of(turn_id: int) -> Query:
-    return _BLOCKS.select().where(tables.TextBlock.turn == turn_id).order_by(tables.TextBlock.seq)
+def _blocks_of(turn_ids: str) -> Query:
+    block = tables.TextBlock
+    return _BLOCKS.select_by(block.turn).where(in_json_list(block.turn, turn_ids)).order_by(block.turn, block.seq)
 
 
 @prepared

@@ -43,6 +43,8 @@ R = TypeVar("R")
 MAX_FORM_BYTES = 400_000
 #: Threads that read the memory at the same time; each has its own connection and cache.
 MAX_THREADS = 2
+#: Commands that are waited for at the same time, each in a thread of its own.
+MAX_COMMANDS = 1
 
 _ENTERED = """<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,">
 <meta http-equiv="refresh" content="0;url={root}/"><title>Engram</title></html>
@@ -65,6 +67,7 @@ class Page:
     views: Sequence[View]
     activity: Activity
     limiter: anyio.CapacityLimiter
+    command_limiter: anyio.CapacityLimiter
 
     def routes(self) -> list[HttpRoute]:
         """Every route, the entry first."""
@@ -99,7 +102,8 @@ class Page:
             form = await _read_form(request) if route.method == "POST" else {}
             if form is None:
                 return Response(status_code=413)
-            return await self._in_thread(lambda: self._answer(view, route, request, form))
+            limiter = self.command_limiter if route.runs_command else self.limiter
+            return await self._in_thread(lambda: self._answer(view, route, request, form), limiter)
 
         return answer
 
@@ -167,9 +171,9 @@ class Page:
         with open_memory(self.places.memory_db, driver=loaded.settings.sqlite_driver, is_made=True) as store:
             yield store, loaded
 
-    async def _in_thread(self, work: Callable[[], R]) -> R:
+    async def _in_thread(self, work: Callable[[], R], limiter: anyio.CapacityLimiter | None = None) -> R:
         self.activity.last_seconds = time.monotonic()
-        return await anyio.to_thread.run_sync(work, limiter=self.limiter)
+        return await anyio.to_thread.run_sync(work, limiter=limiter or self.limiter)
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,6 +259,7 @@ def build_page(
         views=tuple(views),
         activity=activity,
         limiter=anyio.CapacityLimiter(MAX_THREADS),
+        command_limiter=anyio.CapacityLimiter(MAX_COMMANDS),
     )
     return Router(page.routes(), redirect_slashes=False)
 

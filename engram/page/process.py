@@ -68,6 +68,18 @@ async def _end_when_idle(server: uvicorn.Server, activity: Activity, idle_second
     activity.is_ending = True
 
 
+def listen() -> socket.socket:
+    """Listen on a random port of this machine alone.
+
+    The protocol is named because asyncio looks for it before it turns off Nagle's algorithm, which holds the second
+    part of an answer back for 40 ms.
+    """
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener.bind((ADDRESS, 0))
+    listener.listen(64)
+    return listener
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the page; exits at once if one runs already. Prints one line when it listens, or why it can't."""
     os.umask(0o077)
@@ -90,9 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     start_logging(places.logs, "page", load(flags).settings.log_level, redact)
     # Its own lines name addresses.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
-        listener.bind((ADDRESS, 0))
-        listener.listen(64)
+    with listen() as listener:
         access = Access(listener.getsockname()[1])
         activity = Activity(time.monotonic())
         server = uvicorn.Server(make_config(Guard(build_page(flags, access, activity), access)))

@@ -85,6 +85,8 @@ class Route:
     method: str = "GET"
     #: It answers a part of a page, never a whole one.
     is_part: bool = False
+    #: It waits for a command of Engram, in a queue of its own, so that nothing else waits for that.
+    runs_command: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from engram.ingest.moves import find_moves
 from engram.models import reading_progress
 from engram.models.database import SAFE_SQLITE, sqlite_version
 from engram.models.pauses import paused_scopes
-from engram.models.soundness import find_all_damage
+from engram.models.soundness import find_all_damage, quick_damage
 from engram.models.stages import note_failure
 from engram.models.store import Store
 from engram.models.work import WorkState, list_work
@@ -68,12 +68,15 @@ class Check:
     public: str = ""
 
 
-def check_all(store: Store, settings: Settings, health: Health) -> list[Check]:
-    """Every check but those of Claude Code's settings and of the language model."""
+def check_all(store: Store, settings: Settings, health: Health, *, is_quick: bool = False) -> list[Check]:
+    """Every check but those of Claude Code's settings and of the language model.
+
+    With ``is_quick`` the database is looked at by SQLite alone: reading every row takes seconds for each 10,000.
+    """
     return [
         *_program(store),
         *_home(settings),
-        *_memory(store),
+        *_memory(store, is_quick),
         *_transcripts(settings, health),
         *_processes(health),
         *_model(settings),
@@ -148,8 +151,8 @@ def _is_exposed(path: Path) -> bool:
     return stat.S_ISREG(mode) and bool(stat.S_IMODE(mode) & 0o077)
 
 
-def _memory(store: Store) -> Iterator[Check]:
-    damage = find_all_damage(store)
+def _memory(store: Store, is_quick: bool) -> Iterator[Check]:
+    damage = quick_damage(store) if is_quick else find_all_damage(store)
     if damage:
         # The worker checks the file when it starts: it rebuilds an index, or sets the file aside.
         with contextlib.suppress(StoreError):

@@ -11,7 +11,7 @@ import pytest
 from click.testing import Result
 from planting import plant
 
-from engram.models import stages, transcripts, work
+from engram.models import runs, stages, transcripts, work
 from engram.models.store import Store
 from engram.paths import Home
 from engram.plugin.files import plugin_files
@@ -208,6 +208,20 @@ def test_what_is_switched_off_is_named(run: Run, claude: Path) -> None:
     result = run("--set", "inject=off", "--set", "extractor=off", "doctor", code=1)
 
     assert "inject, extractor" in result.stdout
+
+
+def test_a_row_that_cannot_be_read_is_found_unless_the_check_is_to_be_quick(
+    run: Run, claude: Path, store: Store
+) -> None:
+    with store.transaction() as tx:
+        runs.add_run(tx, "decide")
+    plant(store, "UPDATE run SET report = 'no json'")
+
+    found, quick = (json.loads(run("doctor", "--json", *more, code=1).stdout)["checks"] for more in ((), ("--quick",)))
+
+    (damage,) = (check["detail"] for check in found if check["name"] == "memory.db")
+    assert damage.startswith("row 1 of run cannot be read")
+    assert [check["state"] for check in quick if check["name"] == "memory.db"] == ["ok"]
 
 
 def test_a_damaged_memory_is_a_finding_not_a_failure(run: Run, claude: Path, home: Home) -> None:

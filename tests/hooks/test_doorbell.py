@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from hook_runs import Hooks, Payload
+from hook_runs import Hooks, Payload, sent_before
 from processes import wait_until_group_gone
 
 from engram.cli.main import engram
@@ -103,24 +103,23 @@ def run_detached(hooks: Hooks, event: str, sent: object, **fields: str) -> int:
     """Run a hook until its shell has ended and its output is closed; returns its process group."""
     data = b"" if sent is None else sent if isinstance(sent, bytes) else json.dumps(sent).encode()
     environment = hooks.environment | ({"CLAUDE_CODE_SESSION_ID": fields["session"]} if fields else {})
+    stdin = subprocess.PIPE if sent is None else sent_before(data)
     hook = subprocess.Popen(
         ["/bin/sh", "-c", hooks.commands[event]],
-        stdin=subprocess.PIPE,
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env=environment,
         start_new_session=True,
     )
-    assert hook.stdin is not None
     assert hook.stdout is not None
-    hook.stdin.write(data)
-    hook.stdin.flush()
     if sent is not None:
-        hook.stdin.close()
+        os.close(stdin)
     assert (hook.stdout.read(), hook.wait(60)) == (b"", 0)
     hook.stdout.close()
     if sent is None:
         wait_until_group_gone(hook.pid)
+        assert hook.stdin is not None
         hook.stdin.close()
     return hook.pid
 

@@ -5,13 +5,14 @@ more.
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hook_runs import Hooks, Payload
+from hook_runs import Hooks, Payload, sent_before
 
 from engram.enums import Actor
 from engram.models import injections, projects
@@ -103,11 +104,10 @@ def test_a_real_payload_gets_bites_in_the_same_turn_and_leaves_nothing_pending(
 
 def at_once(hooks: Hooks, event: str, sent: dict[str, Any], number: int = 2) -> list[bytes]:
     """What several hooks say that get the same payload at the same moment, as where they are registered twice."""
-    started = [hooks.start(event, session=sent["session_id"]) for _ in range(number)]
-    for hook in started:
-        hook.stdin.write(json.dumps(sent).encode())
-    for hook in started:
-        hook.stdin.close()
+    payloads = [sent_before(json.dumps(sent).encode()) for _ in range(number)]
+    started = [hooks.start(event, session=sent["session_id"], stdin=payload) for payload in payloads]
+    for payload in payloads:
+        os.close(payload)
     said = [hook.stdout.read() for hook in started]
     for hook in started:
         assert (hook.wait(60), hook.stderr.read()) == (0, b"")

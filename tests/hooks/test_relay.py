@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import threading
@@ -134,8 +135,9 @@ def test_a_stdin_that_never_closes_is_left_after_a_moment(hooks: Hooks, serve: S
     (hooks.home.recollections / "s1.pending").write_bytes(ANSWER)
     (hooks.home.recollections / "s1.failures").write_bytes(b"prompt\n")
     hook = hooks.start(event, session="s1")
-    hook.stdin.write(sent)
-    hook.stdin.flush()
+    with contextlib.suppress(BrokenPipeError):  # a busy machine: the moment was over before this wrote
+        hook.stdin.write(sent)
+        hook.stdin.flush()
 
     assert (hook.wait(60), hook.stdout.read(), hook.stderr.read()) == (0, b"", b"")
     for stream in (hook.stdin, hook.stdout, hook.stderr):

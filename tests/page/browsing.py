@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 #: Longest wait for anything in a page, in milliseconds.
-WAIT_MS = 15_000
+WAIT_MS = 60_000
 #: What Chromium is called.
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 #: A name that the browser believes to be this machine: another site.

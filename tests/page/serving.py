@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import http.client
-import socket
 import threading
 import time
 import urllib.parse
@@ -21,7 +20,7 @@ from engram.page.entries import make_entry
 from engram.page.guard import Guard
 from engram.page.live import Activity
 from engram.page.policy import security_headers
-from engram.page.process import make_config
+from engram.page.process import listen, make_config
 from engram.settings import Settings
 
 #: How long a page may take to start and to end, in seconds.
@@ -119,9 +118,7 @@ def serve_page(
     make_access: Callable[[int], Access] = Access,
 ) -> Iterator[ServedPage]:
     """Serve the page of a memory folder until the block ends."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as listener:
-        listener.bind((ADDRESS, 0))
-        listener.listen(64)
+    with listen() as listener:
         access = make_access(listener.getsockname()[1])
         running = _Running()
         flags = {"home": str(settings.home), "claude_folder": str(settings.claude_folder)}

@@ -24,7 +24,7 @@ from tests.page.lived import Lived
 from tests.page.serving import ServedPage, serve_page
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Request, Response
+    from playwright.sync_api import Browser, Page, Request, Response
 
 pytestmark = pytest.mark.browser
 
@@ -40,6 +40,19 @@ def paths(lived: Sequence[Lived]) -> list[str]:
     shown += [f"/m/{one.fix.episode_id}" for one in lived]
     shown += [f"/s/s-0000?upto={last}" for last in range(MAX_MOMENTS, 2 * len(lived) + MAX_MOMENTS, MAX_MOMENTS)]
     return [*shown, f"/s/s-0000/t/{lived[0].turn_id}", "/m?q=harbor", "/m?from=30", "/m?project=nobody"]
+
+
+def has_run_a_script(tab: Page) -> bool:
+    """Whether a payload left its mark. A text that led the browser on while it was asked is asked about again."""
+    from playwright.sync_api import Error as PlaywrightError
+
+    while True:
+        try:
+            return bool(tab.evaluate("'PWN' in window"))
+        except PlaywrightError as error:
+            if "Execution context was destroyed" not in error.message:
+                raise
+            tab.wait_for_load_state("load")
 
 
 def harm(browser: Browser, page: ServedPage, shown: Sequence[str], *, is_change_expected: bool = False) -> set[str]:
@@ -65,7 +78,7 @@ def harm(browser: Browser, page: ServedPage, shown: Sequence[str], *, is_change_
         for path in shown:
             with tab.expect_response(is_write) if is_change_expected else contextlib.nullcontext():
                 tab.goto(page.home + path, wait_until="load")
-            if tab.url.startswith(page.home) and tab.evaluate("'PWN' in window"):
+            if tab.url.startswith(page.home) and has_run_a_script(tab):
                 found.add("a script ran")
     if not load({"home": str(page.settings.home)}).settings.page_letters:
         found.add("something was changed")

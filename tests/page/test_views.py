@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from processes import WAIT_SECONDS, wait_for
 
 from engram.enums import Actor, Importance, Kind, Scope, Status
 from engram.memories.save import save_memory
@@ -17,7 +20,9 @@ from engram.models.hub_rules import add_rule
 from engram.models.hub_shares import add_share
 from engram.models.hub_spaces import list_spaces
 from engram.models.store import Store
+from engram.page.views import health
 from engram.redaction import redact
+from engram.settings import Settings
 from tests.models.hub_spaces_made import join_made_up, join_team_made_up
 from tests.page.lived import PROMPT, QUIET, SESSION, SUMMARY, Lived, live
 from tests.page.serving import ServedPage
@@ -188,3 +193,24 @@ def test_the_start_page_counts_what_happened_today(page: ServedPage, lived: Live
 
 def test_a_body_that_is_too_long_is_refused(page: ServedPage, lived: Lived) -> None:
     assert page.do("m", lived.fix.episode_id, "edit", content="x" * 500_000).status == 413
+
+
+def test_a_command_that_takes_long_holds_no_view_up(
+    page: ServedPage, lived: Lived, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go_on = threading.Event()
+    asked: list[tuple[str, ...]] = []
+
+    def wait(settings: Settings, *arguments: str) -> dict[str, object]:
+        asked.append(arguments)
+        assert go_on.wait(WAIT_SECONDS)
+        return {"checks": []}
+
+    monkeypatch.setattr(health, "ask_command", wait)
+    with ThreadPoolExecutor(5) as threads:
+        waiting = [threads.submit(page.see, "health", "checks") for _ in range(5)]
+        wait_for(lambda: asked)
+        assert page.see("health").status == page.see("tasks").status == 200
+        assert not any(one.done() for one in waiting)
+        go_on.set()
+        assert [one.result().status for one in waiting] == [200] * 5

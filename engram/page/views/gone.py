@@ -82,7 +82,7 @@ VIEW = View(
     is_more=True,
     routes=(
         Route("/gone", show),
-        Route("/gone/purge", preview_purge, is_part=True),
+        Route("/gone/purge", preview_purge, is_part=True, runs_command=True),
         Route("/gone/revive/{episode_id}", revive, method="POST"),
         Route("/gone/undo/{episode_id}", undo, method="POST"),
     ),

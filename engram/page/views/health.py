@@ -42,8 +42,8 @@ def show(request: PageRequest) -> Answer:
 
 
 def show_checks(request: PageRequest) -> Answer:
-    """Show the checks of ``engram doctor``."""
-    return Answer("checks.html", {"checks": ask_command(request.settings, "doctor")["checks"]})
+    """Show the checks of ``engram doctor``; the whole check of the database is left to the command."""
+    return Answer("checks.html", {"checks": ask_command(request.settings, "doctor", "--quick")["checks"]})
 
 
 def preview(request: PageRequest) -> Answer:
@@ -123,8 +123,8 @@ VIEW = View(
     path="health",
     routes=(
         Route("/health", show),
-        Route("/health/checks", show_checks, is_part=True),
-        Route("/health/preview", preview, is_part=True),
+        Route("/health/checks", show_checks, is_part=True, runs_command=True),
+        Route("/health/preview", preview, is_part=True, runs_command=True),
         Route("/health/runs/{number}", show_run),
         Route("/health/runs/{number}/undo", undo, method="POST"),
     ),
