@@ -301,8 +301,9 @@ def heads_beyond(database: Database, asker: Asker, places: Sequence[tuple[int, i
         row = connection.execute(
             "SELECT 1 AS one FROM unnest(%s::bigint[], %s::bigint[]) AS p(ns_id, after) "
             "JOIN hub.namespace n USING (ns_id) JOIN hub.seat s USING (ns_id) "
-            "WHERE s.member_id = %s AND n.head > p.after LIMIT 1",
-            ([ns_id for ns_id, _ in places], [after for _, after in places], asker.member_id),
+            "JOIN hub.device d ON d.member_id = s.member_id JOIN hub.member m ON m.member_id = d.member_id "
+            "WHERE d.device_id = %s AND d.gone_at IS NULL AND m.gone_at IS NULL AND n.head > p.after LIMIT 1",
+            ([ns_id for ns_id, _ in places], [after for _, after in places], asker.device_id),
         ).fetchone()
     return row is not None
 
