@@ -165,7 +165,7 @@ def rotate_key(store: Store, places: Home, name: str) -> str:
     server = _server_of(store, space)
     keyring = Keyring(places.hub_keys)
     # Not only the newest: where a rotation got no answer, the hub may still have the one before.
-    known = list(reversed(keyring.keys(server.url, space.ns_id)))[:MAX_KEYS_TRIED]
+    known = list(keyring.keys(server.url, space.ns_id))[: -MAX_KEYS_TRIED - 1 : -1]
     key = new_key()
     keyring.add_key(server.url, space.ns_id, key)
     with Connection(server.url, keyring.token(server.url)) as connection:
