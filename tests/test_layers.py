@@ -25,6 +25,7 @@ FLOORS = {
     "engram.process_lock": 0,
     "engram.heartbeat": 0,
     "engram.version": 0,
+    "engram.postgres_drivers": 0,
     "engram.settings": 1,
     "engram.log": 1,
     "engram.text": 1,

@@ -6,15 +6,15 @@ import json
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from engram.clock import iso_time
 from engram.redaction.display import escape_hidden, visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 #: Width of a table that is written to a file or a pipe, in characters.
 _FILE_WIDTH = 200
@@ -55,12 +55,17 @@ def to_json(value: Any, *, indent: int | None = None) -> str:
 
 def console() -> Console:
     """The terminal, or wide plain text if the output goes to a file or a pipe."""
+    from rich.console import Console
+
     width = None if sys.stdout.isatty() else _FILE_WIDTH
     return Console(highlight=False, soft_wrap=False, emoji=False, markup=False, width=width)
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
     """Print a table, or the sentence ``empty`` if there are no rows. A heading with ``#`` is a column of numbers."""
+    from rich.table import Table  # takes longer to load than most commands take
+    from rich.text import Text
+
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in headings:
         is_number = heading.endswith("#")

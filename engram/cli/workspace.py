@@ -8,18 +8,19 @@ import os
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from engram.errors import BadRequest, NotFound, SettingsError
-from engram.ingest.folder import named_project, scope_of_folder
-from engram.models.copies import open_memory
-from engram.models.projects import ProjectRow
-from engram.models.store import Store
 from engram.paths import Home
 from engram.settings import Loaded, Settings, load
 from engram.vaults import find_vault, list_vaults, settings_of
 from engram.worker.client import wake_worker
+
+if TYPE_CHECKING:
+    from engram.models.projects import ProjectRow
+    from engram.models.store import Store
 
 
 @dataclass(slots=True)
@@ -68,6 +69,8 @@ class Workspace:
     @contextlib.contextmanager
     def store(self) -> Iterator[Store]:
         """The open memory; folder and database are created if they are missing. Raises HomeError or StoreError."""
+        from engram.models.copies import open_memory  # a quarter of a second that many commands do not need
+
         self.places.prepare()
         with open_memory(self.places.memory_db, driver=self.settings.sqlite_driver, is_made=True) as store:
             yield store
@@ -130,6 +133,8 @@ def require_project_id(store: Store, settings: Settings, name: str | None, *, hi
         NotFound: no project of that name is known.
         BadRequest: the folder is one of projects.
     """
+    from engram.ingest.folder import scope_of_folder
+
     if name is not None:
         place = find_project(store, settings, name)
         assert place is not None
@@ -146,6 +151,8 @@ def find_project(store: Store, settings: Settings, name: str | None) -> ProjectR
     Raises:
         NotFound: no such project is known; the message lists those that are.
     """
+    from engram.ingest.folder import named_project, scope_of_folder
+
     if name is None:
         return None
     folder = Path(name).expanduser()

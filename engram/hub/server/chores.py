@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from typing import Any
 
+import huey.storage
 import psycopg
 from huey import PostgresHuey, crontab
 from huey.consumer import Consumer
@@ -22,6 +23,8 @@ MIN_DEAD_ROWS = 1
 
 def make_queue(dsn: str) -> PostgresHuey:
     """Return the queue with its tasks, in the database of the hub."""
+    # Where a machine's queue was imported before, huey was loaded without the driver.
+    huey.storage.psycopg = psycopg
     queue = PostgresHuey("engram-hub", dsn=dsn, results=False, table_prefix="hub_queue")
 
     @queue.task(name="erase")
