@@ -15,8 +15,8 @@ from engram.paths import Home, default_home, is_session_id
 PAYLOAD_BYTES = 1_048_576
 #: How long the payload is awaited, in seconds; after that the environment names the session.
 READ_SECONDS = 0.3
-#: How long an enqueue waits for another writer of queue.db, in seconds.
-BUSY_SECONDS = 0.05
+#: How long an enqueue waits for another writer of queue.db, such as a worker that starts, in seconds.
+BUSY_SECONDS = 1.0
 
 
 def ring(task: str) -> None:

@@ -1,6 +1,7 @@
-"""SessionEnd, and SessionStart after a compaction: enqueue ``flush(session_id)``. At most 1 s.
+"""SessionEnd, and SessionStart after a compaction: enqueue ``flush(session_id)``.
 
-Works without a running worker. Run by the interpreter that Engram is installed in. Always silent, always exits 0.
+Works without a running worker. Run by the interpreter that Engram is installed in, detached, so that nobody waits for
+it: a machine that is busy or just woke up has time. Always silent, always exits 0.
 """
 
 import _thread
@@ -9,9 +10,9 @@ import signal
 import time
 
 #: The hook ends after this many seconds, whatever it waits for.
-SECONDS = 0.85
+SECONDS = 5.0
 #: After this many seconds the system ends it, even if a thread holds the interpreter.
-ALARM_SECONDS = 3
+ALARM_SECONDS = 8
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""SessionStart, where the user chose it: start the supervisor of watcher and worker if none runs. At most 3 s.
+"""SessionStart, where the user chose it: start the supervisor of watcher and worker if none runs. At most 10 s.
 
 Run by the interpreter that Engram is installed in, detached: nobody waits for it. Always silent, always exits 0.
 """
@@ -7,7 +7,7 @@ import os
 import signal
 
 #: After this many seconds the system ends it, whatever it waits for.
-ALARM_SECONDS = 3
+ALARM_SECONDS = 10
 
 
 def main() -> None:
