@@ -6,7 +6,7 @@ import click
 
 from engram.cli.options import json_option
 from engram.cli.output import iso, one_line, print_facts, print_json, print_table, safe, when
-from engram.cli.workspace import Workspace, pass_workspace
+from engram.cli.workspace import Workspace, current_folder, pass_workspace
 from engram.clock import day_of
 from engram.consolidation.graduation import explain_graduation
 from engram.memories.save import require_episode
@@ -14,6 +14,8 @@ from engram.models import episode_changes
 from engram.models.evidence_places import EvidencePlace
 from engram.reports.memory import MemoryReport, report_memory
 from engram.reports.usefulness import describe_uses
+from engram.search.hit_lines import branch_remark
+from engram.transcripts.git_head import read_branch
 
 
 @click.command("expand")
@@ -34,7 +36,7 @@ def expand(workspace: Workspace, episode_id: str, why: bool, as_json: bool) -> N
     with workspace.store() as store:
         episode = require_episode(store, episode_id)
         episode_changes.note_access(store, episode_id)
-        report = report_memory(store, episode)
+        report = report_memory(store, episode, read_branch(current_folder()))
         why_not = explain_graduation(store, episode, report.uses)
         if as_json:
             print_json(report.to_json(store) | {"not_graduating": why_not})
@@ -59,6 +61,7 @@ def _print_memory(report: MemoryReport) -> None:
             ("status", ", ".join([episode.status, *flags])),
             ("superseded by", episode.superseded_by),
             ("may be stale", episode.stale_reason),
+            ("holds", branch_remark(report.branch)),
             ("from", f"{episode.origin}, {day_of(episode.created_at_ms)}" if episode.origin else ""),
             ("made", f"{when(episode.created_at_ms)} by {episode.extractor}"),
             ("session", episode.session_id),

@@ -111,6 +111,12 @@ def open_branches(store: Reader, episode_refs: Collection[int]) -> dict[int, str
     return {episode_ref: branch for episode_ref, branch in branches.items() if episode_ref not in elsewhere}
 
 
+def unmerged_branch(store: Reader, episode_ref: int, asked_on: str) -> str:
+    """Return the branch that a memory was learned on, if it was not merged and the asker works elsewhere; else ""."""
+    branch = open_branches(store, [episode_ref]).get(episode_ref, "")
+    return "" if branch == asked_on else branch
+
+
 def branches_of_episodes(store: Reader, episode_refs: Collection[int]) -> dict[int, set[str]]:
     """Row id of a memory → the branches that its turns took place on; "" for outside a repository."""
     branches: dict[int, set[str]] = {}

@@ -10,6 +10,7 @@ from engram.models.episodes import is_episode_id
 from engram.recollection.choose import Bite
 from engram.redaction import redact
 from engram.redaction.display import one_line
+from engram.search.hit_lines import branch_remark
 from engram.search.hits import MAX_BRANCH_CHARACTERS
 
 #: Maximum length of the text of a hook output, in characters, and of its JSON form, in bytes.
@@ -84,8 +85,8 @@ def bite_head(bite: Bite) -> str:
 
 
 def branch_note(branch: str) -> str:
-    """Return what is said of a memory whose branch was not merged, such as ``, on branch feat/x, not merged``."""
-    return f", on branch {shown_text(branch, MAX_BRANCH_CHARACTERS)}, not merged" if branch else ""
+    """Return the remark about a branch that was not merged, with the comma before it; "" without a branch."""
+    return f", {branch_remark(redact(branch))}" if branch else ""
 
 
 def shown_text(text: str, limit: int) -> str:

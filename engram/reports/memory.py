@@ -7,6 +7,7 @@ from typing import Any
 
 from engram.clock import iso_time
 from engram.models import episode_history, episode_lists, episodes, injections
+from engram.models.branches import unmerged_branch
 from engram.models.episode_history import Change
 from engram.models.episodes import Episode
 from engram.models.evidence_places import EvidencePlace, places_of
@@ -29,6 +30,8 @@ class MemoryReport:
     injections: tuple[Injection, ...]
     related: tuple[Episode, ...]
     uses: Usefulness
+    #: The branch that it was learned on, if it was not merged and the asker works elsewhere; else "".
+    branch: str = ""
 
     def to_json(self, store: Store) -> dict[str, Any]:
         """The report for scripts."""
@@ -45,18 +48,26 @@ class MemoryReport:
                 "sunk": round(self.uses.sink, 4),
                 "judgement": self.uses.judgement,
             },
+            "unmerged_branch": self.branch,
             "related": [{"id": episode.episode_id, "summary": episode.summary} for episode in self.related],
         }
 
 
-def report_memory(store: Store, episode: Episode) -> MemoryReport:
-    """Collect what is known of a memory. Nothing is hidden: this is for the user, not for another project."""
+def report_memory(store: Store, episode: Episode, asked_on: str = "") -> MemoryReport:
+    """Collect what is known of a memory. Nothing is hidden: this is for the user, not for another project.
+
+    Args:
+        store: the open memory.
+        episode: the memory.
+        asked_on: the branch that the asker works on, where what was learned on it holds; "" if it is not known.
+    """
     return MemoryReport(
         episode=episode,
         evidence=tuple(evidence_places(store, episode)),
         history=tuple(episode_history.history_of(store, episode.episode_id)),
         injections=tuple(injections.injections_of_episode(store, episode.episode_id)),
         uses=usefulness_of(store, [episode.episode_id]).get(episode.episode_id, Usefulness()),
+        branch=unmerged_branch(store, episode.id, asked_on),
         related=tuple(episode_lists.related_episodes(store, episode, episode.project_id)),
     )
 

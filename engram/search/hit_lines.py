@@ -11,6 +11,7 @@ import re
 from engram.clock import day_of
 from engram.enums import Scope, Status
 from engram.redaction.display import fence_safe, one_line
+from engram.search.hits import MAX_BRANCH_CHARACTERS
 from engram.search.public_hits import PublicHit
 
 #: Longest sentence of a memory, in characters.
@@ -56,12 +57,17 @@ def remarks_of(hit: PublicHit, *, is_foreign: bool = False) -> list[str]:
     if memory.is_lowered:
         remarks.append("marked as bad")
     if memory.branch and not is_foreign:
-        remarks.append(f"on branch {memory.branch}, not merged")
+        remarks.append(branch_remark(memory.branch))
     if hit.standing.stands_in:
         remarks.append(f"stands in {hit.standing.stands_in}")
     if hit.standing.contradicted_by:
         remarks.append(f"but {one_line(hit.standing.contradicted_by, MAX_REMARK_CHARACTERS)}")
     return remarks
+
+
+def branch_remark(branch: str) -> str:
+    """Return what is said of a memory whose branch was not merged, such as ``on branch feat/x, not merged``."""
+    return f"on branch {one_line(branch, MAX_BRANCH_CHARACTERS)}, not merged" if branch else ""
 
 
 def text_of(hit: PublicHit) -> str:

@@ -14,6 +14,7 @@ from engram.models.usefulness import Usefulness
 from engram.redaction.display import fence_safe, one_line
 from engram.reports.usefulness import describe_uses
 from engram.search.answer_text import HEADING, answer_text
+from engram.search.hit_lines import branch_remark
 from engram.search.public_hits import PublicHit
 
 #: Longest summary in a list, in characters.
@@ -75,8 +76,12 @@ def expand_text(
     related: Sequence[Episode],
     changes: Sequence[Change],
     uses: Usefulness,
+    branch: str = "",
 ) -> str:
-    """The answer of ``memory_expand``: everything that is known of one memory."""
+    """The answer of ``memory_expand``: everything that is known of one memory.
+
+    ``branch`` is the one that it was learned on, if it was not merged and the asker works elsewhere.
+    """
     lines = [
         f"{episode.episode_id} · {episode.kind} · {day(episode.created_at_ms)} · {episode.importance}"
         f" · project: {episode.project or 'none'} · scope: {episode.scope} · status: {episode.status}",
@@ -90,6 +95,8 @@ def expand_text(
         lines.append(f"Superseded by {episode.superseded_by} on {day(episode.valid_to_ms)}: read that memory instead.")
     if episode.stale_reason:
         lines.append(f"May be stale: {one_line(episode.stale_reason, 200)}")
+    if branch:
+        lines.append(f"Holds {branch_remark(branch)}.")
     if episode.facts:
         lines += ["Facts:", *[f"- {one_line(fact, 300)}" for fact in episode.facts]]
     content = fence_safe(episode.content, keep_lines=True).strip()

@@ -23,6 +23,7 @@ from engram.models import (
     notes,
     visibility,
 )
+from engram.models.branches import unmerged_branch
 from engram.models.contradictions import open_contradictions
 from engram.models.evidence_places import places_of
 from engram.models.projects import ProjectRow
@@ -90,7 +91,10 @@ def expand(access: Access, episode_id: str, project: str | None = None) -> str:
             nameless = dataclasses.replace(episode, project="another project")
             return answers.expand_text(nameless, [], related, history, uses) + answers.tail(view.note)
         uuids = [entry.uuid for entry in episodes.evidence_of(store, episode.id) if entry.uuid]
-        return answers.expand_text(episode, places_of(store, uuids), related, history, uses) + answers.tail(view.note)
+        branch = unmerged_branch(store, episode.id, read_branch(access.folder))
+        return answers.expand_text(episode, places_of(store, uuids), related, history, uses, branch) + answers.tail(
+            view.note
+        )
 
 
 def get(access: Access, source: str, start: int | None, lines: int | None, project: str | None = None) -> str:

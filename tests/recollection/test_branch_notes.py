@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 
 import pytest
+from click.testing import CliRunner
 
+from engram.cli.main import engram
 from engram.consolidation.branches import read_branches
 from engram.models.episodes import Episode
 from engram.recollection.service import RecollectionService
@@ -13,6 +15,8 @@ from engram.search.hit_lines import remarks_of
 from engram.search.public_hits import PublicHit
 from engram.search.question.query import Query
 from engram.search.service import Searcher
+from engram_mcp import tools
+from engram_mcp.access import Access
 from tests.branch_sessions import Workshop
 
 SUMMARY = "The watcher holds watcher.lock by flock, never by a PID file"
@@ -62,6 +66,35 @@ def test_on_its_own_branch_and_after_the_merge_it_is_told_as_true(workshop: Work
     assert learned.episode_id in own
     assert learned.episode_id in merged
     assert "not merged" not in own + merged
+
+
+def test_expand_says_it_too_by_command_and_tool(
+    workshop: Workshop, learned: Episode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root, settings = workshop.repository.root, workshop.settings
+    monkeypatch.chdir(root)
+
+    def expand() -> str:
+        """Everything that command and tool say of the memory in the repository."""
+        told = tools.expand(Access(settings, str(root)), learned.episode_id)
+        printed = [
+            CliRunner().invoke(engram, ["--home", str(settings.home), "expand", learned.episode_id, *flags])
+            for flags in ([], ["--json"])
+        ]
+        assert [result.exit_code for result in printed] == [0, 0]
+        assert learned.summary in told
+        return f"{told}\n{printed[0].output}\n{json.loads(printed[1].output)['unmerged_branch']}"
+
+    on_main = expand()
+    workshop.repository.git("switch", "-q", "feat/x")
+    on_branch = expand()
+    workshop.repository.git("switch", "-q", "main")
+    workshop.repository.git("merge", "-q", "--no-ff", "feat/x")
+    read_branches(workshop.store, settings, only_lively=True)
+
+    assert on_main.count(NOTE) == 2
+    assert on_main.endswith("\nfeat/x")
+    assert "not merged" not in on_branch + expand()
 
 
 def test_it_sinks_below_a_memory_that_holds_here(workshop: Workshop, learned: Episode) -> None:

@@ -20,6 +20,7 @@ from engram.reports.hub import where_shared
 from engram.reports.memory import report_memory
 from engram.reports.origin import source_turns
 from engram.reports.verdicts import REASONS
+from engram.search.hit_lines import branch_remark
 
 #: Moments at which it was considered that are shown.
 MAX_MOMENTS = 4
@@ -70,6 +71,7 @@ def memory_values(request: PageRequest, episode: Episode) -> dict[str, Any]:
         "episode": episode,
         "successor": find_episode(store, episode.superseded_by) if episode.superseded_by else None,
         "report": report,
+        "branch_remark": branch_remark(report.branch),
         "sources": source_turns(store, episode),
         "shown_times": why.shown,
         "moments": [_moment(store, outcome) for outcome in why.outcomes],
