@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from engram.cli.confirming import confirm, tell, yes_option
-from engram.cli.hub_operator_commands import invite, members, serve, work
+from engram.cli.hub_operator_commands import invite, members, serve, teams_of, work
 from engram.cli.options import json_option
 from engram.cli.output import iso, print_json, print_table, say, when
 from engram.cli.workspace import Workspace, pass_workspace
@@ -63,7 +63,7 @@ def hub(ctx: click.Context, workspace: Workspace) -> None:
         ctx.invoke(status, as_json=False)
 
 
-for _command in (serve, work, invite, members):
+for _command in (serve, work, invite, members, teams_of):
     hub.add_command(_command)
 
 

@@ -85,9 +85,12 @@ def invite(name: str, database: str, as_json: bool) -> None:
 def members(remove: str | None, erase: bool, database: str, yes: bool, as_json: bool) -> None:
     """List the members of the hub, or let one go.
 
+    With --erase, the memories that they shared with open teams are forgotten on every machine at its next round. In
+    sealed teams only a keeper can do that, by `engram team expel NAME --erase`.
+
     Example: engram hub members --remove ada --erase
     """
-    from engram.hub.server.accounts import list_members, remove_member
+    from engram.hub.server.operator import list_members, remove_member
 
     with _opened(database) as opened:
         if remove is not None:
@@ -102,6 +105,48 @@ def members(remove: str | None, erase: bool, database: str, yes: bool, as_json: 
         return
     rows = [(row.name, f"{row.made_at:%Y-%m-%d}", row.devices, "left" if row.gone_at else "") for row in known]
     print_table(["member", "since", "machines#", "state"], rows, empty="No members.")
+
+
+@click.command("teams")
+@click.option("--keeper", metavar="NAME", default=None, help="Make this member a keeper of --team (default: list).")
+@click.option("--team", "ns_id", metavar="ID", type=int, default=None, help="The team's id (default: none).")
+@database_option
+@yes_option
+@json_option
+def teams_of(keeper: str | None, ns_id: int | None, database: str, yes: bool, as_json: bool) -> None:
+    """List the teams of the hub, or give one whose keepers are all gone a new keeper among its members.
+
+    Example: engram hub teams --team 4711 --keeper bob
+    """
+    from engram.hub.server.operator import list_teams, make_keeper
+
+    if (keeper is None) != (ns_id is None):
+        raise click.UsageError("--keeper and --team belong together")
+    with _opened(database) as opened:
+        if keeper is not None and ns_id is not None:
+            confirm(yes, as_json, f"Make {keeper} the keeper of team {ns_id}?")
+            make_keeper(opened, ns_id, keeper)
+            tell(as_json, {"team": ns_id, "keeper": keeper}, f"{keeper} is the keeper of team {ns_id}.")
+            return
+        known = list_teams(opened)
+    if as_json:
+        print_json({"teams": [_team_json(row) for row in known]})
+        return
+    rows = [
+        (row.ns_id, row.name, "sealed" if row.is_sealed else "open", row.members, ", ".join(row.keepers) or "none")
+        for row in known
+    ]
+    print_table(["team", "name", "kind", "members#", "keepers"], rows, empty="No teams.")
+
+
+def _team_json(row: Any) -> dict[str, Any]:
+    return {
+        "team": row.ns_id,
+        "name": row.name,
+        "sealed": row.is_sealed,
+        "members": row.members,
+        "keepers": list(row.keepers),
+    }
 
 
 def _member_json(row: Any) -> dict[str, Any]:

@@ -141,6 +141,9 @@ def members(workspace: Workspace, space: str | None, as_json: bool) -> None:
         return
     cells = [(seat.name, seat.role or "left", "muted" if seat.is_muted else "") for seat in seats]
     print_table(["member", "role", "here"], cells, empty="Nobody.")
+    keepers = [seat.name for seat in seats if seat.role == "keeper"]
+    if len(keepers) == 1 and sum(bool(seat.role) for seat in seats) > 1:
+        say(f"{keepers[0]} is the only keeper: make a second one with `engram team role NAME keeper`.")
 
 
 @team.command("role")

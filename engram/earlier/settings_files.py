@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,7 +50,7 @@ def find_settings_entries(files: Iterable[Path], user_home: Path) -> list[Settin
 def _read_document(file: Path) -> Mapping[str, Any] | None:
     try:
         # A link is followed, as Claude Code does.
-        data = read_regular(file.resolve(), MAX_SETTINGS_BYTES)
+        data = read_regular(Path(os.path.realpath(file)), MAX_SETTINGS_BYTES)
         document = json.loads(without_comments((data or b"").decode("utf-8-sig")))
     except (OSError, ValueError, RecursionError):
         return None

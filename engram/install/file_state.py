@@ -110,9 +110,15 @@ def check_writable(path: Path, real: Path, state: FileState) -> None:
 
 
 def make_folders(folder: Path) -> list[Path]:
-    """Create a folder and its missing parents; returns those that were created, the outermost first."""
+    """Create a folder and its missing parents; returns those that were created, the outermost first.
+
+    Raises:
+        InstallError: a file is in the way.
+    """
     missing: list[Path] = []
     while not folder.is_dir():
+        if folder.exists():
+            raise InstallError(f"{folder} is not a folder. Move it away")
         missing.append(folder)
         folder = folder.parent
     for folder in reversed(missing):

@@ -78,7 +78,7 @@ def drop_json(text: str, entries: tuple[JsonEntry, ...]) -> str:
     """Return the text without these entries, and without the objects and lists that become empty."""
     for entry in entries:
         while (found := _find(text, entry)) is not None:
-            text = remove_part(text, *found)
+            text = _remove_ours(text, *found, entry.marker)
             path = entry.path if entry.is_item else entry.path[:-1]
             text = _remove_empty(text, path, {path[:length] for length in range(1, len(path) + 1)})
     return text
@@ -92,7 +92,7 @@ def revert_json(text: str, applied: AppliedJson) -> str:
     """
     for entry in reversed(applied.added):
         while (found := _find(text, entry)) is not None:
-            text = remove_part(text, *found)
+            text = _remove_ours(text, *found, entry.marker)
             if not entry.marker:
                 break
         path = entry.path if entry.is_item else entry.path[:-1]
@@ -250,6 +250,20 @@ def _text_of(value: Any) -> str:
 
 def _same(first: Any, second: Any) -> bool:
     return _text_of(first) == _text_of(second)
+
+
+def _remove_ours(text: str, container: Node, part: Member | Node, marker: str) -> str:
+    """Remove an entry; of one in whose list others put items of theirs, only the items with the marker.
+
+    Claude Code itself adds a hook to the group that has the same matcher.
+    """
+    node = part.node if isinstance(part, Member) else part
+    for member in node.members or []:
+        items = member.node.items or []
+        ours = [marker != "" and marker in _text_of(item.value) for item in items]
+        if any(ours) and not all(ours):
+            return remove_part(text, member.node, items[ours.index(True)])
+    return remove_part(text, container, part)
 
 
 def _remove_empty(text: str, path: Path, removable: set[Path]) -> str:

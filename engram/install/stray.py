@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from engram.atomic import read_regular
+from engram.errors import InstallError
 from engram.install.actions import action_to_json
 from engram.install.changes import JsonEdit, JsonEntry
 from engram.install.claude_code import read_document
 from engram.install.codex import TABLE, has_codex_server
-from engram.install.file_state import ABSENT, FileState, StateKind, read_state, real_path
+from engram.install.file_state import ABSENT, MAX_BYTES, FileState, StateKind, read_state, real_path
 from engram.install.journal import FileRecord, Journal, Ledger, Phase, StepRecord
 from engram.install.json_agents import opencode_file, opencode_folder
-from engram.install.json_edit import AppliedJson, Removed
+from engram.install.json_edit import AppliedJson
 from engram.install.toml_edit import AppliedToml
+from engram.plugin.files import NAME
 from engram.plugin.plan import permission_rule, without_our_hooks, without_our_server
 from engram.plugin.registered import is_ours, read_documents, skills_folder
 from engram.plugin.statusline import without_our_statusline
@@ -83,7 +86,7 @@ def _own_file(path: Path, step: str) -> FileRecord:
 
 def _settings_files(settings: Settings) -> Iterator[FileRecord]:
     path, servers = settings.claude_folder / "settings.json", claude_json(settings)
-    document = read_document(path)
+    document = _read_document(path)
     hooks = without_our_hooks(document)
     permissions = document.get("permissions")
     allowed = permissions.get("allow") if isinstance(permissions, dict) else None
@@ -95,8 +98,8 @@ def _settings_files(settings: Settings) -> Iterator[FileRecord]:
     )
     entries += without_our_statusline(document)
     for file, edit in (
-        (path, JsonEdit(add=hooks.add, drop=(*hooks.drop, *entries))),
-        (servers, without_our_server(read_document(servers))),
+        (path, JsonEdit(drop=(*hooks.drop, *entries))),
+        (servers, without_our_server(_read_document(servers))),
     ):
         if edit.drop:
             yield _edited_file(file, "settings", _without_entries(edit))
@@ -114,9 +117,25 @@ def _json_agents(settings: Settings) -> Iterator[FileRecord]:
         "opencode": (opencode_file(opencode_folder()), "mcp"),
     }
     for name, (path, key) in files.items():
-        edit = without_our_server(read_document(path), key)
+        edit = without_our_server(_read_document(path), key)
         if edit.drop:
             yield _edited_file(path, name, _without_entries(edit))
+
+
+def _read_document(path: Path) -> dict[str, Any]:
+    """The object in a settings file; {} for one that can't be read but does not name Engram.
+
+    Raises:
+        InstallError: it can't be read, and Engram's entries may be in it.
+    """
+    try:
+        return read_document(path)
+    except InstallError:
+        real = Path(os.path.realpath(path))
+        data = read_regular(real, MAX_BYTES)
+        if real.is_file() and (data is None or NAME.encode() in data):
+            raise
+        return {}
 
 
 def _without_entries(edit: JsonEdit) -> dict[str, Any]:
@@ -124,7 +143,6 @@ def _without_entries(edit: JsonEdit) -> dict[str, Any]:
     containers = [entry.path if entry.is_item else entry.path[:-1] for entry in edit.drop]
     applied = AppliedJson(
         added=edit.drop,
-        removed=tuple(Removed(entry.path, json.dumps(entry.value), entry.is_item) for entry in edit.add),
         created=tuple({path[:length] for path in containers for length in range(1, len(path) + 1)}),
         former="",
     )

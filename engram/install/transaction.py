@@ -49,7 +49,8 @@ def install_steps(
                 undone = (
                     "Not everything could be undone: " + "; ".join(problems) if problems else "Nothing was changed."
                 )
-                raise InstallError(f"{text.rstrip('.')}. {undone}") from error
+                said = text.rstrip(".").removesuffix(". Nothing was changed").removesuffix("; nothing was changed")
+                raise InstallError(f"{said}. {undone}") from error
             raise
         return run.outcome
 

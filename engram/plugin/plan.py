@@ -20,7 +20,7 @@ from engram.errors import InstallError
 from engram.install.changes import FileChange, JsonEdit, JsonEntry, Step
 from engram.paths import Home
 from engram.plugin.files import NAME, plugin_files
-from engram.plugin.registered import HOOK_MARK, hook_groups, is_our_handler, is_ours, read_documents, skills_folder
+from engram.plugin.registered import HOOK_MARK, hook_groups, is_ours, read_documents, skills_folder
 from engram_hooks.block import settings_block
 
 #: The first version of Claude Code that loads a plugin from the folder ``skills``.
@@ -126,7 +126,7 @@ def plan_settings(
         name="settings",
         summary=f"Connect Claude Code by hooks in {claude_folder / 'settings.json'} and a server in {claude_json}",
         changes=(
-            FileChange(claude_folder / "settings.json", edit=JsonEdit(add=(*hooks.add, *wanted), drop=hooks.drop)),
+            FileChange(claude_folder / "settings.json", edit=JsonEdit(add=tuple(wanted), drop=hooks.drop)),
             *([FileChange(claude_json, edit=JsonEdit(add=servers))] if servers else []),
         ),
         notes=("Sessions that run already need a restart.",),
@@ -142,13 +142,11 @@ def without_our_hooks(settings: Mapping[str, Any]) -> JsonEdit:
     Args:
         settings: what the settings file holds.
     """
-    add, drop = [], []
-    for event, group in hook_groups(settings):
-        drop.append(JsonEntry(("hooks", event), group, is_item=True))
-        others = [handler for handler in group["hooks"] if not is_our_handler(handler)]
-        if others:
-            add.append(JsonEntry(("hooks", event), {**group, "hooks": others}, is_item=True))
-    return JsonEdit(add=tuple(add), drop=tuple(drop))
+    return JsonEdit(
+        drop=tuple(
+            JsonEntry(("hooks", event), group, is_item=True, marker=HOOK_MARK) for event, group in hook_groups(settings)
+        )
+    )
 
 
 def without_our_server(document: Mapping[str, Any], key: str = "mcpServers") -> JsonEdit:

@@ -489,3 +489,38 @@ def test_uninstall_tells_where_nothing_was_installed_and_keeps_files_of_others(
 
 def test_a_question_cannot_be_asked_in_json(run: Callable[..., Result]) -> None:
     assert "--json can't ask: add --yes" in run("install", "--json", code=1).output
+
+
+def test_hooks_of_the_user_beside_ours_merged_by_hand_are_there_at_the_end(
+    run: Callable[..., Result], user: Path
+) -> None:
+    theirs = {"type": "command", "command": "mine.sh"}
+    settings = user / ".claude" / "settings.json"
+    block = settings_block()["hooks"]["Stop"][0]
+    settings.write_text(json.dumps({"hooks": {"Stop": [{**block, "hooks": [theirs, *block["hooks"]]}]}}))
+
+    run("install", "--yes", "--no-service", "--no-import")
+    run("uninstall", "--yes")
+
+    assert json.loads(settings.read_text())["hooks"]["Stop"] == [{**block, "hooks": [theirs]}]
+
+
+@pytest.mark.parametrize("form", ["broken", "link to itself", "skills is a file"])
+def test_what_is_in_the_way_is_named_once_and_the_memory_can_be_deleted(
+    run: Callable[..., Result], user: Path, form: str
+) -> None:
+    settings = user / ".claude" / "settings.json"
+    if form == "broken":
+        settings.write_text("{,}")
+    elif form == "link to itself":
+        settings.symlink_to(settings.name)
+    else:
+        (user / ".claude" / "skills").write_text("x")
+    before = snapshot(user)
+
+    said = run("install", "--yes", "--no-service", "--no-import", code=1).output
+    run("uninstall", "--yes", "--purge")
+
+    assert said.lower().count("nothing was changed") <= 1
+    assert "Move it away" in said or "it leads to itself" in said or "Correct it" in said
+    assert snapshot(user) == before

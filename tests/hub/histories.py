@@ -361,7 +361,8 @@ def main(first: int, runs: int) -> int:
                     print(f"seed {seed}: {type(error).__name__}: {str(error)[:600]}", flush=True)
                     if not isinstance(error, AssertionError):
                         traceback.print_exc()
-    print(f"{runs} histories, {failed} failed; " + ", ".join(f"{name} {count}" for name, count in sorted(sums.items())))
+        counts = ", ".join(f"{name} {count}" for name, count in sorted(sums.items()))
+        print(f"{runs} histories, {failed} failed; {counts}", flush=True)
     return failed
 
 

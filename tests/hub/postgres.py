@@ -148,7 +148,8 @@ def running_postgres(programs: Path) -> Iterator[Postgres]:
         server.stop()
         assert watchdog.stdin is not None
         watchdog.stdin.close()
-        watchdog.wait(60)
+        # Removing its folder takes long on a disk that others keep busy.
+        watchdog.wait(300)
 
 
 def _watch_over(programs: Path, folder: Path) -> subprocess.Popen[bytes]:

@@ -33,6 +33,7 @@ from engram.hub.protocol.phrase import split_code
 from engram.hub.protocol.sealing import WrongKey
 from engram.hub.server import accounts
 from engram.hub.server.chores import erase_dead_rows, find_due, make_queue, prune_tables
+from engram.hub.server.operator import remove_member
 from engram.hub.server.schema import STEPS, migrate
 from engram.models.hub_spaces import list_set_aside
 from tests.hub.machines import Hub, Machine
@@ -180,7 +181,7 @@ def test_codes_work_once_and_a_device_that_was_shut_out_stays_out(hub: Hub) -> N
     with pytest.raises(HubRefused, match="not known to the hub"):
         ada.pull()
     second.push(second.row("one"))
-    assert accounts.remove_member(hub.database, "ada", is_erased=True) == 1
+    assert remove_member(hub.database, "ada", is_erased=True) == 1
     with pytest.raises(HubRefused, match="not known to the hub"):
         second.pull()
     eve = Connection(hub.url)

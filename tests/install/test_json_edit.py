@@ -224,3 +224,16 @@ def test_the_parser_agrees_with_json_wherever_that_reads(text: str) -> None:
 
     assert root is not None
     assert root.value == expected
+
+
+def test_a_hook_that_somebody_put_into_our_group_stays() -> None:
+    entry = JsonEntry(("hooks", "Stop"), HOOK, is_item=True, marker="engram_hooks")
+    theirs = {"type": "command", "command": "mine.sh"}
+    edited, applied = apply_json('{"a": 1}', JsonEdit(add=(entry,)))
+    value = json.loads(edited)
+    value["hooks"]["Stop"][0]["hooks"].append(theirs)
+    expected = {"a": 1, "hooks": {"Stop": [{"matcher": "", "hooks": [theirs]}]}}
+
+    assert json.loads(revert_json(json.dumps(value), applied)) == expected
+    mixed = JsonEntry(entry.path, value["hooks"]["Stop"][0], is_item=True, marker=entry.marker)
+    assert json.loads(drop_json(json.dumps(value), (mixed,))) == expected

@@ -83,7 +83,7 @@ def test_a_decision_is_made_and_taken_back_by_keyboard_alone(tab: Page, house: S
     tab.get_by_text("None.").wait_for()  # the comparison with files came by itself
 
 
-def test_a_merge_is_stopped_while_it_waits(tab: Page, house: ServedPage, store: Store) -> None:
+def test_a_merge_is_done_at_once_and_undone(tab: Page, house: ServedPage, store: Store) -> None:
     enter(tab, house)
     tab.keyboard.press("g")
     tab.keyboard.press("p")
@@ -91,9 +91,10 @@ def test_a_merge_is_stopped_while_it_waits(tab: Page, house: ServedPage, store: 
     tab.get_by_role("link", name="harbor").click()
     tab.get_by_role("button", name="Look at it first").click()
     tab.get_by_role("button", name="Merge them").click()
-    tab.get_by_text("Merging in 6 seconds").wait_for()
-    with tab.expect_navigation():
-        tab.keyboard.press("Escape")
+    tab.get_by_text("belongs to").wait_for()
+    assert len(list_projects(store)) == 1
+    tab.keyboard.press("u")
+    tab.get_by_text("is a project again").wait_for()
     assert len(list_projects(store)) == 2
 
 

@@ -211,16 +211,14 @@ def test_a_project_is_renamed_and_paused_and_both_are_taken_back(page: ServedPag
     assert page.see("projects", "99").status == 404
 
 
-def test_a_merge_names_what_moves_asks_and_waits(page: ServedPage, store: Store, lived: Lived) -> None:
+def test_a_merge_names_what_moves_and_asks(page: ServedPage, store: Store, lived: Lived) -> None:
     live(store, project="lantern", session="b1", number=11)
     harbor, lantern = (str(one.id) for one in list_projects(store))
 
     asked = page.see("projects", lantern, "merge", into=harbor).text
-    waiting = page.do("projects", lantern, "merge", "wait", into=harbor).text
 
     assert "moves 1 sessions and 2 memories of lantern" in asked
     assert "Undo brings them back" in asked
-    assert "load delay:6s" in waiting
     assert len(list_projects(store)) == 2
     assert page.do("projects", lantern, "merge", into=lantern).status == 400
     merged = page.do("projects", lantern, "merge", into=harbor)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import platform
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from engram.errors import BadRequest, EngramError, NotFound
@@ -29,6 +30,9 @@ from engram.models.hub_spaces import (
 )
 from engram.models.store import Store
 from engram.paths import Home
+
+#: Keys of a space of which one is taken for the hub's when it is changed, the newest first.
+MAX_KEYS_TRIED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,17 +67,20 @@ def join_hub(store: Store, places: Home, url: str, code: str, *, device_name: st
         member = Membership.from_json(answer)
         connection.token = member.token
         try:
+            left_keys = {facts.ns_id: keyring.keys(url, facts.ns_id) for facts in member.spaces}
             keyring.set_token(url, member.token)
             if key_half and member.bundle:
                 keyring.import_keys(url, unwrap_keys(key_half, member.bundle))
             made = ""
             for facts in member.spaces:
                 if facts.is_sealed and facts.kind == "private":
-                    made = _take_key(connection, keyring, url, facts, given) or made
+                    left = left_keys.get(facts.ns_id, {})
+                    made = _take_key(connection, keyring, url, facts, given, left) or made
         except BaseException:
             with contextlib.suppress(EngramError):
                 connection.ask("devices", {"remove": member.device_id})
-            keyring.drop(url)
+            # A key stays: the hub may have noted it although no answer came. It would be the only copy.
+            keyring.drop_token(url)
             raise
     with store.transaction() as tx:
         server = add_server(tx, url, member.member_id, member.member_name, member.device_id)
@@ -83,13 +90,28 @@ def join_hub(store: Store, places: Home, url: str, code: str, *, device_name: st
     return Joined(server, tuple(list_spaces(store, server.id)), made)
 
 
-def _take_key(connection: Connection, keyring: Keyring, url: str, facts: SpaceFacts, given: bytes | None) -> str:
-    """Make or check the key of a private space; returns its phrase where it was made here."""
+def _take_key(
+    connection: Connection,
+    keyring: Keyring,
+    url: str,
+    facts: SpaceFacts,
+    given: bytes | None,
+    left: Mapping[bytes, bytes],
+) -> str:
+    """Make or check the key of a private space; returns its phrase where it was made here.
+
+    Args:
+        given: the key of the phrase that was typed.
+        left: the keys that an interrupted joining left here.
+    """
     if given is not None:
         if facts.key_id and key_id_of(given) != facts.key_id:
             raise WrongKey("the recovery phrase belongs to another key than the hub's; nothing was changed")
         keyring.add_key(url, facts.ns_id, given)
     if facts.key_id:
+        if facts.key_id in left:
+            # It was made here when joining was interrupted: nobody has seen its phrase.
+            return phrase_of(left[facts.key_id])
         if facts.key_id not in keyring.keys(url, facts.ns_id):
             raise WrongKey(
                 "this space is sealed: make a code on a machine that is in it with `engram hub devices --add`, or give "
@@ -100,6 +122,7 @@ def _take_key(connection: Connection, keyring: Keyring, url: str, facts: SpaceFa
     keyring.add_key(url, facts.ns_id, key)
     change = {"ns": facts.ns_id, "before": "", "after": key_id_of(key).hex()}
     if not connection.ask("key", change).get("set"):
+        keyring.drop_key(url, facts.ns_id, key)
         raise WrongKey("another machine made the key at this moment: make a code there with `engram hub devices --add`")
     return phrase_of(key)
 
@@ -141,12 +164,15 @@ def rotate_key(store: Store, places: Home, name: str) -> str:
     space = require_space(store, name)
     server = _server_of(store, space)
     keyring = Keyring(places.hub_keys)
-    known = list(keyring.keys(server.url, space.ns_id))
+    # Not only the newest: where a rotation got no answer, the hub may still have the one before.
+    known = list(keyring.keys(server.url, space.ns_id))[: -MAX_KEYS_TRIED - 1 : -1]
     key = new_key()
     keyring.add_key(server.url, space.ns_id, key)
-    change = {"ns": space.ns_id, "before": (known[-1] if known else b"").hex(), "after": key_id_of(key).hex()}
     with Connection(server.url, keyring.token(server.url)) as connection:
-        is_set = connection.ask("key", change).get("set")
+        is_set = any(
+            connection.ask("key", {"ns": space.ns_id, "before": before.hex(), "after": key_id_of(key).hex()}).get("set")
+            for before in known or [b""]
+        )
     if not is_set:
         keyring.drop_key(server.url, space.ns_id, key)
         raise BadRequest("another machine changed the key meanwhile, or you are no keeper of this space")

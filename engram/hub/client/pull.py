@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from engram.enums import Actor, Voice
-from engram.errors import BadRequest
+from engram.errors import BadRequest, HubRefused
 from engram.hub.client.authors import Authors
 from engram.hub.client.connection import Connection
 from engram.hub.client.keys import Keyring
@@ -74,21 +74,24 @@ def pull_space(
     space: Space,
     keyring: Keyring,
     redact: Callable[[str], str],
+    head: int,
 ) -> Pulled:
-    """Take over everything beyond the cursor of a space. It may be killed at any time."""
+    """Take over everything beyond the cursor of a space, up to ``head`` at least. It may be killed at any time."""
     pulled = Pulled()
     cursor = space.cursor
     keys = keyring.keys(server.url, space.ns_id)
     authors = Authors(store, connection, server, space)
     while True:
         page = connection.pull(space.ns_id, cursor, PAGE_ROWS)
-        if page.upto <= cursor and not page.rows:
+        if page.upto <= cursor:
+            if page.rows:
+                raise HubRefused("the hub answered a page that lies before the one asked for")
             return pulled
         authors.learn(page.rows)
         read = _read_page(page.rows, space, keys, authors, redact, store.now_ms() + server.clock_error_ms)
         _take_page(store, places, space, page, read, authors, pulled)
-        cursor = max(page.upto, cursor)
-        if len(page.rows) < PAGE_ROWS:
+        cursor = page.upto
+        if cursor >= head and len(page.rows) < PAGE_ROWS:
             return pulled
 
 

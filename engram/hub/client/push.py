@@ -173,6 +173,8 @@ class _Sender:
             change_server(tx, server_id, in_flight=push_id)
         push = Push(self._space.ns_id, push_id, server.last_push or NO_PUSH, tuple(rows))
         answers = self._connection.push(push)
+        if len(answers.answers) != len(rows):
+            raise HubRefused("the hub answered for another number of rows than were sent")
         taken = [row for row, answer in zip(rows, answers.answers, strict=True) if answer in (TAKEN, KNOWN, FORGOTTEN)]
         with store.transaction() as tx:
             mark_pushed(tx, space_id, [(row.author, row.memory_id, row.version) for row in taken])

@@ -144,6 +144,8 @@ def _say_hello(store: Store, connection: Connection, server: Server, keyring: Ke
             if answer.device_id != server.device_id:
                 for space in spaces:
                     become_device(tx, space, server.device_id, answer.device_id)
+                    # What the other copy pushed under the common id was left out of this one's pages.
+                    change_space(tx, space.id, cursor=0)
             change_server(tx, server.id, **now)
     return answer
 
@@ -185,7 +187,7 @@ def _sync_space(
                 change_space(tx, space.id, role=facts.role, name=facts.name, reports=facts.reports)
         now = _reload(store, space)
         if facts.head > now.cursor:
-            pulled = pull_space(store, places, connection, server, now, keyring, redact)
+            pulled = pull_space(store, places, connection, server, now, keyring, redact, facts.head)
             done.pulled += pulled.rows
             done.changed += pulled.memories + pulled.forgotten
             now = _reload(store, space)

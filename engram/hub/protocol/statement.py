@@ -93,7 +93,9 @@ def decode(data: bytes) -> Statement:
         plain = unpacker.decompress(data, MAX_PLAIN_BYTES)
         if not unpacker.eof:
             raise BadRequest(f"a statement has more than {MAX_PLAIN_BYTES} bytes")
-        value = json.loads(plain.decode("utf-8"))
+        value = json.loads(plain.decode("utf-8"), parse_constant=_refuse_constant)
+        # An escape such as \ud800 alone is no character: nothing could store it.
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
         if int(value["v"]) > FORMAT:
             raise NewerFormat()
         fields = {str(name): _register(register) for name, register in value["f"].items()}
@@ -103,7 +105,7 @@ def decode(data: bytes) -> Statement:
         return Statement(birth, fields)
     except BadRequest:
         raise
-    except (zlib.error, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+    except (zlib.error, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise BadRequest(f"a statement is malformed: {type(error).__name__}") from error
 
 
@@ -127,10 +129,16 @@ def _check(values: Mapping[str, Any], types: Mapping[str, Any], nothing: Mapping
             continue
         if not isinstance(value, wanted) or (wanted is list and not all(isinstance(item, str) for item in value)):
             raise BadRequest(f"a statement has a value of another type in {name!r}")
+        if isinstance(value, (int, float)) and not -(1 << 63) <= value < 1 << 63:
+            raise BadRequest(f"a statement has a number out of range in {name!r}")
     if "p" in types and values.get("p") and len(values["p"]) != 3:
         raise BadRequest("a statement names its project in another way")
     if values.get("next") and not _MEMORY_ID.fullmatch(str(values["next"])):
         raise BadRequest("a statement names its successor in another way")
+
+
+def _refuse_constant(name: str) -> Any:
+    raise BadRequest(f"a statement has the number {name}")
 
 
 def _register(value: Any) -> Register:

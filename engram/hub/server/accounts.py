@@ -90,28 +90,6 @@ def _add_member(connection: psycopg.Connection[Any], name: str) -> int:
     return member_id
 
 
-def list_members(database: Database) -> list[Any]:
-    """Return every member with the number of devices and rows."""
-    with database.service() as connection:
-        return connection.execute(
-            "SELECT m.name, m.made_at, m.gone_at, (SELECT count(*) FROM hub.device d "
-            "WHERE d.member_id = m.member_id AND d.gone_at IS NULL) AS devices FROM hub.member m ORDER BY m.made_at"
-        ).fetchall()
-
-
-def remove_member(database: Database, name: str, *, is_erased: bool) -> int:
-    """Let a member go: no device of theirs gets in again. Returns how many rows were erased with them."""
-    with database.service() as connection:
-        row = connection.execute(
-            "UPDATE hub.member SET gone_at = now() WHERE name = %s AND gone_at IS NULL RETURNING member_id", (name,)
-        ).fetchone()
-        if row is None:
-            raise NotFound(f"the hub has no member called {name[:MAX_NAME]!r}")
-        if not is_erased:
-            return 0
-        return connection.execute("DELETE FROM hub.statement WHERE author = %s", (row.member_id,)).rowcount
-
-
 # -- joining, devices
 
 
@@ -301,8 +279,9 @@ def heads_beyond(database: Database, asker: Asker, places: Sequence[tuple[int, i
         row = connection.execute(
             "SELECT 1 AS one FROM unnest(%s::bigint[], %s::bigint[]) AS p(ns_id, after) "
             "JOIN hub.namespace n USING (ns_id) JOIN hub.seat s USING (ns_id) "
-            "WHERE s.member_id = %s AND n.head > p.after LIMIT 1",
-            ([ns_id for ns_id, _ in places], [after for _, after in places], asker.member_id),
+            "JOIN hub.device d ON d.member_id = s.member_id JOIN hub.member m ON m.member_id = d.member_id "
+            "WHERE d.device_id = %s AND d.gone_at IS NULL AND m.gone_at IS NULL AND n.head > p.after LIMIT 1",
+            ([ns_id for ns_id, _ in places], [after for _, after in places], asker.device_id),
         ).fetchone()
     return row is not None
 

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
@@ -119,7 +120,10 @@ class Service:
     async def wait(self, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
         """Wait until one of the member's spaces has something beyond a place."""
         places = [(int(ns_id), int(after)) for ns_id, after in value["after"]][:1_000]
-        until = time.monotonic() + min(float(value.get("seconds", 0)), MAX_WAIT_SECONDS)
+        seconds = float(value.get("seconds", 0))
+        if not math.isfinite(seconds):
+            raise BadRequest("the wait has no end")
+        until = time.monotonic() + min(seconds, MAX_WAIT_SECONDS)
         with self.doorbell.listening({ns_id for ns_id, _ in places}) as bell:
             while True:
                 bell.clear()

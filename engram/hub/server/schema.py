@@ -88,6 +88,10 @@ CREATE FUNCTION hub.begin_push(ns bigint, last_push bytea, OUT head bigint, OUT 
         SELECT n.head, n.row_count, n.most_rows, n.most_body
             INTO begin_push.head, begin_push.row_count, begin_push.most_rows, begin_push.most_body
             FROM hub.namespace n WHERE n.ns_id = ns FOR UPDATE;
+        -- Whoever was expelled while this waited for the lock has no role any more.
+        SELECT a.member_id INTO me FROM hub.asker() a;
+        SELECT s.role INTO begin_push.role FROM hub.seat s WHERE s.ns_id = ns AND s.member_id = me;
+        IF NOT FOUND THEN begin_push.role := NULL; RETURN; END IF;
         SELECT d.push_id INTO known FROM hub.device d WHERE d.device_id = mine FOR UPDATE;
         is_copy := known IS NOT NULL AND known IS DISTINCT FROM last_push;
     END $$;

@@ -26,6 +26,8 @@ from engram.hub.server.database import Database
 
 #: Rows of a page at most.
 MAX_ROWS = 2_000
+#: Bodies of a page at most, in bytes; its first row is always part of it.
+MAX_BODY_BYTES = 8_000_000
 WRITER, KEEPER = 2, 3
 
 
@@ -48,20 +50,26 @@ def pull_page(database: Database, token_hash: bytes, device_id: int, ns_id: int,
         head = _first(connection.execute("SELECT hub.head_of(%s) AS head", (ns_id,))).head
         if head is None:
             raise NoSpace
-        rows = _select_page(connection, ns_id, after, device_id, limit)
-        upto = rows[-1].seq if len(rows) == limit else head
+        rows, is_cut = _select_page(connection, ns_id, after, device_id, limit)
+        upto = rows[-1].seq if is_cut or len(rows) == limit else head
         mark = _first(connection.execute("SELECT seq, mark FROM hub.last_mark(%s, %s)", (ns_id, upto)))
     return Page(tuple(rows), upto, mark.seq or 0, bytes(mark.mark or bytes(16)))
 
 
-def _select_page(connection: psycopg.Connection[Any], ns_id: int, after: int, device_id: int, limit: int) -> list[Row]:
+def _select_page(
+    connection: psycopg.Connection[Any], ns_id: int, after: int, device_id: int, limit: int
+) -> tuple[list[Row], bool]:
+    """Return the rows of a page, and whether it ends where it has enough bytes."""
     cursor = connection.cursor(binary=True)
     cursor.execute(
-        "SELECT seq, author, memory_id, device_id, hlc, version, is_forgotten, body FROM hub.statement "
-        "WHERE ns_id = %s AND seq > %s AND device_id <> %s ORDER BY seq LIMIT %s",
-        (ns_id, after, device_id, limit),
+        "SELECT seq, author, memory_id, device_id, hlc, version, is_forgotten, body, so_far FROM (SELECT *, "
+        "sum(length(body)) OVER (ORDER BY seq) AS so_far FROM (SELECT * FROM hub.statement "
+        "WHERE ns_id = %s AND seq > %s AND device_id <> %s ORDER BY seq LIMIT %s) first) page "
+        "WHERE so_far - length(body) < %s ORDER BY seq",
+        (ns_id, after, device_id, limit, MAX_BODY_BYTES),
     )
-    return [
+    found = cursor.fetchall()
+    rows = [
         Row(
             author=row.author,
             memory_id=bytes(row.memory_id),
@@ -72,8 +80,9 @@ def _select_page(connection: psycopg.Connection[Any], ns_id: int, after: int, de
             body=bytes(row.body),
             seq=row.seq,
         )
-        for row in cursor
+        for row in found
     ]
+    return rows, bool(found) and found[-1].so_far >= MAX_BODY_BYTES
 
 
 def push_page(

@@ -13,9 +13,6 @@ from engram.page.view import Answer, Notice, PageRequest, Route, View
 from engram.page.views.tasks import PAUSES
 from engram.reports.projects import ProjectReport, list_moves, list_project_reports
 
-#: Time between the decision to merge and the deed, in seconds.
-MERGE_SECONDS = 6
-
 
 def show(request: PageRequest) -> Answer:
     """Show every project."""
@@ -69,12 +66,8 @@ def resume(request: PageRequest) -> Answer:
 
 def ask_merge(request: PageRequest) -> Answer:
     """Name exactly what a merge moves, and ask."""
-    return _asked(request, is_waiting=False)
-
-
-def wait_merge(request: PageRequest) -> Answer:
-    """Wait a moment before the merge, with a way out."""
-    return _asked(request, is_waiting=True)
+    source, into = _pair(request)
+    return Answer("merge.html", {"source": source, "into": into}, block="question" if request.is_fragment else "")
 
 
 def merge(request: PageRequest) -> Answer:
@@ -102,12 +95,6 @@ def _pair(request: PageRequest) -> tuple[ProjectReport, ProjectReport]:
     if source.project.id == into.project.id:
         raise BadRequest("choose another project")
     return source, into
-
-
-def _asked(request: PageRequest, *, is_waiting: bool) -> Answer:
-    source, into = _pair(request)
-    values = {"source": source, "into": into, "is_waiting": is_waiting, "seconds": MERGE_SECONDS}
-    return Answer("merge.html", values, block="question" if request.is_fragment else "")
 
 
 def _find(request: PageRequest, number: str) -> ProjectReport:
@@ -144,7 +131,6 @@ VIEW = View(
         Route("/projects/{number}/pause", pause, method="POST"),
         Route("/projects/{number}/resume", resume, method="POST"),
         Route("/projects/{number}/merge", ask_merge),
-        Route("/projects/{number}/merge/wait", wait_merge, method="POST"),
         Route("/projects/{number}/merge", merge, method="POST"),
         Route("/projects/merges/{number}/undo", unmerge, method="POST"),
     ),
