@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from engram.enums import Status
 from engram.models.transaction import Reader
 from engram.search.answer_text import DOUBTFUL, HEADING, VERBATIM, answer_head, count_words
 from engram.search.hit_lines import text_of
+from engram.search.hits import Hit
 from engram.search.origins import public_hits
 from engram.search.passages.excerpt import excerpt
 from engram.search.public_hits import PublicHit, Standing
@@ -24,7 +26,7 @@ from engram.text.topic_words import topic_words
 
 #: Words of an answer, all in: heading, ids, dates and what resumes the sessions.
 MAX_ANSWER_WORDS = 400
-#: Passages that are searched for an answer.
+#: Passages that may be shown.
 MAX_PASSAGES = 15
 #: Words of one passage.
 MAX_PASSAGE_WORDS = 60
@@ -32,6 +34,10 @@ MAX_PASSAGE_WORDS = 60
 MIN_PASSAGE_WORDS = 12
 #: A sentence is said by a memory if the memory has this share of its telling words.
 MIN_SAID_SHARE = 0.75
+#: Memories, and passages, that are searched: a memory rises if its source answers too.
+MAX_CANDIDATES = 40
+#: Share of the score of the best passage of its turn that a memory gains.
+SOURCE_SHARE = 0.4
 #: Hits that are shown if none of them is close to the question.
 MAX_DOUBTFUL_HITS = 3
 
@@ -74,13 +80,35 @@ def answer_question(
         with_passages: off to answer from memories alone.
         standing_of: tells what the user's own files say; a memory that stands there is named without its text.
     """
-    recalled = public_hits(store, searcher.recall(query)) if with_memories else []
-    found = searcher.search(replace(query, limit=MAX_PASSAGES)) if with_passages else []
+    found = searcher.search(replace(query, limit=MAX_CANDIDATES)) if with_passages else []
+    candidates = searcher.recall(replace(query, limit=MAX_CANDIDATES) if found else query) if with_memories else []
+    recalled = public_hits(store, raise_with_source(candidates, found)[: query.limit])
     recalled = [replace(hit, standing=Standing(*standing_of(hit.text))) for hit in recalled]
-    memories, passages = _close_hits(recalled, public_hits(store, found))
+    memories, passages = _close_hits(recalled, public_hits(store, found[:MAX_PASSAGES]))
     budget = _Budget(max_words)
     shown = [memory for memory in memories if budget.take(memory)]
     return Answer(tuple(shown), tuple(_fitting_passages(passages, shown, query.text, budget)))
+
+
+def raise_with_source(memories: Sequence[Hit], passages: Sequence[Hit]) -> list[Hit]:
+    """Return memories, best first, after those rose whose turn has a passage that answers.
+
+    One that no longer holds, is marked as bad, or was learned on another branch does not rise.
+    """
+    of_turn: dict[int, float] = {}
+    for passage in passages:
+        if passage.turn_id is not None:
+            of_turn[passage.turn_id] = max(passage.score, of_turn.get(passage.turn_id, 0.0))
+    return sorted((_raised(memory, of_turn) for memory in memories), key=lambda memory: -memory.score)
+
+
+def _raised(memory: Hit, of_turn: Mapping[int, float]) -> Hit:
+    is_good = memory.status == Status.ACTIVE and not memory.branch
+    is_good = is_good and not (memory.episode is not None and memory.episode.is_lowered)
+    gain = SOURCE_SHARE * of_turn.get(memory.turn_id or 0, 0.0)
+    if not is_good or gain <= 0:
+        return memory
+    return replace(memory, score=memory.score + gain, parts={**memory.parts, "source": gain})
 
 
 def _close_hits(
