@@ -11,10 +11,10 @@ from engram.clock import day_of
 from engram.consolidation.graduation import explain_graduation
 from engram.memories.save import require_episode
 from engram.models import episode_changes
+from engram.models.branches import branch_remark
 from engram.models.evidence_places import EvidencePlace
 from engram.reports.memory import MemoryReport, report_memory
 from engram.reports.usefulness import describe_uses
-from engram.search.hit_lines import branch_remark
 from engram.transcripts.git_head import read_branch
 
 

@@ -15,9 +15,12 @@ from engram.models.packed_actions import unpack_facts
 from engram.models.records import RecordReader
 from engram.models.statement import in_json_list, prepared
 from engram.models.transaction import Reader, Tx
+from engram.redaction.display import one_line
 
 #: Maximum number of branches of a project that are kept, those of the latest turns.
 MAX_BRANCHES = 200
+#: Maximum length of the name of a branch that is shown, in characters.
+MAX_BRANCH_CHARACTERS = 60
 #: Kinds of memories that hold on every branch: they are about a person.
 _UNBOUND_KINDS = (Kind.PREFERENCE.value,)
 
@@ -178,3 +181,8 @@ def _branches_of_episodes(episode_refs: str) -> Query:
         .where(in_json_list(evidence.episode, episode_refs) & is_bound)
         .order_by(evidence.episode, turn.started_at_ms)
     )
+
+
+def branch_remark(branch: str) -> str:
+    """Return what is said of a memory whose branch was not merged, such as ``on branch feat/x, not merged``."""
+    return f"on branch {one_line(branch, MAX_BRANCH_CHARACTERS)}, not merged" if branch else ""

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engram.clock import day_of
+from engram.models.branches import MAX_BRANCH_CHARACTERS
 from engram.models.episodes import Episode
 from engram.recollection.briefing_choice import MAX_TEXT_CHARACTERS
 from engram.recollection.render import FENCE, MAX_OUTPUT_CHARACTERS, branch_note, shown_text
-from engram.search.hits import MAX_BRANCH_CHARACTERS
 from engram.text.recollection_stems import same_words, stems
 from engram.text.topic_words import topic_words
 

@@ -6,12 +6,11 @@ import json
 from collections.abc import Sequence
 
 from engram.clock import day_of
+from engram.models.branches import MAX_BRANCH_CHARACTERS, branch_remark
 from engram.models.episodes import is_episode_id
 from engram.recollection.choose import Bite
 from engram.redaction import redact
 from engram.redaction.display import one_line
-from engram.search.hit_lines import branch_remark
-from engram.search.hits import MAX_BRANCH_CHARACTERS
 
 #: Maximum length of the text of a hook output, in characters, and of its JSON form, in bytes.
 MAX_OUTPUT_CHARACTERS = 10_000

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from engram.clock import day_of
+from engram.models.branches import MAX_BRANCH_CHARACTERS
 from engram.models.episodes import Episode
 from engram.recollection.briefing_choice import text_of
 from engram.recollection.briefing_lines import title_line
 from engram.recollection.render import shown_text
 from engram.recollection.where import Where
 from engram.redaction.suspicion import why_suspect
-from engram.search.hits import MAX_BRANCH_CHARACTERS
 from engram.transcripts.git_branches import counts_as_merged
 from engram.transcripts.git_status import WorkTree
 

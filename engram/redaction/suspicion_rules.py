@@ -145,6 +145,12 @@ RULES: tuple[Rule, ...] = (
         r"this point|here on)\b|\bgoing forward\b|\bhenceforth\b|\bfor (?:all|every) (?:future|subsequent|following|"
         r"later)\b|\bin (?:all|every) (?:future|subsequent) ",
         "pasted",
+        marks=(
+            *("you are", "you're a", "act as", "pretend ", "play", "you must now", "your new"),
+            *("your real", "your true", "your actual", "your only", "new instruction", "new rule", "new role"),
+            *("new task", "new directive", "new objective", "new persona", "from now on", "from this point"),
+            *("from here on", "going forward", "henceforth", "for all", "for every", "in all", "in every"),
+        ),
     ),
     Rule(
         "secrecy towards the user",
@@ -161,6 +167,7 @@ RULES: tuple[Rule, ...] = (
         r"\b(?:silently|secretly|quietly|covertly|stealthily|in the background)\b|\bwithout (?:asking|confirm\w+|"
         r"permission|approval|telling|prompting|notif\w+|a prompt|any (?:confirmation|prompt))",
         "pasted",
+        marks=("silently", "secretly", "quietly", "covertly", "stealthily", "in the background", "without "),
     ),
     Rule(
         "a command that fetches and runs",
@@ -219,6 +226,10 @@ RULES: tuple[Rule, ...] = (
         r"approval|authenti\w+|authori[sz]ation|firewall|antivirus|signature|tls|ssl|certificate|verification|verify|"
         r"hooks?|guard\w*|confirmations?|csrf|audit\w*|logging|review)\b",
         "pasted",
+        marks=(
+            *("dangerously", "bypasspermissions", "approv", "skip", "disable", "bypass"),
+            *("turn off", "switch off", "remove", "deactivate", "weaken", "ignore"),
+        ),
     ),
     Rule(
         "a destructive command",
@@ -228,6 +239,11 @@ RULES: tuple[Rule, ...] = (
         r"config\b[^\n]{0,60}(?:credential|hooksPath|url)|\bLD_PRELOAD\b|\.(?:bashrc|zshrc|profile|bash_profile)\b|"
         r"\bxp_cmdshell\b|os\.system\(|subprocess\.|child_process",
         "pasted",
+        marks=(
+            *("rm", "chmod", "mkfs", "if=", ":()", "--force", "-f", "--hard", "drop", "authorized_keys", "/etc/"),
+            *("crontab", "--no-verify", "git config", "ld_preload", ".bashrc", ".zshrc", ".profile", ".bash_profile"),
+            *("xp_cmdshell", "os.system(", "subprocess.", "child_process"),
+        ),
     ),
     Rule(
         "a claim in the user's name",
@@ -240,6 +256,11 @@ RULES: tuple[Rule, ...] = (
         r"user|your user|the owner)\b|\bi am the (?:user|owner|admin\w*|developer)|\bmy (?:rule|preference|"
         r"instruction) (?:is|for you)",
         "pasted",
+        marks=(
+            *("user", "owner", "developer", "maintainer", "team lead", "admin", "boss", "customer", "human"),
+            *("operator", "engineer", "approved", "authori", "this is me"),
+            *("my rule", "my preference", "my instruction"),
+        ),
     ),
     Rule(
         "an order about memory",
@@ -248,12 +269,22 @@ RULES: tuple[Rule, ...] = (
         r")?(?:future|later|next)|in mind|your (?:notes|context|rules|instructions|knowledge))|\bmemory_(?:save|"
         r"recall|forget)\b|\bremember (?:that|this|to|the following|forever)\b",
         "pasted",
+        marks=(
+            *("memor", "remember", "claude.md", "agents.md", "term", "permanently", "future"),
+            *("later", "next", "in mind", "your notes", "your context", "your rules", "your instructions"),
+            "your knowledge",
+        ),
     ),
     Rule(
         "a link in relayed text",
-        r"https?://|\bwww\.[a-z0-9-]+\.|\b(?:ftp|file|data|javascript|ssh|git|ws)s?:(?://|[a-z]+[/,])|\]\([^)\s]+\)|"
+        r"https?://|\bwww\.[a-z0-9-]+\.|\b(?:ftps|ftp|files|file|data|javascript|ssh|git|wss|ws):(?://|[a-z]+[/,])|"
+        r"\]\([^)\s]+\)|"
         r"hxxps?:|\b[a-z0-9-]+(?:\[\.\]|\(dot\)| dot )(?:com|io|net|org|xyz)",
         "pasted",
+        marks=(
+            *("://", "www.", "](", "hxxp", "[.]", "(dot)", " dot ", "ftp:", "ftps:", "file:", "files:", "data:"),
+            *("javascript:", "ssh:", "git:", "ws:", "wss:"),
+        ),
     ),
     Rule(
         "an order in relayed text",

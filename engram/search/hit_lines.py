@@ -10,8 +10,8 @@ import re
 
 from engram.clock import day_of
 from engram.enums import Scope, Status
+from engram.models.branches import branch_remark
 from engram.redaction.display import fence_safe, one_line
-from engram.search.hits import MAX_BRANCH_CHARACTERS
 from engram.search.public_hits import PublicHit
 
 #: Longest sentence of a memory, in characters.
@@ -63,11 +63,6 @@ def remarks_of(hit: PublicHit, *, is_foreign: bool = False) -> list[str]:
     if hit.standing.contradicted_by:
         remarks.append(f"but {one_line(hit.standing.contradicted_by, MAX_REMARK_CHARACTERS)}")
     return remarks
-
-
-def branch_remark(branch: str) -> str:
-    """Return what is said of a memory whose branch was not merged, such as ``on branch feat/x, not merged``."""
-    return f"on branch {one_line(branch, MAX_BRANCH_CHARACTERS)}, not merged" if branch else ""
 
 
 def text_of(hit: PublicHit) -> str:

@@ -9,9 +9,6 @@ from engram.enums import Importance, Status
 from engram.models.episodes import Episode
 from engram.models.evidence_places import EvidencePlace
 
-#: Maximum length of the name of a branch that is shown, in characters.
-MAX_BRANCH_CHARACTERS = 60
-
 
 @dataclass(frozen=True, slots=True)
 class Hit:

@@ -11,9 +11,10 @@ from typing import Any
 
 from engram.clock import iso_time, parse_time_ms
 from engram.enums import Importance, Status
+from engram.models.branches import MAX_BRANCH_CHARACTERS
 from engram.models.evidence_places import EvidencePlace
 from engram.redaction.display import one_line
-from engram.search.hits import MAX_BRANCH_CHARACTERS, Hit
+from engram.search.hits import Hit
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,13 +8,11 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from huey.constants import WORKER_THREAD
-from huey.consumer import Consumer, ConsumerStopped, Worker
-
 from engram.errors import AlreadyRunning, EngramError, SettingsError
 from engram.models.store import Store
 from engram.process_lock import EXIT_RESTART
 from engram.settings import Settings, load
+from engram.tasks.library import WORKER_THREAD, Consumer, ConsumerStopped, Worker
 from engram.tasks.runtime import Runtime, make_runtime
 
 if TYPE_CHECKING:

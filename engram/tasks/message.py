@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from huey.registry import Message
-
 from engram.errors import BadRequest
+from engram.tasks.library import Message
 
 #: Longest message, in bytes; tasks carry ids, so a longer one is not ours.
 MAX_MESSAGE_BYTES = 16_384

@@ -12,12 +12,9 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from huey.api import Huey
-from huey.exceptions import HueyException
-from huey.registry import Message, Registry
-
 from engram.errors import BadRequest, EngramError
 from engram.paths import Home
+from engram.tasks.library import Huey, HueyException, Message, Registry
 from engram.tasks.message import JsonSerializer
 from engram.tasks.queue_file import BUSY_SECONDS
 from engram.tasks.storage import QueueStorage

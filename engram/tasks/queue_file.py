@@ -10,11 +10,10 @@ import sqlite3
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
-from huey.storage import SqliteStorage
-
 from engram.atomic import FILE_MODE, locked_folder
 from engram.errors import HomeError
 from engram.paths import Home
+from engram.tasks.library import SqliteStorage
 
 logger = logging.getLogger(__name__)
 

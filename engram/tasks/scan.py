@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from huey import crontab
-
+from engram.tasks.library import crontab
 from engram.tasks.queue import huey
 
 if TYPE_CHECKING:

@@ -10,9 +10,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from huey.constants import EmptyData
-
 from engram.failpoint import reach
+from engram.tasks.library import EmptyData
 from engram.tasks.message import key_of
 from engram.tasks.queue_file import QueueFile
 from engram.tasks.wake import WakeListener, WakeSender

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from engram.enums import Judgement
+from engram.models.branches import branch_remark
 from engram.models.episode_history import Change
 from engram.models.episodes import Episode
 from engram.models.evidence_places import EvidencePlace
@@ -14,7 +15,6 @@ from engram.models.usefulness import Usefulness
 from engram.redaction.display import fence_safe, one_line
 from engram.reports.usefulness import describe_uses
 from engram.search.answer_text import HEADING, answer_text
-from engram.search.hit_lines import branch_remark
 from engram.search.public_hits import PublicHit
 
 #: Longest summary in a list, in characters.

@@ -8,6 +8,7 @@ from typing import Any
 from engram.consolidation.undo import UndoPlan, plan_undo
 from engram.errors import BadRequest
 from engram.memories.save import require_episode
+from engram.models.branches import branch_remark
 from engram.models.episodes import Episode, find_episode
 from engram.models.outcomes import Outcome
 from engram.models.recent import prompt_near
@@ -20,7 +21,6 @@ from engram.reports.hub import where_shared
 from engram.reports.memory import report_memory
 from engram.reports.origin import source_turns
 from engram.reports.verdicts import REASONS
-from engram.search.hit_lines import branch_remark
 
 #: Moments at which it was considered that are shown.
 MAX_MOMENTS = 4
