@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from engram.redaction.blocks import drop_private
     from engram.redaction.display import fence_safe, one_line
     from engram.redaction.known import env_values, hash_value
-    from engram.redaction.redactor import redact
+    from engram.redaction.redactor import redact, redact_parts
     from engram.redaction.suspicion import why_suspect
     from engram.redaction.voice import split_typed, typed_text
 
@@ -23,6 +23,7 @@ __all__ = [
     "hash_value",
     "one_line",
     "redact",
+    "redact_parts",
     "split_typed",
     "typed_text",
     "why_suspect",
@@ -35,6 +36,7 @@ _HOMES = {
     "hash_value": "known",
     "one_line": "display",
     "redact": "redactor",
+    "redact_parts": "redactor",
     "split_typed": "voice",
     "typed_text": "voice",
     "why_suspect": "suspicion",

@@ -13,6 +13,7 @@ import html
 import re
 import unicodedata
 from collections.abc import Iterator
+from itertools import chain
 from urllib.parse import unquote
 
 from engram.redaction.display import hidden_characters
@@ -31,14 +32,19 @@ _BEYOND_LATIN = re.compile(r"[^\x00-\u02ff]+")
 _SPACED = re.compile(r"\b(?:\w[ .\-_*]){5,}\w\b")
 _LEET = str.maketrans("013457@$", "oieastas")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
-#: Text in hex digits: no byte of ASCII is above 7f.
-_HEX = re.compile(r"(?:[0-7][0-9a-fA-F][ :,]?){16,}|(?:\\x[0-9a-fA-F]{2}){6,}|(?:0x[0-9a-fA-F]{2},? ?){8,}")
+#: Text in hex digits: no byte of ASCII is above 7f. What begins with a set of characters is found twice as fast.
+_HEX = re.compile(
+    r"[0-7](?:[0-9a-fA-F][ :,]?(?:[0-7][0-9a-fA-F][ :,]?){15,}|(?<=0)x[0-9a-fA-F]{2},? ?(?:0x[0-9a-fA-F]{2},? ?){7,})"
+)
+_HEX_ESCAPES = re.compile(r"(?:\\x[0-9a-fA-F]{2}){6,}")
 _ESCAPES = re.compile(
     r"(?:\\u[0-9a-fA-F]{4}){4,}|(?:%[0-9a-fA-F]{2}){5,}|(?:&#x?[0-9a-fA-F]{2,6};){4,}|(?:\b[01]{8}\b ?){6,}|"
     r"(?:\\[0-7]{3}){6,}"
 )
 #: Whatever ``_ESCAPES`` finds has one of these in it, or eight bits.
 _ESCAPE_MARKS, _BITS = ("\\", "%", "&#"), re.compile("[01]{8}")
+#: More characters of base64 or of hex than a name has.
+_LONG = re.compile(r"[A-Za-z0-9+/]{60}")
 _TALKATIVE = re.compile(r"[A-Za-z]{2}[ ,.'/-]{1,3}[A-Za-z]{2}")
 
 
@@ -106,7 +112,7 @@ def _encoded(text: str, scopes: tuple[str, ...], *, is_plain: bool) -> str | Non
             return "encoded text"
     if any(_shows_orders(turned) for turned in (codecs.decode(text, "rot13"), text[::-1])):
         return "encoded text"
-    if not is_plain and ("pasted" in scopes) and re.search(r"[A-Za-z0-9+/]{60,}={0,2}|\b[0-9a-f]{65,}\b", text):
+    if not is_plain and ("pasted" in scopes) and _LONG.search(text):
         return "encoded text"
     return None
 
@@ -123,7 +129,7 @@ def _decoded(text: str) -> Iterator[str]:
         except (binascii.Error, ValueError):
             continue
         yield from _as_text(raw)
-    for match in _HEX.finditer(text):
+    for match in chain(_HEX.finditer(text), _HEX_ESCAPES.finditer(text) if "\\x" in text else ()):
         digits = re.sub(r"\\x|0x|[^0-9a-fA-F]", "", match.group())
         yield from _as_text(bytes.fromhex(digits[: len(digits) // 2 * 2]))
     may_have_escapes = any(mark in text for mark in _ESCAPE_MARKS) or _BITS.search(text)

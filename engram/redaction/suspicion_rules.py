@@ -15,6 +15,8 @@ class Rule(NamedTuple):
     scope: str = "all"
     #: Whatever the pattern finds has one of these in it, in lower case; () where that is not told.
     marks: tuple[str, ...] = ()
+    #: It has one of these in it, too.
+    also: tuple[str, ...] = ()
 
     def shows_in(self, text: str, lower: str | None = None) -> bool:
         """Return whether the rule applies to the text; the pattern is compiled at its first use.
@@ -24,13 +26,17 @@ class Rule(NamedTuple):
             lower: the text in lower case (see ``lower_case``): a text without any of the marks is not searched, which
                 takes a tenth of the time.
         """
-        if lower is not None and self.marks:
-            for mark in self.marks:
-                if mark in lower:
-                    break
-            else:
-                return False
+        if lower is not None and not (has_one(lower, self.marks) and has_one(lower, self.also)):
+            return False
         return bool(_compiled(self.source).search(text))
+
+
+def has_one(text: str, marks: tuple[str, ...]) -> bool:
+    """Return whether one of the marks, if there are any, is in the text."""
+    for mark in marks:
+        if mark in text:
+            return True
+    return not marks
 
 
 #: Letters that a pattern takes for an ASCII letter where case is ignored, and ``str.lower`` does not turn into it.
@@ -62,6 +68,11 @@ _SECRETS_MARKS = (
     *(".npmrc", "cookie", "conversation", "transcript", "chat history", "source code", "system prompt"),
     *("memory contents", "customer data", "repo", "whoami", "/etc/passwd"),
 )
+_SEND_MARKS = (
+    *("send", "post", "upload", "forward", "mail", "exfiltrate", "transmit", "leak", "copy", "share", "submit"),
+    *("report", "push", "publish", "put", "append", "include", "paste", "write", "embed", "encode", "curl", "sync"),
+    *("mirror", "attach", "cat", "print", "reveal", "dump", "expose", "disclose"),
+)
 _SEND = (
     r"(?:send|post|upload|forward|e-?mail|exfiltrate|transmit|leak|copy|share|submit|report|push|publish|put|"
     r"append|include|paste|write|embed|encode|curl|sync|mirror|attach|cat|print|reveal|output|dump|expose|disclose)"
@@ -77,6 +88,11 @@ RULES: tuple[Rule, ...] = (
             *("ignor", "disregard", "forget", "overrid", "overrule", "bypass", "circumvent", "drop", "discard"),
             *("neglect", "void", "cancel", "set aside", "pay no attention", "do not", "don't", "stop following"),
             "nullif",
+        ),
+        also=(
+            *("instruction", "rule", "prompt", "guideline", "directive", "constraint", "polic", "restriction"),
+            *("safeguard", "guardrail", "training", "order", "command", "system message", "safety", "programming"),
+            "memor",
         ),
     ),
     Rule(
@@ -105,10 +121,20 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "a forged role or tag",
-        r"<\|?(?:im_start|im_end|endoftext|system|user|assistant|eot_id|start_header_id|end_header_id|channel|"
-        r"message)\|?>|<\|[a-z_]{2,24}\|>|\[/?INST\]|<</?SYS>>|\[/?(?:system|assistant|memory|SYSTEM MESSAGE|end of "
-        r"(?:memory|context|document|file|user input))\]|<\s*/?\s*(?:system|assistant|system[-_]reminder|memor(?:y|"
-        r"ies)|function_calls|tool_result|antml:\w+|engram\w*)\b[^<>]{0,100}>|^\W{0,8}(?:system|assistant|"
+        r"<(?:\|?(?:im_start|im_end|endoftext|system|user|assistant|eot_id|start_header_id|end_header_id|channel|"
+        r"message)\|?>|\|[a-z_]{2,24}\|>|</?SYS>>|\s*/?\s*(?:system|assistant|system[-_]reminder|memor(?:y|ies)|"
+        r"function_calls|tool_result|antml:\w+|engram\w*)\b[^<>]{0,100}>)",
+        marks=("<",),
+    ),
+    Rule(
+        "a forged role or tag",
+        r"\[(?:/?INST\]|/?(?:system|assistant|memory|SYSTEM MESSAGE|end of (?:memory|context|document|file|user "
+        r"input))\])",
+        marks=("[",),
+    ),
+    Rule(
+        "a forged role or tag",
+        r"^\W{0,8}(?:system|assistant|"
         r"developer)\s*(?:message|prompt|note|reminder|override|notice|update|instructions?|alert)?\W{0,4}:|"
         r"\b(?:begin|end|start|new|updated|real|actual|true|hidden|secret)\s+(?:of\s+)?(?:the\s+)?(?:system|"
         r"developer|admin)\s+(?:prompt|message|instructions?|override|note)|\bsystem (?:override|notice|update|"
@@ -116,7 +142,7 @@ RULES: tuple[Rule, ...] = (
         r"untrusted|quoted|document)\b|\bmessage from (?:the )?(?:system|anthropic|developers?|admin\w*|security "
         r"team)\b|\b(?:anthropic|openai) (?:policy|security|support|staff|safety|admin)\b.{0,60}(?:require|must|"
         r"instruct|authori[sz]|approved|override)",
-        marks=("<", "[", "system", "assistant", "developer", "admin", "end of", "message from", "anthropic", "openai"),
+        marks=("system", "assistant", "developer", "admin", "end of", "message from", "anthropic", "openai"),
     ),
     Rule(
         "a forged role or tag",
@@ -161,6 +187,10 @@ RULES: tuple[Rule, ...] = (
         r"developer|owner|them)|\bkeep (?:this|it) (?:secret|hidden|quiet|confidential|between us)|\bthe user "
         r"(?:must|should|need|does|will|can)(?:n't| not) (?:know|see|notice|be told|learn|find)|\bunbeknownst\b",
         marks=("user", "human", "developer", "owner", "anyone", "them", "him", "keep ", "unbeknownst"),
+        also=(
+            *("do not", "don't", "never", "without", "avoid", "refrain", "must not", "should not", "no need", "hide"),
+            *("conceal", "keep ", "the user", "unbeknownst"),
+        ),
     ),
     Rule(
         "secrecy towards the user",
@@ -193,6 +223,11 @@ RULES: tuple[Rule, ...] = (
         r"brew|npx|uvx?)\s+(?:\w+\s+)?(?:-\S+\s+)*(?:git\+)?https?://|\b(?:run|execute|eval\w*|"
         r"source)\b[^.\n]{0,60}https?://",
         "pasted",
+        marks=("download", "fetch", "get", "grab", "pull", "curl", "wget", "clone", "://"),
+        also=(
+            *("run", "execute", "install", "eval", "source", "start", "launch", "follow", "apply", "obey"),
+            "://",
+        ),
     ),
     Rule(
         "sending secrets away",
@@ -206,6 +241,10 @@ RULES: tuple[Rule, ...] = (
         + _SECRETS
         + r"|cat\s|env\b|printenv|base64|token|key|secret)|!\[[^\]]{0,80}\]\(\s*https?://[^)]{0,200}(?:[?&=]|\{)",
         marks=(*_SECRETS_MARKS, "cat", "base64", "!["),
+        also=(
+            *("://", "@", "url", "webhook", "server", "endpoint", "pastebin", "gist", "channel", "attacker", ".com"),
+            *(".io", ".net", ".xyz", ".ru", ".example", "requestbin", "ngrok", "$", "`", "<"),
+        ),
     ),
     Rule(
         "sending secrets away",
@@ -218,6 +257,7 @@ RULES: tuple[Rule, ...] = (
         + r"[^.\n]{0,60}\b(?:to|into|via) (?:https?|the (?:url|server|webhook|endpoint))",
         "pasted",
         marks=(*_SECRETS_MARKS, "!["),
+        also=(*_SEND_MARKS, "://", " http", "the url", "the server", "the webhook", "the endpoint"),
     ),
     Rule(
         "weakening protection",
@@ -230,18 +270,36 @@ RULES: tuple[Rule, ...] = (
             *("dangerously", "bypasspermissions", "approv", "skip", "disable", "bypass"),
             *("turn off", "switch off", "remove", "deactivate", "weaken", "ignore"),
         ),
+        also=(
+            *("permission", "sandbox", "security", "safety", "approv", "authenti", "authori", "firewall", "antivirus"),
+            *("signature", "tls", "ssl", "certificate", "verif", "hook", "guard", "confirmation", "csrf", "audit"),
+            *("logging", "review"),
+        ),
     ),
     Rule(
         "a destructive command",
-        r"\brm\s+-[a-z]*[rf][a-z]*\b|\bchmod\s+(?:-R\s+)?[0-7]?777\b|\bmkfs\b|\bdd\s+if=|:\(\)\s*\{|"
+        # What begins with letters, not with a boundary, is found three times as fast.
+        r"rm(?<=\brm)\s+-[a-z]*[rf][a-z]*\b",
+        "pasted",
+        marks=("rm",),
+        also=("-",),
+    ),
+    Rule(
+        "a destructive command",
+        r"\bchmod\s+(?:-R\s+)?[0-7]?777\b|\bmkfs\b|\bdd\s+if=|:\(\)\s*\{|"
         r"git\s+push\s+[^\n]{0,40}(?:--force|-f\b)|git\s+reset\s+--hard|\bdrop\s+(?:table|database)\b|"
         r"authorized_keys|/etc/(?:sudoers|passwd|shadow|hosts|cron)|crontab\s|--no-verify|\bgit "
         r"config\b[^\n]{0,60}(?:credential|hooksPath|url)|\bLD_PRELOAD\b|\.(?:bashrc|zshrc|profile|bash_profile)\b|"
         r"\bxp_cmdshell\b|os\.system\(|subprocess\.|child_process",
         "pasted",
         marks=(
-            *("rm", "chmod", "mkfs", "if=", ":()", "--force", "-f", "--hard", "drop", "authorized_keys", "/etc/"),
+            *("chmod", "mkfs", "if=", ":()", "--force", "-f", "--hard", "drop", "authorized_keys", "/etc/"),
             *("crontab", "--no-verify", "git config", "ld_preload", ".bashrc", ".zshrc", ".profile", ".bash_profile"),
+            *("xp_cmdshell", "os.system(", "subprocess.", "child_process"),
+        ),
+        also=(
+            *("-", "777", "mkfs", "if=", ":()", "table", "database", "authorized_keys", "/etc/", "crontab", "url"),
+            *("credential", "hookspath", "ld_preload", ".bashrc", ".zshrc", ".profile", ".bash_profile"),
             *("xp_cmdshell", "os.system(", "subprocess.", "child_process"),
         ),
     ),
@@ -293,11 +351,20 @@ RULES: tuple[Rule, ...] = (
         r"ought|are (?:required|expected|allowed|to))|we (?:always|never)|under no circumstances|no matter what|at "
         r"all times|whenever you|when(?:ever)? (?:asked|you|the (?:assistant|agent|user|model))|if you are (?:an? "
         r")?(?:ai|llm|agent|assistant|claude|model|language)|please|kindly|attention|important|urgent|critical|"
-        r"warning to|note to|dear|hey|hello|hi) ?\b|\b(?:claude|copilot|cursor|assistants?|(?:ai|llm|coding|"
+        r"warning to|note to|hello) ?\b|\b(?:claude|copilot|cursor|assistants?|(?:ai|llm|coding|"
         r"autonomous) (?:agents?|assistants?|models?|tools?|systems?|readers?|bots?)|language models?|llms?|agents? "
         r"reading)\b",
         "pasted",
+        marks=(
+            *("always", "never", "must", "do not", "don", "shall", "mandatory", "required to", "sure", "be careful"),
+            *("it is ", "you ", "under no circumstances", "no matter what", "at all times", "whenever you"),
+            *("we always", "when asked", "when you", "when the ", "whenever the ", "whenever asked"),
+            *("please", "kindly", "attention", "important", "urgent", "critical", "warning to", "note to"),
+            *("hello", "claude", "copilot", "cursor", "assistant", "ai ", "llm", "coding ", "autonomous "),
+            *("language model", "agent"),
+        ),
     ),
+    Rule("an order in relayed text", r"\b(?:dear|hey|hi) ?\b", "pasted"),
     Rule(
         "an order in relayed text",
         r"(?:^|[.!?:;\"'“(\-*>•]\s*|\b(?:and|then|first|next|now|finally|also|just|to|step \d+:?)\s+)(?:run|execute|"

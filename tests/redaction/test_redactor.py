@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engram.redaction import redact
+from engram.redaction import redact, redact_parts
 from engram.redaction.placeholders import MARK
 
 ALNUM = string.ascii_letters + string.digits
@@ -51,6 +51,20 @@ def test_at_least_95_of_100_secrets_of_other_kinds_are_gone(other_kinds: ModuleT
 
     assert len(other_kinds.KINDS) >= 30
     assert len(missed) <= 0.05 * len(cases), missed
+
+
+def test_parts_are_redacted_as_if_each_were_alone(shared_cases: ModuleType, other_kinds: ModuleType) -> None:
+    texts = [
+        *(text for _, _, text, _ in shared_cases.positives()),
+        *shared_cases.negatives_hard(),
+        *(text for _, text, _ in other_kinds.cases(10)),
+        "a word <private> never closed",
+        "its end </private> alone",
+    ]
+    for first, second, third in zip(texts, texts[1:], texts[2:], strict=False):
+        parts = [first, "Deployments run on the staging host", second, third, "", "password"]
+
+        assert redact_parts(parts) == [redact(part) for part in parts]
 
 
 def test_redacting_made_up_secrets_twice_changes_nothing_more(other_kinds: ModuleType) -> None:

@@ -91,7 +91,10 @@ def texts_found(parsed: Any, marks: tuple[str, ...]) -> set[str]:
             case "BRANCH":
                 options = set().union(*(texts_found(option, marks) for option in value[1]))
             case "MAX_REPEAT" | "MIN_REPEAT":
-                options = texts_found(value[2], marks) | ({"", ANYTHING} if value[0] == 0 else set())
+                least, most, repeated = value
+                once = texts_found(repeated, marks)
+                options = once | ({""} if least == 0 else set())
+                options |= {join(text, join(ANYTHING, text, marks), marks) for text in once} if most > 1 else set()
         found = {join(before, after, marks) for before in found for after in options}
     return found
 
@@ -104,7 +107,8 @@ def join(before: str, after: str, marks: tuple[str, ...]) -> str:
 def test_a_rule_finds_nothing_in_a_text_without_its_marks(red_team: ModuleType) -> None:
     marked = [rule for rule in RULES if rule.marks]
     for rule in marked:
-        assert texts_found(_parser.parse(rule.source), rule.marks) == {MARKED}, rule.reason
+        for marks in (rule.marks, rule.also) if rule.also else (rule.marks,):
+            assert texts_found(_parser.parse(rule.source), marks) == {MARKED}, (rule.reason, marks)
     assert len(marked) >= 9
     for text in [*red_team.PAYLOADS, *red_team.HARMLESS]:
         for rule in marked:

@@ -33,7 +33,7 @@ from engram.models.hub_spaces import (
 from engram.models.store import Store
 from engram.models.transaction import Tx
 from engram.paths import Home
-from engram.redaction import why_suspect
+from engram.redaction import redact_parts, why_suspect
 
 logger = logging.getLogger(__name__)
 
@@ -149,11 +149,13 @@ def make_incoming(
     if register is None:
         return Incoming(row=row, statement=statement, text=None, suspect="", origin=origin)
     value = register[2]
+    facts, names = value["f"][:50], value["e"][:100]
+    summary, content, *listed = redact_parts([str(part) for part in (value["s"], value["c"], *facts, *names)], redact)
     text: dict[str, Any] = {
-        "s": redact(str(value["s"])).strip()[:MAX_SUMMARY_CHARACTERS],
-        "c": redact(str(value["c"]))[:_MAX_CONTENT],
-        "f": [redact(str(fact)) for fact in value["f"]][:50],
-        "e": [redact(str(name))[:200] for name in value["e"]][:100],
+        "s": summary.strip()[:MAX_SUMMARY_CHARACTERS],
+        "c": content[:_MAX_CONTENT],
+        "f": listed[: len(facts)],
+        "e": [name[:200] for name in listed[len(facts) :]],
     }
     if not text["s"]:
         raise BadRequest("it has no summary")
