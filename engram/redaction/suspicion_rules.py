@@ -11,6 +11,7 @@ class Rule(NamedTuple):
     """A reason, its pattern, and the texts it applies to: "all", "assistant" and pasted, or "pasted" alone."""
 
     reason: str
+    #: A pattern in lower case; no letter of a text matters by its case.
     source: str
     scope: str = "all"
     #: Whatever the pattern finds has one of these in it, in lower case; () where that is not told.
@@ -23,12 +24,12 @@ class Rule(NamedTuple):
 
         Args:
             text: any text.
-            lower: the text in lower case (see ``lower_case``): a text without any of the marks is not searched, which
-                takes a tenth of the time.
+            lower: the text in lower case (see ``lower_case``): a search that need not ignore case takes a third of
+                the time, and a text without the marks is not searched at all.
         """
-        if lower is not None and not (has_one(lower, self.marks) and has_one(lower, self.also)):
-            return False
-        return bool(_compiled(self.source).search(text))
+        if lower is None:
+            return bool(_compiled(self.source, re.IGNORECASE).search(text))
+        return has_one(lower, self.marks) and has_one(lower, self.also) and bool(_compiled(self.source).search(lower))
 
 
 def has_one(text: str, marks: tuple[str, ...]) -> bool:
@@ -39,8 +40,8 @@ def has_one(text: str, marks: tuple[str, ...]) -> bool:
     return not marks
 
 
-#: Letters that a pattern takes for an ASCII letter where case is ignored, and ``str.lower`` does not turn into it.
-_FOLDED = re.compile("[\u0130\u0131\u017f\u212a]")
+#: Letters that a search that ignores case takes for a letter of the rules, and ``str.lower`` does not turn into it.
+_FOLDED = re.compile("[\u0130\u0131\u017f\u1c80-\u1c88\u212a]")
 
 
 def lower_case(text: str) -> str | None:
@@ -49,8 +50,8 @@ def lower_case(text: str) -> str | None:
 
 
 @cache
-def _compiled(source: str) -> re.Pattern[str]:
-    return re.compile(source, re.IGNORECASE | re.MULTILINE)
+def _compiled(source: str, flags: int = 0) -> re.Pattern[str]:
+    return re.compile(source, flags | re.MULTILINE)
 
 
 _RULES_WORDS = (
@@ -108,7 +109,7 @@ RULES: tuple[Rule, ...] = (
         r"(?:instructions|consignes)|ignore (?:todas )?as instruções|忽略.{0,8}(?:指令|指示|规则|提示)|無視.{0,6}|"
         r"(?:игнорируй|"
         r"забудь|игнорировать).{0,24}(?:инструкц|указани|правил)|(?:指示|命令).{0,6}無視|이전.{0,8}(?:지시|명령).{0,8}무시|"
-        r"zignoruj .{0,20}instrukcje|önceki talimatları",
+        r"zignoruj .{0,20}instrukcje|önceki talimatlar[ıi]",
         marks=("ignor", "vergiss", "oublie", "忽略", "無視", "игнор", "забудь", "무시", "talimat"),
     ),
     Rule(
@@ -122,13 +123,13 @@ RULES: tuple[Rule, ...] = (
     Rule(
         "a forged role or tag",
         r"<(?:\|?(?:im_start|im_end|endoftext|system|user|assistant|eot_id|start_header_id|end_header_id|channel|"
-        r"message)\|?>|\|[a-z_]{2,24}\|>|</?SYS>>|\s*/?\s*(?:system|assistant|system[-_]reminder|memor(?:y|ies)|"
+        r"message)\|?>|\|[a-z_]{2,24}\|>|</?sys>>|\s*/?\s*(?:system|assistant|system[-_]reminder|memor(?:y|ies)|"
         r"function_calls|tool_result|antml:\w+|engram\w*)\b[^<>]{0,100}>)",
         marks=("<",),
     ),
     Rule(
         "a forged role or tag",
-        r"\[(?:/?INST\]|/?(?:system|assistant|memory|SYSTEM MESSAGE|end of (?:memory|context|document|file|user "
+        r"\[(?:/?inst\]|/?(?:system|assistant|memory|system message|end of (?:memory|context|document|file|user "
         r"input))\])",
         marks=("[",),
     ),
@@ -152,7 +153,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "a new identity for the assistant",
-        r"\b(?:developer mode|jailbreak|jailbroken|do anything now|\bDAN\b mode|god ?mode|unrestricted (?:mode|ai|"
+        r"\b(?:developer mode|jailbreak|jailbroken|do anything now|\bdan\b mode|god ?mode|unrestricted (?:mode|ai|"
         r"assistant)|no (?:restrictions|filters|limitations) (?:mode|apply)|sudo mode|maintenance mode (?:on|enabled|"
         r"activated)|debug mode: (?:on|enabled))\b|\byou (?:are|have) (?:now |been )?(?:unrestricted|jailbroken|"
         r"freed|no longer (?:bound|an assistant|claude|subject))|\bact as (?:an? )?(?:unrestricted|evil|uncensored|"
@@ -206,7 +207,7 @@ RULES: tuple[Rule, ...] = (
         r"base64)\b[^\n]{0,300}\|\s*(?:sudo\s+)?(?:python\d?|perl|ruby|node|php|iex|powershell|pwsh|"
         r"invoke-expression|source|xargs)|(?:ba|z|da|k)?sh\s+(?:-c\s+)?[\"']?(?:<|\$)\(\s*(?:curl|wget)|\b(?:eval|"
         r"source|exec|\.)\s+[\"']?[<$`]?\(?\s?(?:curl|wget|base64)|\biex\s*[\(\"'$]|"
-        r"\bpowershell\b[^\n]{0,80}\s-e(?:nc|ncodedcommand|c)?\s|base64\s+(?:-d|-D|--decode)[^\n]{0,80}\|\s*(?:ba|"
+        r"\bpowershell\b[^\n]{0,80}\s-e(?:nc|ncodedcommand|c)?\s|base64\s+(?:-d|--decode)[^\n]{0,80}\|\s*(?:ba|"
         r"z)?sh|\b(?:curl|wget)\b[^\n]{0,300}(?:&&|;)\s*(?:sudo )?(?:(?:ba|z)?sh|chmod \+x|python|\./|/tmp/)|"
         r"exec\(\s*(?:urllib|requests|__import__|base64|bytes|open|compile)|/dev/tcp/|\bnc\b[^\n]{0,40}\s-e\s|"
         r"mkfifo[^\n]{0,60}\bnc\b|\bnpx\s+(?:-y\s+)?https?://|certutil[^\n]{0,40}-urlcache|mshta\s+http|"
@@ -261,7 +262,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "weakening protection",
-        r"dangerously-?skip-?permissions|\bbypassPermissions\b|\bauto-?approv\w+|\b(?:skip|disable|bypass|turn off|"
+        r"dangerously-?skip-?permissions|\bbypasspermissions\b|\bauto-?approv\w+|\b(?:skip|disable|bypass|turn off|"
         r"switch off|remove|deactivate|weaken|ignore)\b[^.\n]{0,50}\b(?:permissions?|sandbox\w*|security|safety|"
         r"approval|authenti\w+|authori[sz]ation|firewall|antivirus|signature|tls|ssl|certificate|verification|verify|"
         r"hooks?|guard\w*|confirmations?|csrf|audit\w*|logging|review)\b",
@@ -278,18 +279,17 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "a destructive command",
-        # What begins with letters, not with a boundary, is found three times as fast.
-        r"rm(?<=\brm)\s+-[a-z]*[rf][a-z]*\b",
+        r"\brm\s+-[a-z]*[rf][a-z]*\b",
         "pasted",
         marks=("rm",),
         also=("-",),
     ),
     Rule(
         "a destructive command",
-        r"\bchmod\s+(?:-R\s+)?[0-7]?777\b|\bmkfs\b|\bdd\s+if=|:\(\)\s*\{|"
+        r"\bchmod\s+(?:-r\s+)?[0-7]?777\b|\bmkfs\b|\bdd\s+if=|:\(\)\s*\{|"
         r"git\s+push\s+[^\n]{0,40}(?:--force|-f\b)|git\s+reset\s+--hard|\bdrop\s+(?:table|database)\b|"
         r"authorized_keys|/etc/(?:sudoers|passwd|shadow|hosts|cron)|crontab\s|--no-verify|\bgit "
-        r"config\b[^\n]{0,60}(?:credential|hooksPath|url)|\bLD_PRELOAD\b|\.(?:bashrc|zshrc|profile|bash_profile)\b|"
+        r"config\b[^\n]{0,60}(?:credential|hookspath|url)|\bld_preload\b|\.(?:bashrc|zshrc|profile|bash_profile)\b|"
         r"\bxp_cmdshell\b|os\.system\(|subprocess\.|child_process",
         "pasted",
         marks=(
