@@ -75,7 +75,8 @@ def _name_unreadable(table: str, rows: Sequence[Row], read: Callable[[Sequence[R
         try:
             read([row])
         except (EngramError, *UNREADABLE) as error:
-            return f"row {row[0]!r} of {table} cannot be read: {error}"
+            key, *_ = row
+            return f"row {key!r} of {table} cannot be read: {error}"
     return f"{len(rows)} rows of {table} cannot be read together"
 
 

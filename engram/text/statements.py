@@ -126,14 +126,14 @@ class _Splitter:
 
     def _text_line(self, line: str) -> None:
         heading, bold, bullet = _HEADING.match(line), _BOLD_LINE.match(line), _BULLET.match(line)
-        row = _ROW.match(line)
+        cells = _ROW.match(line)
         if heading or bold:
             self._close()
             self.topic = plain(heading[2] if heading else bold[1] if bold else "").rstrip(":")
             self.lead = ""
             self.group += 1
-        elif row:
-            self._row(row[1])
+        elif cells:
+            self._row(cells[1])
         elif bullet:
             self._close()
             self.first_line = self.line

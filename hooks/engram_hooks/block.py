@@ -34,13 +34,14 @@ def settings_block(home: Home | None = None, interpreter: str = sys.executable) 
     """
     place = with_home(home)
     relays = {event: place + relay_command(FOLDER / file) for event, file in _RELAYS.items()}
-    flush = FOLDER / "flush.py"
+    enqueue = FOLDER / "enqueue.py"
+    flush = place + detached_command(enqueue, interpreter, "flush")
     return {
         "hooks": {
             "UserPromptSubmit": [_entry(relays["UserPromptSubmit"])],
             "SessionStart": [
                 _entry(relays["SessionStart"]),
-                _entry(place + detached_command(flush, interpreter), matcher="compact"),
+                _entry(flush, matcher="compact"),
                 _entry(place + start_command(FOLDER / "start.py", interpreter), matcher="startup|resume"),
             ],
             "PreToolUse": [
@@ -51,8 +52,8 @@ def settings_block(home: Home | None = None, interpreter: str = sys.executable) 
                 _entry(place + tool_command(FOLDER / "failure.sh", waits_for="failures"), matcher=_FAILING_TOOL)
             ],
             "SubagentStart": [_entry(relays["SubagentStart"])],
-            "Stop": [_entry(place + detached_command(FOLDER / "stop.py", interpreter))],
-            "SessionEnd": [_entry(place + detached_command(flush, interpreter))],
+            "Stop": [_entry(place + detached_command(enqueue, interpreter, "ingest"))],
+            "SessionEnd": [_entry(flush)],
         },
         "mcpServers": _mcp_servers(home, interpreter),
     }
@@ -72,14 +73,14 @@ def relay_command(script: Path) -> str:
     return f'P="{_HOME}/python"; [ -x "$P" ] && "$P" -I -S {shlex.quote(str(script))} 2>/dev/null; exit 0'
 
 
-def detached_command(script: Path, interpreter: str) -> str:
+def detached_command(script: Path, interpreter: str, *arguments: str) -> str:
     """The command that runs a hook detached, with the interpreter that has Engram's packages; only its input is piped.
 
     Nobody waits for it. It is silent if there is no interpreter, and ends within seconds, whatever is broken.
 
     Without ``async``: Claude Code cancels an asynchronous hook that still runs when it ends, and waits 1.5 s for it.
     """
-    run = f'"$P" -I {shlex.quote(str(script))} <&3 3<&-'
+    run = f'"$P" -I {shlex.join([str(script), *arguments])} <&3 3<&-'
     return f'P={shlex.quote(interpreter)}; [ -x "$P" ] && {{ exec 3<&0; ( {run} & ) >/dev/null 2>&1; }}; exit 0'
 
 

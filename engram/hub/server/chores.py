@@ -57,7 +57,8 @@ def find_due(dsn: str) -> dict[str, int]:
             (KEPT_MARKS,),
         ).fetchone()
     assert row is not None
-    return {"dead_rows": int(row[0] or 0), "old_marks": int(row[1]), "old_codes": int(row[2])}
+    dead_rows, old_marks, old_codes = row
+    return {"dead_rows": int(dead_rows or 0), "old_marks": int(old_marks), "old_codes": int(old_codes)}
 
 
 def erase_dead_rows(dsn: str) -> None:

@@ -152,8 +152,8 @@ def migrate(connection: psycopg.Connection[tuple[object, ...]]) -> int:
             _make_role(connection)
             connection.execute("CREATE SCHEMA IF NOT EXISTS hub")
             connection.execute("CREATE TABLE IF NOT EXISTS hub.version (number integer NOT NULL)")
-            row = connection.execute("SELECT max(number) FROM hub.version").fetchone()
-            version = int(str(row[0])) if row is not None and row[0] is not None else 0
+            (newest,) = connection.execute("SELECT max(number) FROM hub.version").fetchone() or (None,)
+            version = 0 if newest is None else int(str(newest))
             if version > len(STEPS):
                 raise HubError(f"the hub's database is of version {version}, newer than this program: update Engram")
             for number, step in enumerate(STEPS[version:], version + 1):
@@ -173,13 +173,14 @@ def _make_role(connection: psycopg.Connection[tuple[object, ...]]) -> None:
     role = sql.Identifier(CLIENT_ROLE)
     if connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", (CLIENT_ROLE,)).fetchone() is None:
         connection.execute(sql.SQL("CREATE ROLE {} NOLOGIN").format(role))
-    row = connection.execute("SELECT pg_has_role(current_user, %s, 'MEMBER')", (CLIENT_ROLE,)).fetchone()
+    asked = connection.execute("SELECT pg_has_role(current_user, %s, 'MEMBER')", (CLIENT_ROLE,))
+    (is_member,) = asked.fetchone() or (False,)
     is_super = connection.info.parameter_status("is_superuser") == "on"
-    if row is None or not row[0] or not is_super:
+    if not is_member or not is_super:
         connection.execute("SAVEPOINT granting")
         try:
             connection.execute(sql.SQL("GRANT {} TO CURRENT_USER").format(role))
         except psycopg.Error:
             connection.execute("ROLLBACK TO SAVEPOINT granting")
-            if row is None or not row[0]:
+            if not is_member:
                 raise

@@ -25,8 +25,8 @@ def similar_pairs(
     loaded = load_vectors(store, "e", model) if among is None or among else []
     if not loaded:
         return
-    ids = np.array([row[0] for row in loaded], dtype=np.int64)
-    rows = np.stack([np.frombuffer(row[2], dtype=np.float16).astype(np.float32) for row in loaded])
+    ids = np.array([row_id for row_id, _, _ in loaded], dtype=np.int64)
+    rows = np.stack([np.frombuffer(data, dtype=np.float16).astype(np.float32) for _, _, data in loaded])
     is_wanted = np.ones(len(ids), bool) if among is None else np.isin(ids, np.fromiter(among, np.int64, len(among)))
     wanted = np.flatnonzero(is_wanted)
     cosine, first, second = np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.int64)

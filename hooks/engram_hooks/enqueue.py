@@ -1,16 +1,30 @@
-"""Shared by the hooks that enqueue a task: read the session from the payload, and enqueue. Never raises."""
+"""Stop, SessionEnd, and SessionStart after a compaction: enqueue a task for the session, as ``enqueue.py flush``.
+
+``ingest`` reads the rest of the transcript and closes the turn; ``flush`` takes what has been said and distils it too.
+
+Works without a running worker. Run by the interpreter that Engram is installed in, detached, so that nobody waits for
+it: a machine that is busy or just woke up has time. Always silent, always exits 0.
+"""
 
 from __future__ import annotations
 
+import _thread
 import importlib
 import json
 import os
 import select
+import signal
+import sys
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from engram.paths import Home, default_home, is_session_id
+if TYPE_CHECKING:
+    from engram.paths import Home
 
+#: The hook ends after this many seconds, whatever it waits for.
+SECONDS = 5.0
+#: After this many seconds the system ends it, even if a thread holds the interpreter.
+ALARM_SECONDS = 8
 #: Longest payload that is read, in bytes.
 PAYLOAD_BYTES = 1_048_576
 #: How long the payload is awaited, in seconds; after that the environment names the session.
@@ -19,19 +33,40 @@ READ_SECONDS = 0.3
 BUSY_SECONDS = 1.0
 
 
-def ring(task: str) -> None:
+def main() -> None:
+    """Enqueue the task that the command line names, and exit with status 0 in any case."""
+    try:
+        signal.alarm(ALARM_SECONDS)
+        _thread.start_new_thread(_give_up, ())
+        enqueue(sys.argv[1])
+    except BaseException:  # noqa: BLE001 - the boundary of a hook
+        pass
+    os._exit(0)
+
+
+def _give_up() -> None:
+    time.sleep(SECONDS)
+    os._exit(0)
+
+
+def enqueue(task: str) -> None:
     """Enqueue ``task`` (ingest or flush) for the payload's session. A failure is one record in the log."""
+    # Not above: a package that cannot be imported is silence, too.
+    from engram.paths import Home, default_home, is_session_id
+
     if os.environ.get("ENGRAM_DISABLE", "0") not in ("", "0"):
         return
-    session_id = _session_of(_read_payload()) or os.environ.get("CLAUDE_CODE_SESSION_ID", "")
+    session_id = _session_of(_read_payload())
+    if not is_session_id(session_id):
+        session_id = os.environ.get("CLAUDE_CODE_SESSION_ID", "")
     home = Home(default_home())
     if not is_session_id(session_id) or not home.root.is_dir():
         return
     try:
         queue = importlib.import_module("engram.tasks.queue").huey
-        enqueue = getattr(importlib.import_module(f"engram.tasks.{task}"), task)
+        run = getattr(importlib.import_module(f"engram.tasks.{task}"), task)
         queue.bind(home, busy_seconds=BUSY_SECONDS)
-        enqueue(session_id)
+        run(session_id)
     except Exception as error:  # noqa: BLE001 - the boundary of a hook
         _log(home, f"hook={task} session={session_id} error={type(error).__name__}")
 
@@ -56,7 +91,7 @@ def _session_of(payload: bytes) -> str:
     except (ValueError, RecursionError):
         return ""
     session_id = value.get("session_id") if isinstance(value, dict) else None
-    return session_id if is_session_id(session_id) and isinstance(session_id, str) else ""
+    return session_id if isinstance(session_id, str) else ""
 
 
 def _log(home: Home, message: str) -> None:
@@ -64,3 +99,7 @@ def _log(home: Home, message: str) -> None:
     from engram.log import append_warning
 
     append_warning(home.logs, "hook", message)
+
+
+if __name__ == "__main__":
+    main()
