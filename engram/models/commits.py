@@ -1,11 +1,12 @@
-"""The commits that turns made, for whoever is shown what was said in them."""
+"""The commits that turns made, for whoever is shown what was said in them, or asks what was done on a day."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
-from peewee import Query
+from peewee import JOIN, Query
 
 from engram.models import tables
 from engram.models.packed_actions import unpack_facts
@@ -13,17 +14,60 @@ from engram.models.statement import in_json_list, prepared
 from engram.models.transaction import Reader
 
 
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A commit that a turn made."""
+
+    sha: str
+    subject: str
+    #: When its turn began: the commit itself has no time. 0 if that was not asked for.
+    turn_at_ms: int = 0
+    #: Display name of the project; "" for none, or if that was not asked for.
+    project: str = ""
+
+
 def last_commits_of(store: Reader, turn_ids: Iterable[int]) -> Mapping[int, str]:
     """Turn id → hash of the last commit that the turn made; turns without one are left out."""
     commits = {}
     for row in store.fetch(_actions_of(json.dumps(sorted(set(turn_ids))))):
-        made = [str(fact["commit"]) for fact in unpack_facts(row.actions) if fact.get("commit")]
-        if made:
-            # It is stored as "hash subject".
-            commits[row.id] = made[-1].partition(" ")[0]
+        for commit in _commits_in(row.actions):
+            commits[row.id] = commit.sha
     return commits
+
+
+def commits_between(store: Reader, project_id: int | None, start_ms: int, stop_ms: int) -> list[Commit]:
+    """Return the commits of the turns that began in a time, the earliest first; None for those of all projects."""
+    rows = store.fetch(_turns_between(project_id, start_ms, stop_ms))
+    return [
+        replace(commit, turn_at_ms=row.started_at_ms, project=row.project_name or "")
+        for row in rows
+        for commit in _commits_in(row.actions)
+    ]
+
+
+def _commits_in(actions: str | bytes) -> Iterator[Commit]:
+    for fact in unpack_facts(actions):
+        # It is stored as "hash subject".
+        sha, _, subject = str(fact.get("commit") or "").partition(" ")
+        if sha:
+            yield Commit(sha, subject)
 
 
 @prepared
 def _actions_of(turn_ids: str) -> Query:
     return tables.Turn.select(tables.Turn.id, tables.Turn.actions).where(in_json_list(tables.Turn.id, turn_ids))
+
+
+def _turns_between(project_id: int | None, start_ms: int, stop_ms: int) -> Query:
+    turn, project = tables.Turn, tables.Project
+    # Naming the projects lets the index of project and time find the turns.
+    every = project.alias()
+    is_there = turn.project.in_(every.select(every.id)) | turn.project.is_null()
+    is_there = is_there if project_id is None else turn.project == project_id
+    is_then = (turn.started_at_ms >= start_ms) & (turn.started_at_ms < stop_ms)
+    return (
+        turn.select(turn.actions, turn.started_at_ms, project.name.alias("project_name"))
+        .join(project, JOIN.LEFT_OUTER, on=turn.project == project.id)
+        .where(is_there, is_then)
+        .order_by(turn.started_at_ms, turn.id)
+    )

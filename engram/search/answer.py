@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from engram.enums import Status
 from engram.models.transaction import Reader
 from engram.search.answer_text import DOUBTFUL, HEADING, VERBATIM, answer_head, count_words
+from engram.search.day_log import day_logs
 from engram.search.hit_lines import text_of
 from engram.search.hits import Hit
 from engram.search.origins import public_hits
@@ -50,7 +51,8 @@ class Answer:
     """What is shown for a question, best first."""
 
     memories: tuple[PublicHit, ...] = ()
-    #: Passages of turns, and parts of notes, that say more than the memories.
+    #: What was committed on the days that the question names; then passages of turns, and parts of notes, that say
+    #: more than the memories.
     passages: tuple[PublicHit, ...] = ()
 
     @property
@@ -84,10 +86,12 @@ def answer_question(
     candidates = searcher.recall(replace(query, limit=MAX_CANDIDATES) if found else query) if with_memories else []
     recalled = public_hits(store, raise_with_source(candidates, found)[: query.limit])
     recalled = [replace(hit, standing=Standing(*standing_of(hit.text))) for hit in recalled]
-    memories, passages = _close_hits(recalled, public_hits(store, found[:MAX_PASSAGES]))
+    logs = day_logs(store, query) if with_passages else []
+    memories, passages = _close_hits(recalled, public_hits(store, found[:MAX_PASSAGES]), is_answered=bool(logs))
     budget = _Budget(max_words)
+    logs = [log for log in logs if budget.take(log)]
     shown = [memory for memory in memories if budget.take(memory)]
-    return Answer(tuple(shown), tuple(_fitting_passages(passages, shown, query.text, budget)))
+    return Answer(tuple(shown), (*logs, *_fitting_passages(passages, shown, query.text, budget)))
 
 
 def raise_with_source(memories: Sequence[Hit], passages: Sequence[Hit]) -> list[Hit]:
@@ -112,11 +116,11 @@ def _raised(memory: Hit, of_turn: Mapping[int, float]) -> Hit:
 
 
 def _close_hits(
-    memories: Sequence[PublicHit], passages: Sequence[PublicHit]
+    memories: Sequence[PublicHit], passages: Sequence[PublicHit], *, is_answered: bool
 ) -> tuple[Sequence[PublicHit], Sequence[PublicHit]]:
-    """Return the hits that are close to the question; if none is, a few of the closest."""
+    """Return the hits that are close to the question; if none is and nothing else answers it, a few of the closest."""
     close = [hit for hit in memories if not hit.is_doubtful], [hit for hit in passages if not hit.is_doubtful]
-    if any(close):
+    if any(close) or is_answered:
         return close
     memories = memories[:MAX_DOUBTFUL_HITS]
     return memories, passages[: MAX_DOUBTFUL_HITS - len(memories)]

@@ -29,7 +29,7 @@ def head_of(hit: PublicHit) -> str:
     day = day_of(hit.created_at_ms) if hit.created_at_ms else "undated"
     if hit.kind == "note":
         return f"[{one_line(hit.id, 200)}] {day}"
-    return f"[{hit.id}] {day}" if hit.memory is not None else f"[{day} {hit.role or 'turn'}]"
+    return f"[{hit.id}] {day}" if hit.memory is not None else f"[{day} {hit.role or hit.kind}]"
 
 
 def remarks_of(hit: PublicHit, *, is_foreign: bool = False) -> list[str]:

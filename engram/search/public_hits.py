@@ -61,9 +61,9 @@ class Standing:
 class PublicHit:
     """One hit without what only the search needs. ``to_json`` and ``from_json`` are the one list of its JSON keys."""
 
-    #: ``ep_…`` of a memory, ``turn_…#passage`` of a passage, ``source#line`` of a note.
+    #: ``ep_…`` of a memory, ``turn_…#passage`` of a passage, ``source#line`` of a note, ``commits#day``.
     id: str
-    #: A memory's kind; ``turn`` for a passage; ``note``.
+    #: A memory's kind; ``turn`` for a passage; ``note``; ``commits`` for what was committed on a day.
     kind: str
     #: A memory's summary, a passage or a part of a note.
     text: str

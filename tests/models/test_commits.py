@@ -1,13 +1,14 @@
-"""The last commit of each turn, for whoever is shown what was said in it."""
+"""The last commit of each turn, and all commits of a time."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from transcript_lines import line
+from transcript_lines import SAID_AT, line
 
+from engram.clock import parse_time_ms
 from engram.ingest.service import ingest_path
-from engram.models.commits import last_commits_of
+from engram.models.commits import Commit, commits_between, last_commits_of
 from engram.models.sessions import find_session
 from engram.models.store import open_store
 from engram.models.turns import turns_of_session
@@ -41,3 +42,9 @@ def test_a_turn_has_its_last_commit_and_one_without_commits_has_none(tmp_path: P
 
         assert last_commits_of(store, [first, second]) == {first: "8be10d2"}
         assert last_commits_of(store, []) == {}
+        at_ms = parse_time_ms(SAID_AT)
+        assert at_ms is not None
+        made = [Commit(sha, "Raise", at_ms, "demo") for sha in ("3f2a91c", "8be10d2")]
+        assert commits_between(store, None, at_ms, at_ms + 1) == made
+        assert commits_between(store, session.project_id, at_ms, at_ms + 1) == made
+        assert commits_between(store, None, at_ms + 1, at_ms + 2) == []
