@@ -81,6 +81,7 @@ SEARCH_FLOORS = {
     "engram.search.episodes": 6,
     "engram.search.passages": 7,
     "engram.search.service": 8,
+    "engram.search.day_log": 8,
     "engram.search.answer": 9,
 }
 
