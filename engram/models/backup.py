@@ -14,6 +14,7 @@ from engram.clock import iso_time
 from engram.errors import BrokenDatabase, StoreError
 from engram.models import tables
 from engram.models.database import DATABASE_ERRORS, connect_plainly, driver_errors, is_damage, open_database
+from engram.models.file_checks import BACKUP_NAMES
 from engram.models.store import Store
 from engram.models.transaction import Reader
 
@@ -38,7 +39,7 @@ class Backup:
 def list_backups(folder: Path) -> list[Backup]:
     """The backups in a folder, the newest first; links and half-written ones are none."""
     found = []
-    for path in folder.glob("memory-*.db"):
+    for path in folder.glob(BACKUP_NAMES):
         if path.is_file() and not path.is_symlink():
             facts = path.stat()
             found.append(Backup(path, facts.st_mtime_ns // 1_000_000, facts.st_size))

@@ -5,11 +5,18 @@ from __future__ import annotations
 import os
 import stat
 import threading
+import time
 from pathlib import Path
 
 from engram.atomic import read_regular
 from engram.models.database import table_names
 from engram.models.schema import APPLICATION_ID, OWN_TABLES
+from engram.paths import Home
+
+#: Names of the backups in their folder.
+BACKUP_NAMES = "memory-*.db"
+#: How long another process may take to fill a file that it just made, in seconds.
+_FILLED_SECONDS = 0.5
 
 #: Database files (device, inode) that this process found to be Engram's, or new.
 _looked_at: set[tuple[int, int]] = set()
@@ -20,6 +27,23 @@ def is_no_file(path: Path) -> bool:
     """True where something else than a regular file lies: a link, a folder, a pipe. False where nothing does."""
     try:
         return not stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def is_emptied(path: Path) -> bool:
+    """True for an empty file beside backups: there was a memory once. SQLite would take it for a new one."""
+    until = time.monotonic() + _FILLED_SECONDS
+    while _is_empty(path) and next(Home(path.parent).backups.glob(BACKUP_NAMES), None) is not None:
+        if time.monotonic() > until:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def _is_empty(path: Path) -> bool:
+    try:
+        return os.lstat(path).st_size == 0
     except OSError:
         return False
 

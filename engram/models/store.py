@@ -18,7 +18,14 @@ from engram.models.database import (
     choose_driver,
     open_database,
 )
-from engram.models.file_checks import file_identity, has_own_tables, is_foreign_file, is_no_file, move_aside
+from engram.models.file_checks import (
+    file_identity,
+    has_own_tables,
+    is_emptied,
+    is_foreign_file,
+    is_no_file,
+    move_aside,
+)
 from engram.models.migrations import TOMBSTONES_DUE, migrate
 from engram.models.replacement import finish_replacement, free_name
 from engram.models.schema import APPLICATION_ID
@@ -70,6 +77,8 @@ class Store(Reader):
         finish_replacement(self.path)
         if is_no_file(self.path):
             raise BrokenDatabase(f"{self.path} is no regular file")
+        if is_emptied(self.path):
+            raise BrokenDatabase(f"{self.path} is damaged: it is empty, but there are backups of it")
         identity = file_identity(self.path)
         if is_foreign_file(self.path):
             self._refuse_foreign(identity)

@@ -143,7 +143,9 @@ class Reader:
         """
         try:
             yield
-        except peewee.IntegrityError:
+        except peewee.IntegrityError as error:
+            if "FOREIGN KEY" in str(error) and self._is_inconsistent():
+                raise BrokenDatabase(f"{self.path} is damaged: {error}") from error
             raise
         except UnicodeDecodeError as error:
             if is_transaction:
@@ -157,6 +159,12 @@ class Reader:
                 self._disconnect()
             cause = explain_disk(self.path) if any(word in text for word in _DISK_WORDS) else ""
             raise StoreError(f"memory.db: {error}{': ' if cause else ''}{cause}") from error
+
+    def _is_inconsistent(self) -> bool:
+        """True where a quick check of the file finds damage: a row points nowhere because pages are not in place."""
+        with contextlib.suppress(*self._errors, UnicodeDecodeError):
+            return [tuple(row) for row in self._database.execute_sql("PRAGMA quick_check(1)").fetchall()] != [("ok",)]
+        return True
 
     def _raise_damage(self, error: BaseException) -> NoReturn:
         self._disconnect()

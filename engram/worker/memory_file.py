@@ -43,15 +43,13 @@ def open_or_set_aside(home: Home, settings: Settings) -> Store:
         StoreError: it cannot be opened for another reason.
     """
     drop_leftovers(home.root, LEFTOVER_SECONDS)
-    damage = "the file is empty" if _is_emptied(home) else ""
     try:
+        store = open_store(home.memory_db, driver=settings.sqlite_driver)
+        damage = _damage_of(store)
         if not damage:
-            store = open_store(home.memory_db, driver=settings.sqlite_driver)
-            damage = _damage_of(store)
-            if not damage:
-                clean_after_swap(store)
-                return store
-            store.close()
+            clean_after_swap(store)
+            return store
+        store.close()
     except BrokenDatabase as error:
         damage = str(error)
     backups = list_backups(home.backups)
@@ -81,13 +79,6 @@ def _note_rebuilt(backups: list[Backup], store: Store, aside: Path, carried: Rec
         f"memory.db was damaged and is now {aside.name}; the transcripts are read again, {carried.memories} memories "
         f"kept by hand came back{missing}; {backup}; 'engram restore' brings a whole backup back",
     )
-
-
-def _is_emptied(home: Home) -> bool:
-    """True for an empty file if there are backups: there was a memory once."""
-    with contextlib.suppress(OSError):
-        return os.lstat(home.memory_db).st_size == 0 and bool(list_backups(home.backups))
-    return False
 
 
 def _is_large(path: Path) -> bool:

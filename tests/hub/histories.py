@@ -82,6 +82,8 @@ class History:
         #: Memories that a put-back machine alone knew, or alone had forgotten: nobody can know of those.
         self.may_be_lost: set[str] = set()
         self.may_return: set[str] = set()
+        #: Machine → what it forgot between joining and its first round: it says so when it meets the memory again.
+        self._untold: dict[int, set[str]] = {}
         self.saved: set[str] = set()
         self.forgotten: set[str] = set()
         self.machines: list[Machine] = []
@@ -175,9 +177,13 @@ class History:
     def _forget(self, number: int) -> None:
         machine = self.machines[number]
         before = {_id(machine, episode) for episode in all_episodes(machine.store)}
-        machine.forget(self._episode(number).episode_id)
+        chosen = self._episode(number)
+        is_known = bool(said_of_episode(machine.store, chosen.episode_id))
+        machine.forget(chosen.episode_id)
         after = {_id(machine, episode) for episode in all_episodes(machine.store)}
         self.forgotten |= before - after
+        if not is_known:
+            self._untold.setdefault(number, set()).update(before - after)
 
     def _tidy(self, number: int) -> None:
         """Merge, archive and supersede by a rule: all of it stays on this machine."""
@@ -199,7 +205,8 @@ class History:
 
     def _sync(self, number: int) -> None:
         machine = self.machines[number]
-        rounds.sync_all(machine.store, machine.places, redact, is_forced=True)
+        if not any(done.error for done in rounds.sync_all(machine.store, machine.places, redact, is_forced=True)):
+            self._untold.pop(number, None)
 
     def _jump(self, number: int) -> None:
         self.clocks[number].advance(self.random.choice((-86_400, -400, 400, 5_000, 90_000, 31_536_000)))
@@ -223,7 +230,7 @@ class History:
         shutil.rmtree(machine.places.root)
         shutil.copytree(self._backups[number], machine.places.root)
         self.may_be_lost |= lost_ids
-        self.may_return |= forgotten_ids
+        self.may_return |= forgotten_ids | self._untold.pop(number, set())
         if self._is_shut_out(machine):
             # Its device was removed when the machine left the hub, after the backup.
             self._join_anew(machine)

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from peewee import IntegrityError
 from planting import plant
 
 from engram.enums import Actor
-from engram.errors import Conflict, ForeignDatabase, NewerSchema
+from engram.errors import BrokenDatabase, Conflict, ForeignDatabase, NewerSchema
 from engram.models import (
+    backup,
     episode_changes,
     episode_history,
     episodes,
@@ -29,6 +31,7 @@ from engram.models import (
     work,
 )
 from engram.models.store import Store, open_store
+from engram.paths import Home
 from engram.transcripts.record import Action, EntryRef, Opening, Role, TextBlock, Turn
 from engram.transcripts.source import Cursor, Place
 
@@ -264,3 +267,34 @@ def test_who_may_see_a_memory_is_known_to_its_vector_too(store: Store) -> None:
 
     assert [row[0] for row in kept] == [made.id]
     assert vectors.load_vectors(store, "e", "m") == []
+
+
+def test_an_emptied_file_is_damage_while_there_are_backups(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    path.touch()
+    # A start that was killed: there is nothing to lose.
+    open_store(path).close()
+    assert path.stat().st_size > 0
+    with open_store(path) as store:
+        backup.make_backup(store, Home(tmp_path).backups)
+        store.checkpoint("TRUNCATE")
+    path.write_bytes(b"")
+
+    with pytest.raises(BrokenDatabase, match="it is empty, but there are backups"):
+        open_store(path)
+
+    assert path.read_bytes() == b""
+
+
+def test_a_row_that_points_nowhere_because_of_damage_is_no_bug(store: Store) -> None:
+    with pytest.raises(IntegrityError), store.transaction() as tx:
+        tx.run("INSERT INTO vector (owner, owner_id, piece, model_id, data) VALUES ('e', 1, 0, 77, x'00')")
+    store.checkpoint("TRUNCATE")
+    page = int(store.value("SELECT rootpage FROM sqlite_master WHERE name = 'history'"))
+    store.close()
+    with store.path.open("r+b") as file:
+        file.seek((page - 1) * 4096)
+        file.write(bytes(4096))
+
+    with pytest.raises(BrokenDatabase, match="FOREIGN KEY"), store.transaction() as tx:
+        tx.run("INSERT INTO vector (owner, owner_id, piece, model_id, data) VALUES ('e', 1, 0, 77, x'00')")
