@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 from transcript_lines import line
 
 from engram.ingest.service import ingest_path
 from engram.models.commits import commits_between
 from engram.models.projects import list_projects
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from engram.redaction import redact
 from engram.search.answer import answer_question
 from engram.search.answer_text import answer_text
@@ -21,19 +17,6 @@ from engram.search.service import Searcher
 from engram.settings import Settings
 
 SESSION, OTHER_SESSION = "22582f02-0391-4a88-b729-f218fbfb8d9e", "22582f02-0391-4a88-b729-f218fbfb8d9f"
-
-
-@pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude")
-    settings.places.prepare()
-    return settings
-
-
-@pytest.fixture
-def store(settings: Settings) -> Iterator[Store]:
-    with open_store(settings.places.memory_db) as store:
-        yield store
 
 
 def work(
