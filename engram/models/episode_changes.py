@@ -45,7 +45,7 @@ def add_episode(
     run_id: int | None = None,
 ) -> Episode:
     """Store a new memory with what it rests on."""
-    made = _dated(tx, episode)
+    made = dataclasses.replace(episode, **_dates_of(tx, episode))
     made = dataclasses.replace(made, id=episode_rows.insert_episode(tx, made))
     episode_rows.insert_evidence(tx, made.id, evidence)
     add_history(tx, made.episode_id, action, reason, {}, _first_fields(made), actor=actor, run_id=run_id)
@@ -59,9 +59,12 @@ def add_episodes(
     """Store many new memories of no session with what they rest on, as ``add_episode`` does one; a reason for each."""
     if not episodes:
         return []
-    new = [(_dated(tx, episode), evidence) for episode, evidence in episodes]
-    row_ids = episode_rows.insert_episodes(tx, new)
-    made = [dataclasses.replace(episode, id=row_ids[episode.episode_id]) for episode, _ in new]
+    dates = [_dates_of(tx, episode) for episode, _ in episodes]
+    row_ids = episode_rows.insert_episodes(tx, episodes, dates)
+    made = [
+        dataclasses.replace(episode, id=row_ids[episode.episode_id], **of_episode)
+        for (episode, _), of_episode in zip(episodes, dates, strict=True)
+    ]
     add_first_steps(
         tx,
         [(episode.episode_id, reason, _first_fields(episode)) for episode, reason in zip(made, reasons, strict=True)],
@@ -73,16 +76,15 @@ def add_episodes(
     return made
 
 
-def _dated(tx: Tx, episode: Episode) -> Episode:
-    """Return a new memory with its times and its stable id."""
+def _dates_of(tx: Tx, episode: Episode) -> dict[str, Any]:
+    """Return the times and the stable id of a new memory."""
     now = tx.now_ms()
-    return dataclasses.replace(
-        episode,
-        created_at_ms=episode.created_at_ms or now,
-        updated_at_ms=now,
-        kept_at_ms=episode.kept_at_ms or now,
-        stable_id=episode.stable_id or secrets.token_hex(8),
-    )
+    return {
+        "created_at_ms": episode.created_at_ms or now,
+        "updated_at_ms": now,
+        "kept_at_ms": episode.kept_at_ms or now,
+        "stable_id": episode.stable_id or secrets.token_hex(8),
+    }
 
 
 def _first_fields(episode: Episode) -> dict[str, Any]:
