@@ -104,6 +104,7 @@ HOMES = {
     "psycopg_pool": {"engram.hub.server"},
     "cryptography": {"engram.hub.protocol"},
     "openai": {"engram.extraction"},
+    "orjson": {"engram.transcripts"},
     "sentence_transformers": {"engram.embedding"},
     "torch": {"engram.embedding"},
     "onnx": {"engram.embedding"},

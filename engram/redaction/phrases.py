@@ -19,6 +19,8 @@ _WORDS = re.compile(
 _NUMBERED = re.compile(
     r"(?<![\w.])#?1[.):]?[ \t]{0,3}[a-z]{3,8}(?:[ ,;|\n\t]{1,8}#?\d{1,2}[.):]?[ \t]{0,3}[a-z]{3,8}(?![\w-])){11,23}"
 )
+#: What every such list holds.
+_TWELFTH = re.compile(r"12[.):]?[ \t]{0,3}[a-z]{3}")
 _NUMBERED_WORD = re.compile(r"(\d{1,2})[.):]?[ \t]{0,3}([a-z]{3,8})")
 #: Possible numbers of words in a wallet phrase.
 _WALLET_SIZES = frozenset({12, 15, 18, 21, 24})
@@ -58,7 +60,7 @@ def phrase_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
                 yield Span(*words.span(1), "seed-phrase")
     if _PLAIN_TAIL.fullmatch(text, max(start, end - 47), end) or _PLAIN_END.search(text, start, end):
         yield from _bare_phrases(text, start, end)
-    if "12" in low:
+    if _TWELFTH.search(low, start, end):
         for numbered in _NUMBERED.finditer(low, start, end):
             if _is_numbered_wallet(numbered.group()):
                 yield Span(*numbered.span(), "seed-phrase")

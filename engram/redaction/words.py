@@ -13,7 +13,7 @@ from engram.redaction.composed import word_spans
 from engram.redaction.opaque import token_places
 
 #: Most plain words that are remembered, and the longest such word in characters.
-_MAX_REMEMBERED = 60_000
+_MAX_REMEMBERED = 10_000
 _MAX_WORD_CHARS = 64
 #: Names of secrets that contain a blank, which single words do not show.
 _OF_TWO_WORDS = ("session key", "connection string", "login with", "invite code")

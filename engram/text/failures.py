@@ -86,13 +86,23 @@ def programs_of(command: str) -> tuple[str, ...]:
     return tuple(programs)[:MAX_PROGRAMS]
 
 
+def without_colours(text: str) -> str:
+    """Return a program's output without the escape sequences of a terminal."""
+    return _ANSI.sub("", text) if "\x1b" in text else text
+
+
 def telling_lines(text: str) -> tuple[str, ...]:
     """Return the lines of an error message that state what is wrong, the most telling first, each once."""
-    lines = [_ANSI.sub("", line).strip()[:MAX_LINE_CHARACTERS] for line in text.replace("\\n", "\n").splitlines()]
+    lines = without_colours(text.replace("\\n", "\n")).splitlines()
     if len(lines) > 2 * MAX_SCANNED_LINES:
         lines = lines[:MAX_SCANNED_LINES] + lines[-MAX_SCANNED_LINES:]
-    lines = [line for line in lines if line and not _NOISE.search(line)]
-    telling = dict.fromkeys(line for pattern in _TELLING for line in lines if pattern.search(line))
+    shown = dict.fromkeys(line.strip()[:MAX_LINE_CHARACTERS] for line in lines)
+    lines = [line for line in shown if line and not _NOISE.search(line)]
+    telling: dict[str, None] = {}
+    for pattern in _TELLING:
+        telling |= dict.fromkeys(line for line in lines if pattern.search(line))
+        if len(telling) >= MAX_LINES:
+            break
     return tuple(telling)[:MAX_LINES]
 
 

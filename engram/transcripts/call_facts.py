@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from engram.text.failures import without_colours
 from engram.transcripts.record import MAX_ERROR_CHARS, Action
 
 #: This many times the kept length is read, and cut only after redaction: half a secret matches no pattern.
@@ -11,7 +12,6 @@ READ_AHEAD = 10
 #: Characters of a result that are searched for facts.
 MAX_SEARCHED_CHARS = 20_000
 
-_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _COMMIT = re.compile(r"^\[(?:[^\]\n]* )?([0-9a-f]{7,40})\] (\S.*)$", re.MULTILINE)
 _ENVIRONMENT_FILE = re.compile(
     r"(?:^|[\\/])(?:\.env\b[^\\/]*|[^\\/]*\.env)$|(?:^|[\\/])credentials[^\\/]*$", re.IGNORECASE
@@ -30,7 +30,7 @@ _NOISE = re.compile(r"^(?:[$>+] |Exit code|Traceback |[=\-_~*#━─.]{3,}|\[[\w
 
 def telling_line(text: str) -> str:
     """Return the most telling line of an error message, without colours; longer than what is kept."""
-    text = _ANSI.sub("", text).replace("<tool_use_error>", "").replace("</tool_use_error>", "")
+    text = without_colours(text).replace("<tool_use_error>", "").replace("</tool_use_error>", "")
     lines = [line.strip() for line in text.splitlines() if not _NOISE.match(line)]
     for pattern in _TELLING:
         for line in lines:

@@ -7,7 +7,6 @@ files end so and never grow again. Anything else waits for its newline.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import stat
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from engram.errors import TranscriptError
+from engram.transcripts.json_bytes import parse_json
 
 #: Bytes read at a time; a longer line is read in further steps.
 CHUNK_BYTES = 4 * 1024 * 1024
@@ -22,7 +22,7 @@ CHUNK_BYTES = 4 * 1024 * 1024
 MAX_LINE_BYTES = 64 * 1024 * 1024
 #: How much of the first line identifies a file, in bytes.
 FINGERPRINT_BYTES = 1024
-_STEP_BYTES = 1024 * 1024
+_STEP_BYTES = 256 * 1024
 
 
 class Line(NamedTuple):
@@ -137,7 +137,7 @@ def _read_lines(
     is_at_end = len(data) < chunk_bytes
     end = data.rfind(b"\n")
     if end < 0 and not is_at_end:
-        return _read_long_line(file, data, position, max_line_bytes)
+        return _read_long_line(file, len(data), position, max_line_bytes)
     lines: list[Line] = []
     offset, number = position.offset, position.lines
     for piece in data[:end].split(b"\n") if end >= 0 else ():
@@ -153,28 +153,34 @@ def _read_lines(
 
 
 def _read_long_line(
-    file: BinaryIO, begin: bytes, position: Position, max_line_bytes: int
+    file: BinaryIO, begin: int, position: Position, max_line_bytes: int
 ) -> tuple[tuple[Line, ...], tuple[SkippedLine, ...], int, int]:
-    """Read the one line that is longer than a chunk; nothing if it is not finished yet."""
-    pieces: list[bytes] = [begin]
-    length = len(begin)
-    while True:
-        piece = file.read(_STEP_BYTES)
-        if not piece:
-            return _last_line(b"".join(pieces), position)
+    """Read the one line that is longer than a chunk; nothing if it is not finished yet.
+
+    Its end is looked for first, so that memory holds the line once.
+
+    Args:
+        begin: how much of it was seen, in bytes.
+    """
+    length, is_ended = begin, False
+    while not is_ended and (piece := file.read(_STEP_BYTES)):
         end = piece.find(b"\n")
-        length += len(piece) if end < 0 else end
-        if length <= max_line_bytes:
-            pieces.append(piece if end < 0 else piece[:end])
-        else:
-            pieces.clear()
-        if end >= 0:
-            break
-    after = position.offset + length + 1
-    if length > max_line_bytes:
-        return (), (SkippedLine(position.offset, length),), after, position.lines + 1
-    line = Line(position.offset, length, position.lines + 1, b"".join(pieces))
-    return (line,), (), after, position.lines + 1
+        is_ended = end >= 0
+        length += end if is_ended else len(piece)
+    if is_ended and length > max_line_bytes:
+        return (), (SkippedLine(position.offset, length),), position.offset + length + 1, position.lines + 1
+    file.seek(position.offset)
+    data = _read_up_to(file, min(length, max_line_bytes))
+    if not is_ended:
+        return _last_line(data, position)
+    if len(data) < length:
+        return (), (), position.offset, position.lines
+    return (
+        (Line(position.offset, length, position.lines + 1, data),),
+        (),
+        position.offset + length + 1,
+        position.lines + 1,
+    )
 
 
 def _last_line(data: bytes, position: Position) -> tuple[tuple[Line, ...], tuple[SkippedLine, ...], int, int]:
@@ -190,7 +196,7 @@ def _is_object(data: bytes) -> bool:
     if not data.startswith(b"{") or not data.rstrip().endswith(b"}"):
         return False
     try:
-        return isinstance(json.loads(data.decode("utf-8", "replace")), dict)
+        return isinstance(parse_json(data), dict)
     except (ValueError, RecursionError, MemoryError):
         return False
 

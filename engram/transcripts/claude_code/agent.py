@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from engram.settings import Settings
@@ -17,9 +17,12 @@ from engram.transcripts.claude_code.discover import (
 )
 from engram.transcripts.claude_code.entry import Entry, Kind, parse_line
 from engram.transcripts.claude_code.state import ReaderState, dump_cursor, load_cursor
-from engram.transcripts.claude_code.turn_builder import Built, TurnBuilder
-from engram.transcripts.source import Cursor, Reading, Source, StoredTurns, Unreadable
-from engram.transcripts.tail import Chunk, Position, fingerprint, read_chunk
+from engram.transcripts.claude_code.turn_builder import TurnBuilder
+from engram.transcripts.source import Cursor, EntryTime, PullRequest, Reading, Source, StoredTurns, Unreadable
+from engram.transcripts.tail import Line, Position, fingerprint, read_chunk
+
+#: Lines that are held as parsed objects at once: a query asks which of their entries are stored.
+_LINES_AT_ONCE = 200
 
 
 class ClaudeCode:
@@ -67,18 +70,20 @@ class ClaudeCode:
                 bytes_read=position.offset,
                 lines_read=position.lines,
             )
-        entries, unreadable = _parse(chunk)
-        built = _build(source, state, entries, stored)
-        compactions = (entry.at_ms for entry in entries if entry.is_compaction and entry.at_ms)
+        portion = _Portion(source, state, stored)
+        for start in range(0, len(chunk.lines), _LINES_AT_ONCE):
+            portion.add(chunk.lines[start : start + _LINES_AT_ONCE])
+        built = portion.builder.finish()
+        too_long = [Unreadable(line.offset, line.length, "too long") for line in chunk.skipped]
         return Reading(
             cursor=dump_cursor(chunk.position, built.state),
             updates=built.updates,
             withdrawn=built.withdrawn,
-            entries=entries,
-            unreadable=unreadable,
-            cwd=next((entry.cwd for entry in entries if entry.cwd), ""),
-            compacted_at_ms=max(compactions, default=None),
-            pull_requests=tuple(link for entry in entries if (link := entry.pull_request) is not None),
+            entries=portion.entries,
+            unreadable=(*too_long, *portion.unreadable),
+            cwd=portion.cwd,
+            compacted_at_ms=portion.compacted_at_ms,
+            pull_requests=tuple(portion.pull_requests),
             stamp=str(chunk.size),
             size=chunk.size,
             bytes_read=chunk.position.offset,
@@ -92,40 +97,54 @@ class ClaudeCode:
         return bool(position.fingerprint) and position.fingerprint == fingerprint(source.path)
 
 
-def _parse(chunk: Chunk) -> tuple[list[Entry], tuple[Unreadable, ...]]:
-    """Return the entries of the lines, and the lines that could not be read."""
-    unreadable = [Unreadable(line.offset, line.length, "too long") for line in chunk.skipped]
-    entries = []
-    for line in chunk.lines:
-        parsed = parse_line(line)
-        if isinstance(parsed, Unreadable):
-            unreadable.append(parsed)
-        elif parsed is not None:
-            entries.append(parsed)
-    return entries, tuple(unreadable)
+class _Portion:
+    """What one read of a transcript found, line by line: of each entry only its id and time are kept."""
 
+    def __init__(self, source: Source, state: ReaderState, stored: StoredTurns) -> None:
+        """Begin with the turns that are stored."""
+        self.entries: list[EntryTime] = []
+        self.unreadable: list[Unreadable] = []
+        self.pull_requests: list[PullRequest] = []
+        self.cwd = ""
+        self.compacted_at_ms: int | None = None
+        self._stored = stored
+        self._known: set[str] = set()
+        stored_turns = ((key, stored.load(key)) for key in state.turns_to_resume)
+        self.builder = TurnBuilder(
+            source.session_id,
+            state=state,
+            resume={key: turn for key, turn in stored_turns if turn is not None},
+            owner=self._owner,
+            is_subagent=source.is_subagent,
+            note_environment=stored.note_environment,
+        )
 
-def _build(source: Source, state: ReaderState, entries: list[Entry], stored: StoredTurns) -> Built:
-    """Build the turns of the entries, on top of those that are stored."""
-    known = stored.known_entries([entry.uuid for entry in entries if entry.uuid])
-    stored_turns = ((key, stored.load(key)) for key in state.turns_to_resume)
+    def add(self, lines: Sequence[Line]) -> None:
+        """Add the next lines."""
+        entries = []
+        for line in lines:
+            parsed = parse_line(line)
+            if isinstance(parsed, Unreadable):
+                self.unreadable.append(parsed)
+            elif parsed is not None:
+                entries.append(parsed)
+        self._known.update(self._stored.known_entries([entry.uuid for entry in entries if entry.uuid]))
+        for entry in entries:
+            self._add(entry)
 
-    def owner(uuid: str) -> str | None:
-        is_known = uuid in known or (_is_queued_key(uuid) and stored.is_known(uuid))
-        return uuid if is_known else None
-
-    builder = TurnBuilder(
-        source.session_id,
-        state=state,
-        resume={key: turn for key, turn in stored_turns if turn is not None},
-        owner=owner,
-        is_subagent=source.is_subagent,
-        note_environment=stored.note_environment,
-    )
-    for entry in entries:
+    def _add(self, entry: Entry) -> None:
+        self.entries.append(EntryTime(entry.uuid, entry.at_ms))
+        self.cwd = self.cwd or entry.cwd
+        if entry.is_compaction and entry.at_ms:
+            self.compacted_at_ms = max(self.compacted_at_ms or 0, entry.at_ms)
         if entry.kind is not Kind.PULL_REQUEST:
-            builder.add(entry)
-    return builder.finish()
+            self.builder.add(entry)
+        elif (link := entry.pull_request) is not None:
+            self.pull_requests.append(link)
+
+    def _owner(self, uuid: str) -> str | None:
+        is_known = uuid in self._known or (_is_queued_key(uuid) and self._stored.is_known(uuid))
+        return uuid if is_known else None
 
 
 def _is_queued_key(key: str) -> bool:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import re
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from engram.clock import parse_time_ms
+from engram.transcripts.json_bytes import parse_json
 from engram.transcripts.source import PullRequest, Unreadable
 from engram.transcripts.tail import Line
 from engram.transcripts.text import storable_id, storable_text
@@ -20,10 +20,6 @@ _ATTACHMENT = re.compile(_SCALARS + rb'"attachment":\{')
 _WEB_ADDRESS = re.compile(r"https?://[!-~]{1,300}")
 #: Bytes at the beginning of a line that decide whether looking for its type is worthwhile.
 _HEAD_BYTES = 700
-#: The key of a second copy of a tool's result, a third of all bytes. It is parsed only if it may hold the user's words.
-_SECOND_COPY = b',"toolUseResult":'
-#: A line without any of these has no words of the user in or beside the second copy.
-_USER_MARKS = (b'"answers":', b'"plan":', b'"toolDenialKind":', b"The user doesn't want to proceed")
 
 
 class Kind(StrEnum):
@@ -86,7 +82,7 @@ def parse_line(line: Line) -> Entry | Unreadable | None:
     if _is_skipped(raw):
         return None
     try:
-        data = _parse(raw)
+        data = parse_json(raw)
     except ValueError:
         return Unreadable(line.offset, line.length, "not JSON")
     except RecursionError:
@@ -107,24 +103,6 @@ def _is_skipped(raw: bytes) -> bool:
     if b'"attachment":{' in head:
         return b"queued_command" not in raw and _ATTACHMENT.match(raw) is not None
     return not head.strip() and not raw.strip()
-
-
-def _parse(raw: bytes) -> Any:
-    cut = raw.find(_SECOND_COPY)
-    if cut > 0 and raw.endswith(b"}") and not any(mark in raw for mark in _USER_MARKS):
-        head = raw[:cut] + b"}"
-        try:
-            data = _decode(head)
-        except ValueError:
-            data = None
-        if isinstance(data, dict) and "uuid" in data and "timestamp" in data and "message" in data:
-            return data
-    return _decode(raw)
-
-
-def _decode(raw: bytes) -> Any:
-    """Return the value of a line. The bytes are decoded first, since ``json.loads`` would take some for UTF-16."""
-    return json.loads(raw.decode("utf-8", "replace").removeprefix("\ufeff"))
 
 
 def _entry(line: Line, data: dict[str, Any]) -> Entry | None:

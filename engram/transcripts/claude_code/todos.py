@@ -45,7 +45,7 @@ def todos_of_result(action: Action, text: str, *, is_error: bool) -> Action:
     The entry of TaskCreate gets its id.
     """
     if is_error:
-        return replace(action, todos=(), is_todo_list=False)
+        return replace(action, todos=(), is_todo_list=False) if action.todos or action.is_todo_list else action
     if action.tool != "TaskCreate":
         return action
     created = _CREATED.match(text)

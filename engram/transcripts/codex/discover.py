@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.transcripts.codex import AGENT
+from engram.transcripts.json_bytes import parse_json
 from engram.transcripts.source import Source
 from engram.transcripts.text import storable_id
 
@@ -110,7 +111,7 @@ def _first_line(path: str, device: int, number: int) -> str | None:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(descriptor, "rb") as file:
             line = file.readline(_MAX_HEAD_BYTES)
-        data = json.loads(line) if line.endswith(b"\n") else None
+        data = parse_json(line) if line.endswith(b"\n") else None
     except (OSError, ValueError, RecursionError):
         return ""
     if data is None:

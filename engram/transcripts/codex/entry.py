@@ -7,13 +7,13 @@ the log that a text is from; ``identify.py`` finds the copies.
 
 from __future__ import annotations
 
-import json
 import re
 from enum import StrEnum
 from typing import Any, NamedTuple
 
 from engram.clock import parse_time_ms
 from engram.transcripts.codex.prompt import folder_in, typed_text
+from engram.transcripts.json_bytes import parse_json
 from engram.transcripts.source import Unreadable
 from engram.transcripts.tail import Line
 from engram.transcripts.text import PICTURE, storable, storable_text
@@ -81,7 +81,7 @@ def parse_line(line: Line) -> Entry | Unreadable | None:
     if not raw.strip() or _SKIPPED.search(raw[:_HEAD_BYTES]):
         return None
     try:
-        data = json.loads(raw.decode("utf-8", "replace").removeprefix("\ufeff"))
+        data = parse_json(raw)
     except ValueError:
         return Unreadable(line.offset, line.length, "not JSON")
     except RecursionError:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
 from engram.clock import parse_time_ms
 from engram.transcripts.gemini import AGENT
+from engram.transcripts.json_bytes import parse_json
 from engram.transcripts.messages import Call, Message, path_texts
 from engram.transcripts.record import Role
 from engram.transcripts.source import Unreadable
@@ -41,7 +41,7 @@ class Chat:
     def add_document(self, data: bytes) -> None:
         """Add a whole JSON document, as older versions write it."""
         try:
-            document = json.loads(data)
+            document = parse_json(data)
         except (ValueError, RecursionError):
             self.unreadable.append(Unreadable(0, len(data), "no JSON"))
             return
@@ -57,7 +57,7 @@ class Chat:
 
     def _add_line(self, line: bytes, offset: int) -> None:
         try:
-            record = json.loads(line)
+            record = parse_json(line)
         except (ValueError, RecursionError):
             self.unreadable.append(Unreadable(offset, len(line.rstrip(b"\r\n")), "no JSON"))
             return
