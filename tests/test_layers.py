@@ -24,6 +24,7 @@ FLOORS = {
     "engram.causes": 0,
     "engram.process_lock": 0,
     "engram.heartbeat": 0,
+    "engram.process_limits": 0,
     "engram.version": 0,
     "engram.postgres_drivers": 0,
     "engram.settings": 1,

@@ -16,6 +16,8 @@ from engram.errors import BrokenDatabase
 SAFE_SQLITE = (3, 51, 3)
 #: How long a writer waits for another one, in milliseconds.
 BUSY_MS = 5000
+#: How much of the file a connection holds in memory, in KB: SQLite's default.
+CACHE_KB = 2000
 #: Every database error of both drivers, as peewee maps them.
 DATABASE_ERRORS: tuple[type[Exception], ...] = (peewee.DatabaseError, peewee.InterfaceError)
 
@@ -37,8 +39,10 @@ def sqlite_version(driver: str) -> tuple[int, int, int]:
     return sqlite3.sqlite_version_info[0], sqlite3.sqlite_version_info[1], sqlite3.sqlite_version_info[2]
 
 
-def open_database(path: Path, driver: str, *, busy_ms: int = BUSY_MS, is_damaged: bool = False) -> Any:
-    """A peewee database for ``path``; connections are made per thread at first use.
+def open_database(
+    path: Path, driver: str, *, busy_ms: int = BUSY_MS, cache_kb: int = CACHE_KB, is_damaged: bool = False
+) -> Any:
+    """A peewee database for ``path``; connections are made per thread at first use, each with ``cache_kb`` of pages.
 
     WAL, synchronous NORMAL (the newest commits may roll back on power loss, always whole), secure_delete so that
     what is forgotten leaves the file, no mmap (an I/O error would be a signal). From a file that ``is_damaged`` what
@@ -52,6 +56,7 @@ def open_database(path: Path, driver: str, *, busy_ms: int = BUSY_MS, is_damaged
         ("secure_delete", 1),
         ("foreign_keys", 1),
         ("mmap_size", 0),
+        ("cache_size", -cache_kb),
         ("trusted_schema", 0),
         ("wal_autocheckpoint", 1000),
         ("journal_size_limit", 4_000_000),

@@ -14,10 +14,7 @@ from engram.atomic import FILE_MODE, FOLDER_MODE, locked_folder
 from engram.clock import SYSTEM_CLOCK, Clock
 from engram.enums import Actor
 from engram.errors import BrokenDatabase, ForeignDatabase, StoreError
-from engram.models.database import (
-    choose_driver,
-    open_database,
-)
+from engram.models.database import CACHE_KB, choose_driver, open_database
 from engram.models.file_checks import (
     file_identity,
     has_own_tables,
@@ -52,11 +49,12 @@ class Store(Reader):
         driver: str = "auto",
         clock: Clock = SYSTEM_CLOCK,
         busy_ms: int = 5000,
+        cache_kb: int = CACHE_KB,
         is_damaged: bool = False,
     ) -> None:
         """Prepare, but do not touch, the database at ``path``; one that ``is_damaged`` is read as far as it goes."""
         chosen = choose_driver(driver)
-        database = open_database(path, chosen, busy_ms=busy_ms, is_damaged=is_damaged)
+        database = open_database(path, chosen, busy_ms=busy_ms, cache_kb=cache_kb, is_damaged=is_damaged)
         super().__init__(database, path, driver=chosen, clock=clock)
         self._busy_ms = busy_ms
         self._log_path = f"{path}-wal"
@@ -251,13 +249,16 @@ class Store(Reader):
         return ""
 
 
-def open_store(path: Path, *, driver: str = "auto", clock: Clock = SYSTEM_CLOCK) -> Store:
+def open_store(path: Path, *, driver: str = "auto", clock: Clock = SYSTEM_CLOCK, cache_kb: int = CACHE_KB) -> Store:
     """Open memory.db; another program's database found there is set aside as ``memory.v2.db`` first.
+
+    Args:
+        cache_kb: how much of the file each connection holds in memory, in KB.
 
     Raises:
         BrokenDatabase, NewerSchema, StoreError: as ``Store.open``.
     """
-    store = Store(path, driver=driver, clock=clock)
+    store = Store(path, driver=driver, clock=clock, cache_kb=cache_kb)
     try:
         return store.open()
     except ForeignDatabase:
@@ -275,4 +276,4 @@ def open_store(path: Path, *, driver: str = "auto", clock: Clock = SYSTEM_CLOCK)
         if own.is_file():
             move_aside(own, path)
         store._make_private()
-    return Store(path, driver=driver, clock=clock).open()
+    return Store(path, driver=driver, clock=clock, cache_kb=cache_kb).open()

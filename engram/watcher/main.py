@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 
 #: Longest wait of an enqueue for another writer of the queue, in seconds.
 QUEUE_SECONDS = 1.0
+#: Pages of memory.db that are held in memory, in KB: reading appends, and looks up little.
+CACHE_KB = 512
 
 
 def run_watcher(settings: Settings, *, has_parent: bool = False) -> int:
@@ -56,7 +58,7 @@ def run_watcher(settings: Settings, *, has_parent: bool = False) -> int:
 def _watch(settings: Settings, home: Home, lock: ProcessLock, log_damage: str) -> int:
     """Open the memory and watch until a signal comes or memory.db is damaged."""
     try:
-        store = open_store(home.memory_db, driver=settings.sqlite_driver)
+        store = open_store(home.memory_db, driver=settings.sqlite_driver, cache_kb=CACHE_KB)
     except BrokenDatabase as error:
         logger.error("action=open failed=%s", error)
         return EXIT_RESTART

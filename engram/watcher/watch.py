@@ -18,6 +18,7 @@ from engram.models.pauses import paused_scopes
 from engram.models.stages import note_damage, note_failure, note_success
 from engram.models.store import Store
 from engram.models.transcripts import Seen, all_seen, note_gone
+from engram.process_limits import give_back_memory
 from engram.process_lock import EXIT_RESTART
 from engram.redaction import redact
 from engram.settings import Settings
@@ -34,6 +35,8 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 5.0
 #: Bytes of a source that are read at one time: keeps this process small.
 PORTION_BYTES = 256 * 1024
+#: Bytes of a source that leave much unused memory when they were read.
+LARGE_BYTES = 64 * 1024
 
 #: Reasons of the ingest for which reading again would change nothing.
 MUST_NOT_BE_READ = frozenset({"excluded", "paused"})
@@ -97,6 +100,8 @@ class Watcher:
                 self._changes.pass_over(item, paused_scopes(self.store))
         if result.has_read:
             self._note_success(result)
+        if result.bytes_read >= LARGE_BYTES:
+            give_back_memory()
         return [result]
 
     def _enqueue(self, result: IngestResult) -> None:

@@ -12,6 +12,7 @@ from engram.errors import BadRequest, BrokenDatabase, EngramError
 from engram.models.projects import project_by_id
 from engram.notes.standing import standing_of
 from engram.paths import is_session_id
+from engram.process_limits import rss_mb
 from engram.recollection.explain import explain
 from engram.recollection.searching import NO_PROJECT
 from engram.recollection.session_start import preview_briefing
@@ -23,7 +24,6 @@ from engram.tasks.embed import embed
 from engram.tasks.runtime import Runtime
 from engram.text.question_words import MAX_QUERY_CHARS
 from engram.worker.client import WorkerStatus
-from engram.worker.rss import rss_mb
 from engram.worker.vaults import Vaults
 
 logger = logging.getLogger(__name__)

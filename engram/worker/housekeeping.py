@@ -11,13 +11,13 @@ from collections.abc import Callable
 
 from engram.errors import BrokenDatabase, EngramError, StoreError
 from engram.models.stages import is_damage_noted, note_damage
+from engram.process_limits import give_back_memory, rss_mb
 from engram.settings import DEFAULT_LIMIT_RSS_MB
 from engram.tasks.enqueue import enqueue_due
 from engram.tasks.queue import EngramQueue
 from engram.tasks.runtime import Runtime
 from engram.worker.backup import DailyBackup
 from engram.worker.hub_watch import HubWatch
-from engram.worker.rss import give_back_memory, rss_mb
 from engram.worker.server import RecallServer
 from engram.worker.status_lines import StatusLines
 

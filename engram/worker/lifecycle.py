@@ -17,6 +17,7 @@ from engram.models.replacement import using_database
 from engram.models.stages import note_damage, note_failure
 from engram.models.store import Store
 from engram.paths import Home
+from engram.process_limits import give_back_memory, limit_arenas, limit_matrix_threads
 from engram.process_lock import EXIT_RESTART, ProcessLock
 from engram.redaction import redact
 from engram.tasks.boundary import run_guarded
@@ -27,7 +28,6 @@ from engram.tasks.runtime import Runtime, set_runtime
 from engram.version import code_version
 from engram.worker.housekeeping import Housekeeper
 from engram.worker.memory_file import open_or_set_aside
-from engram.worker.rss import give_back_memory, limit_arenas, limit_matrix_threads
 from engram.worker.server import RecallServer
 
 logger = logging.getLogger(__name__)

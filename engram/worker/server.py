@@ -12,6 +12,7 @@ from typing import Any
 
 from engram.errors import EngramError, StoreError
 from engram.models.stages import note_success
+from engram.process_limits import raise_file_limit
 from engram.recollection.service import RecollectionService
 from engram.tasks.runtime import Runtime
 from engram.worker.answers import Answers, is_hook_payload, parse_request
@@ -19,7 +20,6 @@ from engram.worker.connection import Client, open_listener
 from engram.worker.reception import Reception
 from engram.worker.request_queue import RequestQueue
 from engram.worker.rival import STAGE, SocketGuard
-from engram.worker.rss import raise_file_limit
 from engram.worker.vaults import Vaults
 
 logger = logging.getLogger(__name__)

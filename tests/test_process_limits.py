@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from engram.worker.rss import give_back_memory, limit_arenas, limit_matrix_threads, rss_mb
+from engram.process_limits import give_back_memory, limit_arenas, limit_matrix_threads, rss_mb
 
 
 def test_a_matrix_is_multiplied_in_one_thread_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
