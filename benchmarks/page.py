@@ -86,8 +86,9 @@ def fill(home: Home, memories: int) -> None:
 
 
 def _add_outcomes(store: Store) -> None:
-    ids = [str(row[0]) for row in store.rows("SELECT episode_id FROM episode ORDER BY id DESC LIMIT ?", (OUTCOMES,))]
-    sessions = [str(row[0]) for row in store.rows("SELECT session_id FROM session ORDER BY id DESC LIMIT 200")]
+    newest = store.rows("SELECT episode_id FROM episode ORDER BY id DESC LIMIT ?", (OUTCOMES,))
+    ids = [str(value) for (value,) in newest]
+    sessions = [str(value) for (value,) in store.rows("SELECT session_id FROM session ORDER BY id DESC LIMIT 200")]
     now = store.now_ms()
     for start in range(0, OUTCOMES, 1_000):
         outcomes, bites = [], []

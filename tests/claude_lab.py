@@ -118,7 +118,7 @@ class Lab:
 
     def injected(self) -> list[injections.Injection]:
         """Return everything that any session was shown."""
-        sessions = {row[0] for row in self.store.rows("SELECT session_id FROM injection")}
+        sessions = {value for (value,) in self.store.rows("SELECT session_id FROM injection")}
         return [row for each in sorted(sessions) for row in injections.injections_of_session(self.store, each)]
 
 

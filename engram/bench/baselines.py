@@ -42,8 +42,8 @@ class PassageBaselines:
         self._store = store
         self._embedder = embedder
         loaded = load_vectors(store, "p", embedder.model_id) if embedder is not None else []
-        self._ids = [row[0] for row in loaded]
-        blobs: Sequence[bytes] = [row[2] for row in loaded]
+        self._ids = [row_id for row_id, _, _ in loaded]
+        blobs: Sequence[bytes] = [blob for _, _, blob in loaded]
         self._rows = rows_from_blobs(blobs, embedder.dimension).astype(np.float32) if embedder and blobs else None
 
     @property

@@ -84,10 +84,10 @@ def _invented_words(count: int, random: np.random.Generator) -> list[str]:
     """Return distinct pronounceable words, the short ones first, as in real text."""
     invented: dict[str, None] = {}
     while len(invented) < count:
-        for row in random.integers(0, 1 << 30, (count, 6)).tolist():
-            syllables = 1 + (row[5] % 3 > 0)
-            parts = [_ONSETS[row[n] % len(_ONSETS)] + _VOWELS[row[n + 2] % len(_VOWELS)] for n in range(syllables)]
-            word = "".join(parts) + _CODAS[row[4] % len(_CODAS)]
+        for *drawn, coda, length in random.integers(0, 1 << 30, (count, 6)).tolist():
+            syllables = 1 + (length % 3 > 0)
+            parts = [_ONSETS[drawn[n] % len(_ONSETS)] + _VOWELS[drawn[n + 2] % len(_VOWELS)] for n in range(syllables)]
+            word = "".join(parts) + _CODAS[coda % len(_CODAS)]
             if len(word) > 2 and word not in STOP_WORDS:
                 invented.setdefault(word)
     return sorted(list(invented)[:count], key=len)

@@ -120,7 +120,7 @@ def table_names(path: Path, driver: str) -> frozenset[str]:
     try:
         connection = _connect_by_address(address, driver)
         rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-        return frozenset(str(row[0]) for row in rows)
+        return frozenset(str(value) for (value,) in rows)
     except DATABASE_ERRORS + driver_errors(driver) + (UnicodeDecodeError,) as error:
         raise BrokenDatabase(f"{path} is damaged: {error}") from error
     finally:

@@ -208,7 +208,7 @@ def test_what_stays_of_a_forgotten_project_was_cut_by_the_user(filled: Store, ru
 
 
 def test_merging_projects_moves_their_memories_for_the_user(filled: Store, run: Run, run_json: RunJson) -> None:
-    first, second = (str(row[0]) for row in filled.rows("SELECT name FROM project ORDER BY id LIMIT 2"))
+    first, second = (str(value) for (value,) in filled.rows("SELECT name FROM project ORDER BY id LIMIT 2"))
     moving = filled.rows(
         "SELECT e.episode_id, e.revision FROM episode e JOIN project p ON p.id = e.project_id WHERE p.name = ?",
         (first,),

@@ -107,8 +107,8 @@ def test_a_project_is_forgotten_after_a_question_that_counts_and_its_folder_stay
     lantern = "SELECT t.key, s.text FROM turn t JOIN said s ON s.turn_id = t.id WHERE t.project_id <> ? ORDER BY s.id"
     others = filled.rows(lantern, (harbor.id,))
     prompts = [
-        str(row[0])
-        for row in filled.rows(
+        str(text)
+        for (text,) in filled.rows(
             "SELECT s.text FROM said s JOIN turn t ON t.id = s.turn_id WHERE t.project_id = ? AND s.role = 'user'",
             (harbor.id,),
         )

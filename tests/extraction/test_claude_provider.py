@@ -338,7 +338,7 @@ def propose(bench: Bench, store: Store) -> Propose:
 
 def ledger(store: Store) -> list[tuple[str, str, int, int, float]]:
     rows = store.rows("SELECT model, state, input_tokens, output_tokens, dollars FROM spend ORDER BY id")
-    return [(row[0], row[1], row[2], row[3], round(row[4], 6)) for row in rows]
+    return [(*rest, round(dollars, 6)) for *rest, dollars in rows]
 
 
 def trouble(store: Store) -> str:

@@ -183,7 +183,7 @@ def test_every_dialog_of_real_transcripts_is_found_by_search_with_its_entry(
     ]
     ingest_all(store, settings=settings, redact=redact, sources=paths)
     searcher = Searcher(store, None)
-    session_ids = [str(row[0]) for row in store.rows("SELECT session_id FROM session")]
+    session_ids = [str(value) for (value,) in store.rows("SELECT session_id FROM session")]
     sessions = [session for one in session_ids if (session := find_session(store, one)) is not None]
     turns = [turn.turn for session in sessions for turn in turns_of_session(store, session.id)]
     told = [said for turn in turns for said in turn.said if said.role in (Role.PROPOSED, Role.CHOSEN)]

@@ -107,7 +107,7 @@ def test_a_turn_becomes_episodes_with_evidence_vector_and_time_of_what_was_said(
     assert (episode.summary, episode.session_id, episode.extractor) == ("keep this", SESSION, "lines-1")
     assert (evidence.uuid, evidence.session_id) == (entry, SESSION)
     assert episode.created_at_ms == 1_777_629_600_000
-    assert [row[0] for row in load_vectors(session.store, "e", HashedEmbedder().model_id)] == [episode.id]
+    assert [row_id for row_id, *_ in load_vectors(session.store, "e", HashedEmbedder().model_id)] == [episode.id]
 
 
 def test_extracting_again_changes_nothing(session: Session) -> None:

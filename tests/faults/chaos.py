@@ -393,7 +393,7 @@ class Chaos:
         )
         found = {
             "vanished": before + 12 - store.value("SELECT count(*) FROM episode"),
-            "pairs_wrong": [row for row in live if tuple(row[1:]) != (1, 2)],
+            "pairs_wrong": [summary for summary, *counted in live if counted != [1, 2]],
             "damage": store.find_damage(),
         }
         store.close()
@@ -442,15 +442,14 @@ def make_runtime(settings: Settings, store: Store) -> Runtime:
 def verdict(chaos: Chaos, store: Store) -> dict[str, Any]:
     """What is lost or doubled."""
     script = chaos.script
-    prompts = Counter(row[0] for row in store.rows("SELECT key FROM turn"))
+    prompts = Counter(value for (value,) in store.rows("SELECT key FROM turn"))
     packed = store.rows("SELECT entries FROM turn")
-    entries = Counter(entry.uuid for row in packed for entry in unpack_entries(bytes(row[0])))
-    said = Counter(str(uuid.UUID(bytes=bytes(row[0]))) for row in store.rows("SELECT uuid FROM said"))
-    live = Counter(
-        row[0] for row in store.rows("SELECT summary FROM episode WHERE status <> 'archived' AND superseded_by = ''")
-    )
+    entries = Counter(entry.uuid for (value,) in packed for entry in unpack_entries(bytes(value)))
+    said = Counter(str(uuid.UUID(bytes=bytes(value))) for (value,) in store.rows("SELECT uuid FROM said"))
+    in_force = store.rows("SELECT summary FROM episode WHERE status <> 'archived' AND superseded_by = ''")
+    live = Counter(value for (value,) in in_force)
     wanted = Counter(summary_of(prompt, steps) for prompt, steps in script.turns.values())
-    every = Counter(row[0] for row in store.rows("SELECT slot FROM episode"))
+    every = Counter(value for (value,) in store.rows("SELECT slot FROM episode"))
     return {
         "turns": len(script.turns),
         "turns_lost": len(set(script.turns) - set(prompts)),
@@ -461,7 +460,7 @@ def verdict(chaos: Chaos, store: Store) -> dict[str, Any]:
         "episodes_lost": sorted((wanted - live).elements()),
         "episodes_doubled": sorted((live - wanted).elements()) + [slot for slot, n in every.items() if n > 1],
         "messages": [
-            sum(row[0] for row in store.rows("SELECT message_count FROM session")),
+            sum(value for (value,) in store.rows("SELECT message_count FROM session")),
             len(script.entries),
         ],
         "without_vector": store.value(

@@ -64,7 +64,7 @@ def extract_while_it_grows(store: Store, settings: Settings, transcript: Path) -
         ingest_path(store, transcript, settings=settings, redact=redact)
 
     extract_session(store, SESSION, extractor=Growing(go_on), embedder=None, settings=settings)
-    return [str(row[0]) for row in store.rows("SELECT summary FROM episode WHERE status = 'active'")]
+    return [str(value) for (value,) in store.rows("SELECT summary FROM episode WHERE status = 'active'")]
 
 
 def test_a_turn_that_grows_while_it_is_extracted_is_extracted_as_it_ended(

@@ -67,7 +67,7 @@ def test_lines_around_every_hard_one_are_read_once(tmp_path: Path, driver: str) 
         for _ in range(2):
             ingest_path(store, path, settings=settings, redact=redact, close=True, max_bytes=50_000)
 
-        said = [str(row[0]) for row in store.rows("SELECT text FROM said")]
+        said = [str(value) for (value,) in store.rows("SELECT text FROM said")]
         for name in HARD:
             assert said.count(f"Before {name}") == said.count(f"Behind {name}") == 1
         assert store.value("SELECT bytes_read FROM transcript") == path.stat().st_size
@@ -98,7 +98,7 @@ def test_a_line_of_50_megabytes_is_read_and_one_above_the_limit_is_named(tmp_pat
         "settings = load().settings\n"
         "with open_store(settings.places.prepare().memory_db) as store:\n"
         f"    ingest_path(store, Path({str(path)!r}), settings=settings, redact=redact)\n"
-        "    print([row[0] for row in store.rows('SELECT text FROM said ORDER BY id')])\n"
+        "    print([value for (value,) in store.rows('SELECT text FROM said ORDER BY id')])\n"
         "    print(store.rows('SELECT reason FROM bad_line'))\n"
         # On Linux ru_maxrss also counts the process that started this one; VmHWM does not.
         "status = Path('/proc/self/status')\n"

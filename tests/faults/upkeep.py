@@ -430,7 +430,7 @@ class Upkeep:
     def compare(self) -> dict[str, Any]:
         """The turns and the automatic memories, against the transcripts and a run that nobody killed."""
         with self.store() as store:
-            prompts = Counter(row[0] for row in store.rows("SELECT key FROM turn"))
+            prompts = Counter(value for (value,) in store.rows("SELECT key FROM turn"))
             memories = compare_memories(self.settings, store)
         return {
             "turns": len(self.script.turns),

@@ -284,4 +284,5 @@ def _functions(connection: psycopg.Connection[Any], ns_id: int, people: dict[str
 def _one(connection: psycopg.Connection[Any], query: str, *values: Any) -> Any:
     row = connection.execute(query.encode(), values).fetchone()
     assert row is not None
-    return row[0]
+    (value,) = row
+    return value

@@ -62,7 +62,7 @@ def turns(store: Store) -> Callable[[], list[StoredTurn]]:
     """Every stored turn, in order."""
 
     def load() -> list[StoredTurn]:
-        ids = [int(row[0]) for row in store.rows("SELECT id FROM turn ORDER BY id")]
+        ids = [int(value) for (value,) in store.rows("SELECT id FROM turn ORDER BY id")]
         return [turn for turn in (load_turn_row(store, one) for one in ids) if turn is not None]
 
     return load

@@ -16,9 +16,8 @@ VALUE = "zV9kQ2mX7pL4wR8tY3nB"
 
 
 def dump(store: Store) -> str:
-    tables = [
-        row[0] for row in store.rows("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '%fts%'")
-    ]
+    named = store.rows("SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE '%fts%'")
+    tables = [name for (name,) in named]
     return "\n".join(str(row) for table in tables for row in store.rows(f"SELECT * FROM {table}"))
 
 

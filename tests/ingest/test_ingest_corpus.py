@@ -49,7 +49,7 @@ def prompts(store: Store) -> list[Any]:
 
 def uuids(store: Store) -> list[Any]:
     packed = store.rows("SELECT entries FROM turn")
-    return sorted(entry.uuid for row in packed for entry in unpack_entries(bytes(row[0])))
+    return sorted(entry.uuid for (value,) in packed for entry in unpack_entries(bytes(value)))
 
 
 @pytest.fixture(scope="module")

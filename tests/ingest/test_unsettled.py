@@ -22,7 +22,7 @@ RULE = "From now on always write files with a final newline in {}."
 
 
 def texts(store: Store) -> list[str]:
-    said = [str(row[0]) for row in store.rows("SELECT text FROM said ORDER BY id")]
+    said = [str(value) for (value,) in store.rows("SELECT text FROM said ORDER BY id")]
     return [*said, *(f"{one.summary} {one.content}" for one in all_episodes(store))]
 
 

@@ -214,7 +214,7 @@ def test_another_reading_does_not_bring_the_turn_back(
     for path in (transcript, copy):
         ingest_path(store, path, settings=Settings(), redact=redact, close=True)
 
-    texts = [str(row[0]) for row in store.rows("SELECT text FROM said")]
+    texts = [str(value) for (value,) in store.rows("SELECT text FROM said")]
     assert len(texts) == 4
     assert not any("zanzibarian" in text for text in texts)
 

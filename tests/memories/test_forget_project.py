@@ -186,7 +186,7 @@ def canaries_in(home: Home) -> list[str]:
 
 
 def words_in(store: Store) -> str:
-    texts = [str(row[0]) for row in store.rows("SELECT text FROM said UNION ALL SELECT text FROM note_chunk")]
+    texts = [str(value) for (value,) in store.rows("SELECT text FROM said UNION ALL SELECT text FROM note_chunk")]
     return "\n".join([*texts, *(f"{one.summary}\n{one.content}" for one in episodes.all_episodes(store))])
 
 
@@ -224,7 +224,7 @@ def test_what_belongs_to_another_project_stays_word_for_word(store: Store, home:
     assert [store.rows(sql, (shed.id,)) for sql in (turns, said)] == before
     assert episodes.find_episode(store, everywhere.episode_id) == everywhere
     assert store.value("SELECT count(*) FROM vector WHERE owner = 'e'") == 1
-    assert [row[0] for row in store.rows("SELECT session_id FROM injection")] == [SHED_SESSION]
+    assert [value for (value,) in store.rows("SELECT session_id FROM injection")] == [SHED_SESSION]
     memory_note = home.memory_note.read_text()
     assert memory_note == f"# Memory\n\nmy own line\n\n{memory_note[memory_note.index('## 2026-03, shed') :]}"
     assert everywhere.summary in memory_note
@@ -304,9 +304,9 @@ def test_what_was_said_before_but_not_read_yet_is_never_read_and_what_is_said_la
                 line("user", f"new words in {session}", session=session, cwd=BOAT, at="2099-01-01T09:00:00.000Z")
             )
     read(store)
-    said = [str(row[0]) for row in store.rows("SELECT text FROM said WHERE text LIKE 'new words%' ORDER BY 1")]
+    said = [str(value) for (value,) in store.rows("SELECT text FROM said WHERE text LIKE 'new words%' ORDER BY 1")]
     assert said == [f"new words in {BOAT_SESSION}", f"new words in {new_session}"]
-    assert {row[0] for row in store.rows("SELECT p.name FROM turn t JOIN project p ON p.id = t.project_id")} == {
+    assert {value for (value,) in store.rows("SELECT p.name FROM turn t JOIN project p ON p.id = t.project_id")} == {
         "boat",
         "shed",
     }

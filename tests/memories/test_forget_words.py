@@ -119,7 +119,7 @@ def words_in(folder: Path, *words: str) -> list[str]:
 
 
 def texts(store: Store) -> list[str]:
-    return [str(row[0]) for row in store.rows("SELECT text FROM said ORDER BY id")]
+    return [str(value) for (value,) in store.rows("SELECT text FROM said ORDER BY id")]
 
 
 def forget(store: Store, settings: Settings, episode: Episode, **options: bool) -> object:
@@ -432,7 +432,7 @@ def test_vectors_and_passages_of_erased_words_go_and_those_beside_stay(
     passages, vectors = store.value("SELECT count(*) FROM passage"), store.value("SELECT count(*) FROM vector")
     assert (passages, vectors) == (before[0] - 2, before[1] - 3)
     assert store.rows("SELECT rowid FROM passage_fts WHERE passage_fts MATCH ?", (ANSWER,)) == []
-    assert np.all([row[0] for row in store.rows("SELECT length(data) FROM vector")])
+    assert np.all([value for (value,) in store.rows("SELECT length(data) FROM vector")])
 
 
 # -- merged memories

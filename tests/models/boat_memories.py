@@ -30,6 +30,6 @@ def keep(store: Store, text: str, **fields: object) -> Episode:
 def summaries(path: Path) -> list[str]:
     """The summaries in a database file, in the order in which they were kept."""
     with sqlite3.connect(path) as connection:
-        found = [str(row[0]) for row in connection.execute("SELECT summary FROM episode ORDER BY id")]
+        found = [str(value) for (value,) in connection.execute("SELECT summary FROM episode ORDER BY id")]
     connection.close()
     return found

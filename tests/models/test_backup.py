@@ -86,7 +86,7 @@ def test_writers_go_on_while_a_backup_is_made(store: Store, folder: Path) -> Non
         thread.join()
 
     with sqlite3.connect(made.path) as connection:
-        values = {row[0] for row in connection.execute("SELECT value FROM meta WHERE key IN ('one', 'other')")}
+        values = {value for (value,) in connection.execute("SELECT value FROM meta WHERE key IN ('one', 'other')")}
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     connection.close()
     assert len(values) <= 1

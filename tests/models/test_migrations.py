@@ -116,8 +116,13 @@ def first(path: Path) -> Path:
     return path
 
 
+def is_of_index(_type: str, name: str, *_: str) -> bool:
+    """True for a table of the text index, which SQLite makes itself."""
+    return "_fts_" in name
+
+
 def digest_of(path: Path) -> str:
-    declared = json.dumps([row for row in read_schema(path) if "_fts_" not in row[1]])  # those tables are SQLite's own
+    declared = json.dumps([row for row in read_schema(path) if not is_of_index(*row)])
     return hashlib.sha256(declared.encode()).hexdigest()[:16]
 
 

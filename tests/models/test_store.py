@@ -265,7 +265,7 @@ def test_who_may_see_a_memory_is_known_to_its_vector_too(store: Store) -> None:
     with store.transaction() as tx:
         episode_changes.change_episode(tx, made, "edit", scope="global", actor=Actor.USER)
 
-    assert [row[0] for row in kept] == [made.id]
+    assert [row_id for row_id, _, _ in kept] == [made.id]
     assert vectors.load_vectors(store, "e", "m") == []
 
 

@@ -17,7 +17,7 @@ from tests.models.version_4 import put_version_4
 def columns_of(path: Path, table: str) -> list[str]:
     connection = sqlite3.connect(path)
     try:
-        return [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]
+        return [name for _, name, *_ in connection.execute(f'PRAGMA table_info("{table}")')]
     finally:
         connection.close()
 

@@ -77,7 +77,7 @@ def test_each_vector_names_the_project_that_may_see_it(store: Store, keep: Calla
     put(store, ("e", own.id), ("e", everyones.id), ("p", 1), ("n", 1), ("n", 2))
 
     def projects(owner: str) -> list[int | None]:
-        return [row[2] for row in vectors.vectors_since(store, owner, "m", 0, 9)]
+        return [project_id for _, _, project_id, *_ in vectors.vectors_since(store, owner, "m", 0, 9)]
 
     assert projects("e") == [project_id, None]
     assert projects("p") == [project_id]
@@ -92,8 +92,8 @@ def test_only_what_is_new_is_read_in_order_and_in_parts(store: Store, keep: Call
     put(store, ("e", ids[0]))
     rest = vectors.vectors_since(store, "e", "m", first[-1][0], 9)
 
-    assert [row[1] for row in first] == ids[:2]
-    assert [row[1] for row in rest] == [ids[2], ids[0]], "one that is written again is new"
+    assert [row_id for _, row_id, *_ in first] == ids[:2]
+    assert [row_id for _, row_id, *_ in rest] == [ids[2], ids[0]], "one that is written again is new"
     assert vectors.last_vector_seq(store) == rest[-1][0]
 
 

@@ -226,7 +226,7 @@ def test_a_memory_that_was_shown_is_not_told_again_and_one_out_of_force_never(
 
 def keep_fix(memory: Memory, session: Conversation, status: Status = Status.ACTIVE) -> Episode:
     """Keep a memory that rests on the last entry of a session."""
-    row = memory.store.rows("SELECT id FROM turn ORDER BY id DESC LIMIT 1")[0]
+    turn_id = memory.store.value("SELECT id FROM turn ORDER BY id DESC LIMIT 1")
     entry = str(json.loads(session.path.read_text().splitlines()[-2])["uuid"])
     episode = Episode(
         new_episode_id(),
@@ -238,7 +238,7 @@ def keep_fix(memory: Memory, session: Conversation, status: Status = Status.ACTI
         quality=0.75,
     )
     with memory.store.transaction() as tx:
-        evidence = Evidence(entry, session.path.stem, int(row[0]))
+        evidence = Evidence(entry, session.path.stem, int(turn_id))
         return add_episode(tx, episode, [evidence], actor=Actor.MODEL)
 
 

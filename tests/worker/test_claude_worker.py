@@ -84,7 +84,7 @@ def write_session(settings: Settings) -> None:
 
 
 def summaries(store: Store) -> list[str]:
-    return [row[0] for row in store.rows("SELECT summary FROM episode ORDER BY id")]
+    return [value for (value,) in store.rows("SELECT summary FROM episode ORDER BY id")]
 
 
 def ring(settings: Settings) -> None:
