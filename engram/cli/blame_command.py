@@ -12,6 +12,7 @@ from engram.cli.output import one_line, print_json, say, when
 from engram.cli.workspace import Workspace, current_folder, pass_workspace
 from engram.errors import NotFound
 from engram.ingest.folder import scope_of_folder
+from engram.models.branches import branch_place
 from engram.recollection.blame import Touch, blame_file
 
 
@@ -47,7 +48,7 @@ def blame(workspace: Workspace, file: str, limit: int, as_json: bool) -> None:
 
 
 def _print(touch: Touch) -> None:
-    place = f", on {one_line(touch.branch, 60)}" if touch.branch else ""
+    place = f", {branch_place(touch.branch, is_unmerged=touch.is_unmerged)}" if touch.branch else ""
     named = f" ({touch.id})" if touch.id else ""
     say(f"{when(touch.at_ms)} {touch.kind}{place}: {one_line(touch.text, 300)}{named}")
     for commit in touch.commits:

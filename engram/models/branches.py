@@ -185,4 +185,9 @@ def _branches_of_episodes(episode_refs: str) -> Query:
 
 def branch_remark(branch: str) -> str:
     """Return what is said of a memory whose branch was not merged, such as ``on branch feat/x, not merged``."""
-    return f"on branch {one_line(branch, MAX_BRANCH_CHARACTERS)}, not merged" if branch else ""
+    return branch_place(branch, is_unmerged=True) if branch else ""
+
+
+def branch_place(branch: str, *, is_unmerged: bool) -> str:
+    """Return the words for a branch where something took place."""
+    return f"on branch {one_line(branch, MAX_BRANCH_CHARACTERS)}{', not merged' * is_unmerged}"

@@ -7,7 +7,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from engram.clock import iso_time
-from engram.models.branches import open_branches
+from engram.enums import BranchState
+from engram.models.branches import branches_of_project, open_branches
 from engram.models.episode_lists import current_episodes
 from engram.models.episodes import Episode
 from engram.models.recent import prompt_of_turn, turns_naming
@@ -31,7 +32,10 @@ class Touch:
     session_id: str
     #: The command that resumes the session; "" if its transcript is gone.
     resume: str
+    #: Where the turn took place; of a memory, the branch it was learned on if that was not merged.
     branch: str = ""
+    #: The branch was not merged, as far as the repository said when it was last read.
+    is_unmerged: bool = False
     #: "sha subject" of the commits of the turn.
     commits: tuple[str, ...] = ()
 
@@ -45,6 +49,7 @@ class Touch:
             "session": self.session_id or None,
             "resume": self.resume or None,
             "branch": self.branch or None,
+            "is_unmerged": self.is_unmerged,
             "commits": list(self.commits),
         }
 
@@ -77,6 +82,7 @@ def _names(episode: Episode, name: str) -> bool:
 
 
 def _changes(store: Store, project_id: int, path: str, root: str) -> list[Touch]:
+    unmerged = {row.name for row in branches_of_project(store, project_id) if row.state is BranchState.OPEN}
     touches = []
     for turn in turns_naming(store, project_id, PurePosixPath(path).name):
         changed = {file for call in turn.calls if call.is_edit and not call.is_error for file in call.files}
@@ -93,6 +99,7 @@ def _changes(store: Store, project_id: int, path: str, root: str) -> list[Touch]
                 session_id=turn.session_id,
                 resume="" if session is None else resume_of(store, session),
                 branch=turn.branch,
+                is_unmerged=turn.branch in unmerged,
                 commits=tuple(call.commit for call in turn.calls if call.commit),
             )
         )
@@ -117,4 +124,5 @@ def _of_memory(store: Store, episode: Episode, branch: str) -> Touch:
         session_id=episode.session_id,
         resume="" if session is None else resume_of(store, session),
         branch=branch,
+        is_unmerged=bool(branch),
     )

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from engram.cli.main import engram
+from engram.consolidation.branches import read_branches
 from engram.enums import Kind
 from tests.branch_sessions import Workshop, bash, edit, todo_list
 
@@ -129,6 +130,20 @@ def test_blame_shows_changes_with_their_reason_and_commits_and_memories(at_work:
     assert told["touches"][2]["text"] == "Add a cache"
     assert shown.exit_code == 0
     assert "  commit 1234567 let it expire" in shown.stdout
+
+
+def test_blame_says_which_branches_were_not_merged(at_work: Workshop) -> None:
+    at_work.repository.commit("draft", draft="1\n")
+    for branch, name in (("feat/x", "cache.py"), ("main", "store.py")):
+        at_work.repository.git("switch", "-q", branch)
+        at_work.work(branch, f"Change it on {branch}", edit(at_work.repository.root / name), session=branch)
+        at_work.learn(f"{name} keeps a week of answers.", [branch], entities=(name,))
+    read_branches(at_work.store, at_work.settings, only_lively=True)
+
+    assert run("blame", "cache.py").stdout.count(", on branch feat/x, not merged: ") == 2
+    assert [touch["is_unmerged"] for touch in run_json("blame", "cache.py")["touches"]] == [True, True]
+    assert run("blame", "store.py").stdout.count(", on branch main: ") == 1
+    assert [touch["is_unmerged"] for touch in run_json("blame", "store.py")["touches"]] == [False, False]
 
 
 def test_blame_of_an_unknown_file_exits_with_1(at_work: Workshop, tmp_path: Path) -> None:
