@@ -18,6 +18,7 @@ from engram.transcripts.claude_code.discover import (
 from engram.transcripts.claude_code.entry import Entry, Kind, parse_line
 from engram.transcripts.claude_code.state import ReaderState, dump_cursor, load_cursor
 from engram.transcripts.claude_code.turn_builder import TurnBuilder
+from engram.transcripts.parsed_lines import parse_lines, too_long_lines
 from engram.transcripts.source import Cursor, EntryTime, PullRequest, Reading, Source, StoredTurns, Unreadable
 from engram.transcripts.tail import Line, Position, fingerprint, read_chunk
 
@@ -74,13 +75,12 @@ class ClaudeCode:
         for start in range(0, len(chunk.lines), _LINES_AT_ONCE):
             portion.add(chunk.lines[start : start + _LINES_AT_ONCE])
         built = portion.builder.finish()
-        too_long = [Unreadable(line.offset, line.length, "too long") for line in chunk.skipped]
         return Reading(
             cursor=dump_cursor(chunk.position, built.state),
             updates=built.updates,
             withdrawn=built.withdrawn,
             entries=portion.entries,
-            unreadable=(*too_long, *portion.unreadable),
+            unreadable=(*too_long_lines(chunk), *portion.unreadable),
             cwd=portion.cwd,
             compacted_at_ms=portion.compacted_at_ms,
             pull_requests=tuple(portion.pull_requests),
@@ -121,13 +121,8 @@ class _Portion:
 
     def add(self, lines: Sequence[Line]) -> None:
         """Add the next lines."""
-        entries = []
-        for line in lines:
-            parsed = parse_line(line)
-            if isinstance(parsed, Unreadable):
-                self.unreadable.append(parsed)
-            elif parsed is not None:
-                entries.append(parsed)
+        entries, unreadable = parse_lines(lines, parse_line)
+        self.unreadable += unreadable
         self._known.update(self._stored.known_entries([entry.uuid for entry in entries if entry.uuid]))
         for entry in entries:
             self._add(entry)

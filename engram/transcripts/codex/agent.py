@@ -12,8 +12,9 @@ from engram.transcripts.codex.entry import Entry, Kind, parse_line
 from engram.transcripts.codex.identify import Identified, identify
 from engram.transcripts.codex.state import ReaderState, dump_cursor, load_cursor
 from engram.transcripts.codex.turn_builder import Built, TurnBuilder
-from engram.transcripts.source import Cursor, Reading, Source, StoredTurns, Unreadable
-from engram.transcripts.tail import Chunk, Position, fingerprint, read_chunk
+from engram.transcripts.parsed_lines import parse_lines, too_long_lines
+from engram.transcripts.source import Cursor, Reading, Source, StoredTurns
+from engram.transcripts.tail import Position, fingerprint, read_chunk
 from engram.transcripts.text import storable_text
 
 
@@ -56,7 +57,7 @@ class Codex:
                 bytes_read=position.offset,
                 lines_read=position.lines,
             )
-        parsed, unreadable = _parse(chunk)
+        parsed, unreadable = parse_lines(chunk.lines, parse_line)
         entries = list(identify(parsed, source.session_id, state.naming))
         built = _build(source, state, entries, stored)
         compactions = (entry.at_ms for entry in parsed if entry.kind is Kind.COMPACTION and entry.at_ms)
@@ -65,7 +66,7 @@ class Codex:
             updates=built.updates,
             withdrawn=built.withdrawn,
             entries=[entry for entry in entries if entry.uuid],
-            unreadable=unreadable,
+            unreadable=(*too_long_lines(chunk), *unreadable),
             cwd=next(filter(None, map(_folder_of, parsed)), ""),
             compacted_at_ms=max(compactions, default=None),
             stamp=str(chunk.size),
@@ -79,19 +80,6 @@ class Codex:
         """True if the file begins with the line that the cursor's file began with: archiving moves a rollout."""
         position, _ = load_cursor(cursor)
         return bool(position.fingerprint) and position.fingerprint == fingerprint(source.path)
-
-
-def _parse(chunk: Chunk) -> tuple[list[Entry], tuple[Unreadable, ...]]:
-    """Return the entries of the lines, and the lines that could not be read."""
-    unreadable = [Unreadable(line.offset, line.length, "too long") for line in chunk.skipped]
-    entries = []
-    for line in chunk.lines:
-        parsed = parse_line(line)
-        if isinstance(parsed, Unreadable):
-            unreadable.append(parsed)
-        elif parsed is not None:
-            entries.append(parsed)
-    return entries, tuple(unreadable)
 
 
 def _build(source: Source, state: ReaderState, entries: list[Identified], stored: StoredTurns) -> Built:
