@@ -393,7 +393,7 @@ class Chaos:
         )
         found = {
             "vanished": before + 12 - store.value("SELECT count(*) FROM episode"),
-            "pairs_wrong": [summary for summary, *counted in live if counted != [1, 2]],
+            "pairs_wrong": [(summary, *counted) for summary, *counted in live if counted != [1, 2]],
             "damage": store.find_damage(),
         }
         store.close()

@@ -292,8 +292,8 @@ class History:
         later = HubCopy.take(self.hub)
         for name in ("member", "device", "code", "seat", "namespace"):
             if name != "namespace":
-                known = {key: (key, *rest) for key, *rest in self._hub_copy.tables[name]}
-                rows = [known.get(key, (key, *rest)) for key, *rest in later.tables[name]]
+                known = {key: rest for key, *rest in self._hub_copy.tables[name]}
+                rows = [(key, *known.get(key, rest)) for key, *rest in later.tables[name]]
                 self._hub_copy.tables[name] = rows
         # Renewed while the copy was old: their last push is of the copy's time.
         self._hub_copy.put_back(self.hub)
