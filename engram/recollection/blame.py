@@ -32,9 +32,9 @@ class Touch:
     session_id: str
     #: The command that resumes the session; "" if its transcript is gone.
     resume: str
-    #: Where the turn took place; of a memory, the branch it was learned on if that was not merged.
+    #: The branch of the turn; of a memory, the one that it was learned on, if that was not merged. "" for none.
     branch: str = ""
-    #: The branch was not merged, as far as the repository said when it was last read.
+    #: True if the branch was not merged when the repository was last read.
     is_unmerged: bool = False
     #: "sha subject" of the commits of the turn.
     commits: tuple[str, ...] = ()

@@ -25,7 +25,7 @@ logger = logging.getLogger(__name__)
 
 #: Longest wait of an enqueue for another writer of the queue, in seconds.
 QUEUE_SECONDS = 1.0
-#: Pages of memory.db that are held in memory, in KB: reading appends, and looks up little.
+#: How much of memory.db is held in memory, in KB; little, since storing what was read looks up little.
 CACHE_KB = 512
 
 

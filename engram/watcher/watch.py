@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS = 5.0
 #: Bytes of a source that are read at one time: keeps this process small.
 PORTION_BYTES = 256 * 1024
-#: Bytes of a source that leave much unused memory when they were read.
+#: Reading this many bytes of a source leaves unused memory behind, which is then returned to the system.
 LARGE_BYTES = 64 * 1024
 
 #: Reasons of the ingest for which reading again would change nothing.
