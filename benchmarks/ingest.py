@@ -16,10 +16,11 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from engram.ingest.service import ingest_all
-from engram.models.store import open_store
+from engram.models.store import Store, open_store
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.transcripts.claude_code.discover import find_transcripts
@@ -40,31 +41,48 @@ def main() -> None:
     given = parser.parse_args()
     folders = [given.corpus] if (given.corpus / "projects").is_dir() else sorted(given.corpus.iterdir())
     folders = [folder for folder in folders if (folder / "projects").is_dir()]
-    files = [file.path for folder in folders for file in find_transcripts(folder)]
-    steps: dict[str, Callable[[], object]] = {
-        "json.loads": lambda: parse(files),
-        "turns": lambda: build(files),
-        "ingest": lambda: ingest(folders),
-    }
-    seconds: dict[str, list[float]] = {name: [] for name in steps}
+    files = {folder: [file.path for file in find_transcripts(folder)] for folder in folders}
+    seconds: dict[str, list[float]] = {}
     for _ in range(given.rounds):
-        for name, step in steps.items():
-            start = time.process_time()
-            step()
-            seconds[name].append(time.process_time() - start)
+        for name, value in measure(files).items():
+            seconds.setdefault(name, []).append(value)
     medians = {name: statistics.median(values) for name, values in seconds.items()}
+    yardstick = seconds["json.loads"]
+    ratios = {
+        name: statistics.median(value / one for value, one in zip(values, yardstick, strict=True))
+        for name, values in seconds.items()
+    }
     table = {
-        "files": len(files),
-        "megabytes": round(sum(path.stat().st_size for path in files) / 1e6, 1),
+        "files": sum(map(len, files.values())),
+        "megabytes": round(sum(path.stat().st_size for paths in files.values() for path in paths) / 1e6, 1),
         "seconds": {name: round(value, 3) for name, value in medians.items()},
-        "ratio": {name: round(value / medians["json.loads"], 2) for name, value in medians.items()},
+        "ratio": {name: round(value, 2) for name, value in ratios.items()},
     }
     if given.json:
         print(json.dumps(table))
         return
     print(f"{table['files']} files, {table['megabytes']} MB; load {os.getloadavg()[0]:.1f}")
     for name, value in medians.items():
-        print(f"{name:12} {value:7.3f} s CPU   {value / medians['json.loads']:5.2f} x{GOALS.get(name, '')}")
+        print(f"{name:12} {value:7.3f} s CPU   {ratios[name]:5.2f} x{GOALS.get(name, '')}")
+
+
+def measure(files: dict[Path, list[Path]]) -> dict[str, float]:
+    """Return the CPU seconds of each step in one round: folder by folder, since a processor's speed changes often."""
+    seconds: dict[str, float] = {}
+    with tempfile.TemporaryDirectory() as home:
+        store = open_store(Path(home) / "memory.db")
+        for folder, paths in files.items():
+            steps: dict[str, Callable[[], None]] = {
+                "json.loads": partial(parse, paths),
+                "turns": partial(build, paths),
+                "ingest": partial(ingest, store, Settings(home=Path(home), claude_folder=folder)),
+            }
+            for name, step in steps.items():
+                start = time.process_time()
+                step()
+                seconds[name] = seconds.get(name, 0.0) + time.process_time() - start
+        store.close()
+    return seconds
 
 
 def parse(files: list[Path]) -> None:
@@ -94,13 +112,9 @@ def build(files: list[Path]) -> None:
         builder.finish()
 
 
-def ingest(folders: list[Path]) -> None:
-    """Read everything into a new database."""
-    with tempfile.TemporaryDirectory() as home:
-        store = open_store(Path(home) / "memory.db")
-        for folder in folders:
-            ingest_all(store, settings=Settings(home=Path(home), claude_folder=folder), redact=redact)
-        store.close()
+def ingest(store: Store, settings: Settings) -> None:
+    """Read everything of one folder into the database."""
+    ingest_all(store, settings=settings, redact=redact)
 
 
 if __name__ == "__main__":

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from engram.redaction import env_values, hash_value
+from engram.redaction import env_values, hash_value, redact_parts
 from engram.text.failures import error_keys
 from engram.transcripts.record import (
     MAX_COMMAND_CHARS,
@@ -59,25 +59,38 @@ class Cleaner:
         """Return the turn with all texts redacted; texts that were stored before are redacted already and stay."""
         turn = update.turn
         old, new = turn.said[: update.said_before], turn.said[update.said_before :]
+        said = self._clean_texts(new)
+        self._read_together(text for action in turn.actions for text in _short_texts(action))
         return replace(
             turn,
-            said=(*old, *(self._clean_text(block) for block in new)),
+            said=(*old, *said),
             actions=tuple(self._clean_action(action, turn.branch) for action in turn.actions),
             branch=self.clean_short(turn.branch),
         )
 
-    def _clean_text(self, block: TextBlock) -> TextBlock:
-        self.note_environment(block.text)
-        text = self._redact(block.text, self._known)
-        return block if text == block.text else replace(block, text=text)
+    def _clean_texts(self, blocks: Sequence[TextBlock]) -> list[TextBlock]:
+        """Redact the texts of a turn; a value that one of them shows in an environment line is masked in all."""
+        for block in blocks:
+            self.note_environment(block.text)
+        texts = redact_parts([block.text for block in blocks], self._mask)
+        pairs = zip(blocks, texts, strict=True)
+        return [block if text == block.text else replace(block, text=text) for block, text in pairs]
+
+    def _read_together(self, texts: Iterable[str]) -> None:
+        """Redact short texts into the cache, which is faster than one after the other."""
+        new = list(dict.fromkeys(text for text in texts if text and text not in self._cache))
+        for text, redacted in zip(new, redact_parts(new, self._mask), strict=True):
+            self._remember(text, redacted)
+
+    def _mask(self, text: str) -> str:
+        return self._redact(text, self._known)
 
     def _clean_action(self, action: Action, branch: str) -> Action:
         said = action.command or action.error_line or action.commit or action.refusal
         if not (action.files or said or action.todos):
             return action
         # Cut after redaction, not before.
-        return replace(
-            action,
+        return action._replace(
             files=tuple(self.clean_short(file) for file in action.files),
             command=self.clean_short(action.command)[:MAX_COMMAND_CHARS],
             error_line=self.clean_short(action.error_line)[:MAX_ERROR_CHARS],
@@ -101,9 +114,23 @@ class Cleaner:
             return text
         redacted = self._cache.get(text)
         if redacted is None:
-            redacted = self._redact(text, self._known)
-            if len(self._cache) >= _CACHE_SIZE:
-                self._cache.clear()
-            self._cache[text] = redacted
-            self._cache.setdefault(redacted, redacted)
+            redacted = self._mask(text)
+            self._remember(text, redacted)
         return redacted
+
+    def _remember(self, text: str, redacted: str) -> None:
+        if len(self._cache) >= _CACHE_SIZE:
+            self._cache.clear()
+        self._cache[text] = redacted
+        self._cache.setdefault(redacted, redacted)
+
+
+def _short_texts(action: Action) -> Iterator[str]:
+    """Yield the texts of a tool call that are redacted."""
+    yield from action.files
+    yield action.command
+    yield action.error_line
+    yield action.commit
+    yield action.refusal
+    for todo in action.todos:
+        yield todo.text

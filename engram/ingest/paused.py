@@ -60,7 +60,7 @@ def _without_result(action: Action, times: Mapping[str, int | None], pauses: Seq
     """Return a call from before the pause without the words of a result that came during it."""
     if not _is_in(times.get(action.result_uuid), pauses):
         return action
-    return replace(action, error_line="", error_lines=(), error_keys=(), commit="", refusal="")
+    return action._replace(error_line="", error_lines=(), error_keys=(), commit="", refusal="")
 
 
 def _is_in(at_ms: int | None, pauses: Sequence[Span]) -> bool:

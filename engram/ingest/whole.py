@@ -117,4 +117,4 @@ def _count_same_actions(before: tuple[Action, ...], now: tuple[Action, ...]) -> 
 
 def _as_stored(action: Action) -> Action:
     """Return the action as it is stored: without the id that a result is found by, once the result is there."""
-    return replace(action, tool_use_id="") if action.result_uuid else action
+    return action._replace(tool_use_id="") if action.result_uuid else action

@@ -4,7 +4,6 @@ compressed.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -12,7 +11,7 @@ from typing import Any
 from engram.models.packed import pack_text, unpack_text
 from engram.transcripts.record import Action, EntryRef, Todo, TodoState
 
-_ACTION_DEFAULTS = dataclasses.asdict(Action("", ""))
+_ACTION_DEFAULTS = Action("", "")._asdict()
 _ACTION_ITEMS = tuple(_ACTION_DEFAULTS.items())
 _TODO_STATES = frozenset(state.value for state in TodoState)
 #: Facts that name an entry; stored as its place among the turn's entries.
@@ -48,7 +47,8 @@ def _todo_of(change: object) -> Todo | None:
 
 def _action_to_json(action: Action, places: Mapping[str, int]) -> dict[str, Any]:
     """Only what differs from the defaults: most calls have few facts. The id serves until the result is there."""
-    facts = {name: value for name, default in _ACTION_ITEMS if (value := getattr(action, name)) != default}
+    given: Iterable[tuple[Any, tuple[str, Any]]] = zip(action, _ACTION_ITEMS, strict=True)
+    facts = {name: value for value, (name, default) in given if value != default}
     if action.result_uuid:
         facts.pop("tool_use_id", None)
     for name in ENTRY_FACTS:

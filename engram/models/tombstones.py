@@ -94,9 +94,8 @@ def is_slot_gone(store: Reader, slot: str) -> bool:
 
 def named_by_any(store: Reader, keys: Collection[bytes]) -> set[bytes]:
     """Those of the keys that a tombstone of any kind has."""
-    if not store.has_any(tables.Tombstone.select(tables.Tombstone.at_ms).limit(1)):
-        return set()
-    return _keys_among(store, keys, list(TombstoneKind))
+    used = _used(store, TombstoneKind) if keys else []
+    return _keys_among(store, keys, used) if used else set()
 
 
 def forgotten_entries(store: Reader, uuids: Collection[str]) -> set[str]:
@@ -152,16 +151,21 @@ def _any_of_kind(kind: str) -> Query:
 
 def _among(store: Reader, uuids: Collection[str], kinds: Sequence[TombstoneKind]) -> set[str]:
     """Those of the entries that have a tombstone of one of the kinds."""
-    return {unpack_uuid(key) for key in _keys_among(store, [pack_uuid(uuid) for uuid in uuids if uuid], kinds)}
+    used = _used(store, kinds) if uuids else []
+    if not used:
+        return set()
+    return {unpack_uuid(key) for key in _keys_among(store, [pack_uuid(uuid) for uuid in uuids if uuid], used)}
 
 
-def _keys_among(store: Reader, keys: Collection[bytes], kinds: Sequence[TombstoneKind]) -> set[bytes]:
-    """Those of the keys that have a tombstone of one of the kinds.
+def _used(store: Reader, kinds: Iterable[TombstoneKind]) -> list[str]:
+    """Those of the kinds of which there is any tombstone: most memories have none."""
+    return [kind.value for kind in kinds if store.fetch_first(_any_of_kind(kind.value)) is not None]
+
+
+def _keys_among(store: Reader, keys: Collection[bytes], used: Sequence[str]) -> set[bytes]:
+    """Those of the keys that have a tombstone of one of the kinds ``used``.
 
     Raw SQL: keys are bytes, of which no JSON list can hold any number.
     """
-    used = [kind.value for kind in kinds if keys and store.fetch_first(_any_of_kind(kind.value)) is not None]
-    if not used:
-        return set()
     sql = f"SELECT key FROM tombstone WHERE kind IN ({', '.join('?' * len(used))}) AND key IN"
     return {bytes(key) for (key,) in store.rows_among(sql, list(keys), used)}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -29,8 +28,14 @@ def parse_json(data: bytes) -> Any:
     """
     if len(data) > _LONGEST:
         data = _PICTURE.sub(rb'\1"', data)
-    if len(data) <= _LONGEST:
+        if len(data) > _LONGEST:
+            return _parse_slowly(data)
+    try:
+        return orjson.loads(data)
+    except ValueError:
         # It refuses lone surrogates, NaN and deep nesting, which agents write.
-        with suppress(ValueError):
-            return orjson.loads(data)
+        return _parse_slowly(data)
+
+
+def _parse_slowly(data: bytes) -> Any:
     return json.loads(data.decode("utf-8", "replace").removeprefix("\ufeff"))

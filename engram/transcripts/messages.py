@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from engram.text.failures import telling_lines
 from engram.transcripts.call_facts import MAX_SEARCHED_CHARS, READ_AHEAD, commit_of, telling_line
@@ -113,4 +113,4 @@ def _action(message: Message, call: Call) -> Action:
         result_uuid=message.id if call.is_error is not None else "",
         is_refused=call.is_refused,
     )
-    return replace(action, commit="" if is_failure else commit_of(action, printed))
+    return action._replace(commit="" if is_failure else commit_of(action, printed))

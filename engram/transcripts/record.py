@@ -83,8 +83,7 @@ class Todo(NamedTuple):
     state: TodoState
 
 
-@dataclass(frozen=True, slots=True)
-class Action:
+class Action(NamedTuple):
     """The facts of one tool call: used for matching, never as the text of a memory."""
 
     #: Ties the result to the call; "" in a stored turn once the result was read.

@@ -9,7 +9,16 @@ from engram.ingest.clean import MAX_KNOWN_VALUES, Cleaner
 from engram.models.store import Store
 from engram.redaction import redact
 from engram.transcripts.claude_code.action import finish_action, start_action
-from engram.transcripts.record import MAX_COMMAND_CHARS, MAX_ERROR_CHARS, MAX_TODO_CHARS, Opening, Turn, TurnUpdate
+from engram.transcripts.record import (
+    MAX_COMMAND_CHARS,
+    MAX_ERROR_CHARS,
+    MAX_TODO_CHARS,
+    Opening,
+    Role,
+    TextBlock,
+    Turn,
+    TurnUpdate,
+)
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
 VALUE = "zV9kQ2mX7pL4wR8tY3nB"
@@ -77,6 +86,29 @@ def test_a_value_of_another_session_is_not_compared(
 
     assert store.value("SELECT count(DISTINCT session_ref) FROM known_value") == 1
     assert "plainwordvalue is what I wrote" in dump(store)
+
+
+def test_texts_of_one_turn_are_redacted_as_if_each_were_alone() -> None:
+    texts = ["a word <private> never closed", "deploy to staging", f"with {TOKEN}", "its end </private> alone"]
+    said = tuple(TextBlock(uuid=f"u{n}", role=Role.USER, text=text) for n, text in enumerate(texts))
+    turn = Turn(key="t", session_id="s", opening=Opening.PROMPT, said=said)
+
+    clean = Cleaner(redact, b"salt").clean(TurnUpdate(turn, 0))
+
+    assert [block.text for block in clean.said] == [redact(text) for text in texts]
+    assert clean.said[1] is said[1]
+
+
+def test_a_value_that_a_turn_shows_last_is_masked_in_all_its_texts() -> None:
+    texts = ["plainwordvalue is what I wrote", "TEAM_SECRET=plainwordvalue"]
+    said = tuple(TextBlock(uuid=f"u{n}", role=Role.USER, text=text) for n, text in enumerate(texts))
+    turn = Turn(key="t", session_id="s", opening=Opening.PROMPT, said=said)
+    cleaner = Cleaner(redact, b"salt-salt")
+
+    clean = cleaner.clean(TurnUpdate(turn, 0))
+
+    assert len(cleaner.new_known) == 1
+    assert not any("plainwordvalue" in block.text for block in clean.said)
 
 
 def test_what_is_known_is_bounded_and_hashed() -> None:

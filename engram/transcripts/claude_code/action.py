@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 from engram.text.failures import telling_lines
@@ -49,8 +48,7 @@ def finish_action(action: Action, block: dict[str, Any], uuid: str, *, is_refuse
     text = result_text(block)
     is_error = block.get("is_error") is True
     exit_code = _exit_code(action, text, is_error)
-    return replace(
-        todos_of_result(action, text, is_error=is_error or is_refused),
+    return todos_of_result(action, text, is_error=is_error or is_refused)._replace(
         is_error=is_error,
         exit_code=exit_code,
         error_line=telling_line(text) if is_error and not is_refused else "",

@@ -20,7 +20,7 @@ _MACHINE_BEGINNINGS = (
     "Caveat: The messages below",
     "This session is being continued from a previous conversation",
 )
-_MACHINE_FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "repeatsCompactSummary")
+_MACHINE_FLAGS = frozenset({"isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "repeatsCompactSummary"})
 _COMMAND = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
 _ARGUMENTS = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
 _BASH = re.compile(r"\s*<bash-input>(.*?)</bash-input>", re.DOTALL)
@@ -44,7 +44,9 @@ def prompt_of(entry: Entry) -> str | None:
     if entry.kind is Kind.ATTACHMENT:
         return _queued_command(entry)
     data = entry.data
-    if entry.kind is not Kind.USER or entry.is_aside or any(data.get(flag) is True for flag in _MACHINE_FLAGS):
+    if entry.kind is not Kind.USER or entry.is_aside:
+        return None
+    if any(data[flag] is True for flag in _MACHINE_FLAGS & data.keys()):
         return None
     content = entry.message.get("content")
     if isinstance(content, list) and any(_is_block(block, "tool_result") for block in content):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from typing import Any
 
 from engram.transcripts.call_facts import READ_AHEAD
@@ -45,11 +44,11 @@ def todos_of_result(action: Action, text: str, *, is_error: bool) -> Action:
     The entry of TaskCreate gets its id.
     """
     if is_error:
-        return replace(action, todos=(), is_todo_list=False) if action.todos or action.is_todo_list else action
+        return action._replace(todos=(), is_todo_list=False) if action.todos or action.is_todo_list else action
     if action.tool != "TaskCreate":
         return action
     created = _CREATED.match(text)
-    return replace(action, todos=tuple(todo._replace(key=created[1]) for todo in action.todos) if created else ())
+    return action._replace(todos=tuple(todo._replace(key=created[1]) for todo in action.todos) if created else ())
 
 
 def _text(value: object) -> str:

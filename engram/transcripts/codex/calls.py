@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from engram.text.failures import telling_lines
@@ -76,8 +75,7 @@ def finish_action(action: Action, result: Result, uuid: str) -> Action:
     """Return the action with the facts of its result."""
     is_failure = result.is_error and not result.is_refused
     is_done = not result.is_error and not result.is_refused
-    return replace(
-        action,
+    return action._replace(
         is_error=result.is_error or result.is_refused,
         exit_code=result.exit_code,
         error_line=telling_line(result.text) if is_failure else "",
