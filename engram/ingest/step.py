@@ -25,7 +25,7 @@ from engram.models.transcripts import Progress, ensure_transcript, load_progress
 from engram.models.unsettled import drop_unsettled_turns
 from engram.settings import Settings
 from engram.transcripts.project import Project, is_excluded
-from engram.transcripts.record import Turn, TurnUpdate
+from engram.transcripts.record import TurnUpdate
 from engram.transcripts.registry import agent_of
 from engram.transcripts.source import PullRequest, Reading, Source
 from engram.vaults import vault_of_folder
@@ -142,7 +142,9 @@ class Step:
         updates = keep_own_entries(stored, reading.updates)
         updates = without_paused(updates, reading.entries, pauses)
         updates = without_erased(updates, self._erased(reading, updates))
-        kept = (update for update in updates if not is_excluded_turn(update.turn, self.settings))
+        folders = {update.turn.cwd for update in updates}
+        excluded = {folder for folder in folders if folder and is_excluded_folder(folder, self.settings)}
+        kept = (update for update in updates if update.turn.cwd not in excluded)
         return compare_with_stored(self.store, [replace(update, turn=stored.cleaner.clean(update)) for update in kept])
 
     def _pull_requests(self, reading: Reading, stored: TurnsInStore, pauses: list[Span]) -> tuple[PullRequest, ...]:
@@ -171,9 +173,6 @@ class Step:
         return tuple(until.items())
 
 
-def is_excluded_turn(turn: Turn, settings: Settings) -> bool:
-    """True for a turn in a folder that the user excludes, or of a vault, in a session that began elsewhere."""
-    if not turn.cwd:
-        return False
-    vault = vault_of_folder(settings.places, turn.cwd)
-    return vault is not None or is_excluded(turn.cwd, settings.exclude)
+def is_excluded_folder(folder: str, settings: Settings) -> bool:
+    """True for a folder that the user excludes, or of a vault: turns there are not kept, wherever a session began."""
+    return vault_of_folder(settings.places, folder) is not None or is_excluded(folder, settings.exclude)

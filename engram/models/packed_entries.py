@@ -14,11 +14,8 @@ from functools import lru_cache
 from hashlib import blake2b
 
 from engram.errors import BrokenDatabase
-from engram.models.uuids import pack_uuid, unpack_uuid
+from engram.models.uuids import REMEMBERED, pack_uuid, unpack_uuid
 from engram.transcripts.record import EntryRef
-
-#: Keys that are remembered: each is needed twice while a portion is read.
-_REMEMBERED = 2048
 
 
 def in_order(entries: Iterable[EntryRef]) -> list[EntryRef]:
@@ -64,7 +61,7 @@ def unpack_entries(data: bytes) -> tuple[EntryRef, ...]:
     return tuple(found)
 
 
-@lru_cache(maxsize=_REMEMBERED)
+@lru_cache(maxsize=REMEMBERED)
 def entry_key(uuid: str) -> int:
     """What an entry is found by: 64 bits of BLAKE2b over its uuid. Among ten million, two are alike once in 400,000."""
     return int.from_bytes(blake2b(pack_uuid(uuid), digest_size=8).digest(), "little", signed=True)

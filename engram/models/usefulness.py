@@ -129,7 +129,7 @@ def used_ids(store: Reader) -> set[str]:
 
 def ids_in(text: str) -> list[str]:
     """Return the ids of memories that a text names, each once."""
-    return list(dict.fromkeys(_ID.findall(text)))
+    return list(dict.fromkeys(_ID.findall(text))) if "ep_" in text else []
 
 
 def mark_used(tx: Tx, session_id: str, used_at_ms: Mapping[str, int]) -> int:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 import uuid as uuid_module
+from functools import lru_cache
 
 _UUID_BYTES = 16
+#: Uuids of entries whose stored form, or key, is remembered: each is needed twice while a portion is read.
+REMEMBERED = 2048
 _UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
+@lru_cache(maxsize=REMEMBERED)
 def pack_uuid(text: str) -> bytes:
     """The stored form of an entry's uuid; 16 bytes mean a uuid, any other length means text."""
     if len(text) == 36 and _UUID.fullmatch(text):

@@ -88,6 +88,8 @@ _ORACLE = re.compile(
     r"sqlcl|sql|exp|imp)\s(?:[^\n@/]{0,80}[\s=])?[\"']?)[\w.$#\[\]-]{1,64}/(?:\"([^\"\n]{3,128})\"|"
     r"([^\s\"'/@]{3,128}))@"
 )
+#: How each of them ends.
+_ORACLE_END = re.compile(r"/(?:\"[^\"\n]{3,128}\"|[^\s\"'/@]{3,128})@")
 _ORACLE_TOOL = re.compile(
     r"\b(?:sqlplus|expdp|impdp|sqlldr|rman target|dgmgrl)\s(?:-\w+\s){0,3}(?:userid=)?[\w$#]{1,64}/([^\s\"'/@]{3,"
     r"128})(?=\s|$)"
@@ -152,7 +154,7 @@ def command_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
     if "$" in text:
         for match in _CRYPT.finditer(text, start, end):
             yield Span(*match.span(), "password-hash")
-    if "@" in text and "/" in text:
+    if "@" in text and _ORACLE_END.search(text, start, end):
         for match in _ORACLE.finditer(text, start, end):
             yield from _named_user(match)
     if "sql" in low or "dp " in low or "rman" in low or "dgmgrl" in low:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from engram.redaction.placeholders import Span
 from engram.redaction.values import has_plain_shape, is_mixed, is_placeholder
@@ -42,6 +42,8 @@ _CODE = re.compile(
     r"(codes?|t?otp|2fa|pin|passcode)\b(?: (?:for|to|of|on) [^\n:=.]{1,30}?)?(?:[ \"']{0,2}[:=]\s?| (?:is|are):? "
     r"(?:now )?| was |\s)[\"'`]?((?:\d{3}[- ]\d{3}|\d{4,8}|[a-z0-9]{4,6}(?:-[a-z0-9]{4,6}){1,7}))\b"
 )
+#: The beginnings of all such codes.
+_CODE_STEMS = ("code", "totp", "otp", "2fa", "pin", "passcode")
 #: The beginnings of all pairs.
 _PAIR_STEMS = ("log in", "login", "sign in", "signin", "ssh", "cred", "connect", "account", "auth", "user", "root")
 _PAIR = re.compile(
@@ -64,9 +66,8 @@ def phrase_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
         for numbered in _NUMBERED.finditer(low, start, end):
             if _is_numbered_wallet(numbered.group()):
                 yield Span(*numbered.span(), "seed-phrase")
-    if "code" in low or "otp" in low or "2fa" in low or "pin" in low or "passcode" in low:
-        yield from _codes(low, start, end)
-    for pair in _pairs(low, start, end):
+    yield from _codes(low, start, end)
+    for pair in _matches_at(_PAIR_STEMS, _PAIR, low, start, end):
         first, last = pair.span(1)
         while last > first and text[last - 1] in ".,;:)":
             last -= 1
@@ -85,19 +86,21 @@ def _is_numbered_wallet(listed: str) -> bool:
     return is_whole and len({word for _, word in words}) >= 8 and not any(_SENTENCE.fullmatch(w) for _, w in words)
 
 
-def _pairs(low: str, start: int, end: int) -> Iterator[re.Match[str]]:
-    """Yield the matches of ``_PAIR``, tried only at its words."""
+def _matches_at(
+    stems: Iterable[str], pattern: re.Pattern[str], low: str, start: int, end: int
+) -> Iterator[re.Match[str]]:
+    """Yield the matches of a pattern, tried only at the beginnings of all that it matches."""
     starts: set[int] = set()
-    for stem in _PAIR_STEMS:
+    for stem in stems:
         at = low.find(stem, start, end)
         while at >= 0:
             starts.add(at)
             at = low.find(stem, at + 1, end)
     for at in sorted(starts):
-        pair = _PAIR.match(low, at, end) if at >= start else None
-        if pair:
-            yield pair
-            start = pair.end()
+        match = pattern.match(low, at, end) if at >= start else None
+        if match:
+            yield match
+            start = match.end()
 
 
 def _bare_phrases(text: str, start: int, end: int) -> Iterator[Span]:
@@ -120,7 +123,7 @@ def _bare_phrases(text: str, start: int, end: int) -> Iterator[Span]:
 
 
 def _codes(low: str, start: int, end: int) -> Iterator[Span]:
-    for code in _CODE.finditer(low, start, end):
+    for code in _matches_at(_CODE_STEMS, _CODE, low, start, end):
         first = code.start()
         if code.group(1).startswith("code"):
             qualified = bool(_CODE_OF.search(low, max(0, first - 20), first))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 #: Telling lines of one error that are kept.
 MAX_LINES = 8
@@ -27,11 +27,31 @@ _ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
 _TELLING = (
     re.compile(r"^(?:E +)?[\w.]*(?:Error|Exception|Panic)\b.*:|^E +\S"),
     re.compile(r"\b(?:error|fatal|panic|fail(?:ed|ure)?)\b|×|✗|✘", re.IGNORECASE),
-    re.compile(
-        r"cannot|can't|could not|couldn't|not found|no such|denied|undefined|unexpected|unknown|unrecognized|invalid"
-        r"|refused|missing|must |has no |does not|are ignored|not formatted|conflict|timed out|unable to",
-        re.IGNORECASE,
-    ),
+)
+#: Words of other lines that state an error.
+_TELLING_WORDS = (
+    "cannot",
+    "can't",
+    "could not",
+    "couldn't",
+    "not found",
+    "no such",
+    "denied",
+    "undefined",
+    "unexpected",
+    "unknown",
+    "unrecognized",
+    "invalid",
+    "refused",
+    "missing",
+    "must ",
+    "has no ",
+    "does not",
+    "are ignored",
+    "not formatted",
+    "conflict",
+    "timed out",
+    "unable to",
 )
 #: Lines of logs, progress, code listings and warnings, which happen to name an error.
 _NOISE = re.compile(
@@ -99,11 +119,17 @@ def telling_lines(text: str) -> tuple[str, ...]:
     shown = dict.fromkeys(line.strip()[:MAX_LINE_CHARACTERS] for line in lines)
     lines = [line for line in shown if line and not _NOISE.search(line)]
     telling: dict[str, None] = {}
-    for pattern in _TELLING:
-        telling |= dict.fromkeys(line for line in lines if pattern.search(line))
+    tests: list[Callable[[str], object]] = [*(pattern.search for pattern in _TELLING), _has_telling_word]
+    for states_error in tests:
+        telling |= dict.fromkeys(line for line in lines if states_error(line))
         if len(telling) >= MAX_LINES:
             break
     return tuple(telling)[:MAX_LINES]
+
+
+def _has_telling_word(line: str) -> bool:
+    low = line.lower()
+    return any(word in low for word in _TELLING_WORDS)
 
 
 def error_keys(lines: Iterable[str], hidden: Collection[str] = ()) -> tuple[int, ...]:

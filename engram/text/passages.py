@@ -42,11 +42,10 @@ def _pieces(text: str) -> list[tuple[int, int, bool]]:
         end = match.start() if match else len(text)
         for cut in range(position, end, MAX_PIECE_CHARS):
             piece = text[cut : min(cut + MAX_PIECE_CHARS, end)]
-            if piece.strip():
-                begin = cut + len(piece) - len(piece.lstrip())
-                pieces.append((begin, cut + len(piece.rstrip()), is_paragraph))
+            if right := len(piece.rstrip()):
+                pieces.append((cut + len(piece) - len(piece.lstrip()), cut + right, is_paragraph))
                 is_paragraph = False
         if match:
             position = match.end()
-            is_paragraph = match.group().count("\n") > 1
+            is_paragraph = position - end > 1 and match.group().count("\n") > 1
     return pieces

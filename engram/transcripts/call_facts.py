@@ -14,7 +14,7 @@ MAX_SEARCHED_CHARS = 20_000
 
 _COMMIT = re.compile(r"^\[(?:[^\]\n]* )?([0-9a-f]{7,40})\] (\S.*)$", re.MULTILINE)
 _ENVIRONMENT_FILE = re.compile(
-    r"(?:^|[\\/])(?:\.env\b[^\\/]*|[^\\/]*\.env)$|(?:^|[\\/])credentials[^\\/]*$", re.IGNORECASE
+    r"(?:.*[\\/])?(?:\.env\b[^\\/]*|[^\\/]*\.env|credentials[^\\/]*)$", re.IGNORECASE | re.DOTALL
 )
 _ENVIRONMENT_COMMAND = re.compile(r"\.env\b|\bprintenv\b|(?:^|[;&|]\s*)env\s*(?:$|[|;&])", re.MULTILINE)
 #: Patterns of error lines, the most telling first.
@@ -41,8 +41,8 @@ def telling_line(text: str) -> str:
 
 def shows_environment(action: Action) -> bool:
     """True if the call names an environment file or prints the environment, so that its result holds secrets."""
-    return any(_ENVIRONMENT_FILE.search(file) for file in action.files) or (
-        bool(action.command) and _ENVIRONMENT_COMMAND.search(action.command) is not None
+    return any(_ENVIRONMENT_FILE.match(file) for file in action.files) or (
+        "env" in action.command and _ENVIRONMENT_COMMAND.search(action.command) is not None
     )
 
 

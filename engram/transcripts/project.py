@@ -99,13 +99,12 @@ def find_repository(folder: Path, *, join_worktrees: bool = True) -> Path | None
 
 def is_excluded(cwd: str, globs: Iterable[str]) -> bool:
     """True if one of the globs covers the working directory or a folder above it; ``~`` is the home folder."""
+    patterns = [os.path.expanduser(glob).rstrip("/\\") or glob for glob in globs]
+    if not patterns:
+        return False
     path = _pure(cwd)
     candidates = [str(path), *(str(parent) for parent in path.parents)]
-    for glob in globs:
-        pattern = os.path.expanduser(glob).rstrip("/\\") or glob
-        if any(fnmatch.fnmatchcase(candidate, pattern) for candidate in candidates):
-            return True
-    return False
+    return any(fnmatch.fnmatchcase(candidate, pattern) for pattern in patterns for candidate in candidates)
 
 
 def _main_folder(worktree: Path, link: Path) -> Path:

@@ -135,16 +135,15 @@ def _read_lines(
     """Return the lines, the skipped lines, the offset after them and the number of lines so far."""
     data = _read_up_to(file, chunk_bytes)
     is_at_end = len(data) < chunk_bytes
-    end = data.rfind(b"\n")
-    if end < 0 and not is_at_end:
+    *pieces, last = data.split(b"\n")
+    if not pieces and not is_at_end:
         return _read_long_line(file, len(data), position, max_line_bytes)
     lines: list[Line] = []
     offset, number = position.offset, position.lines
-    for piece in data[:end].split(b"\n") if end >= 0 else ():
+    for piece in pieces:
         number += 1
         lines.append(Line(offset, len(piece), number, piece))
         offset += len(piece) + 1
-    last = data[end + 1 :]
     if is_at_end and _is_object(last):
         # Its newline is read later as the end of an empty line with the same number.
         lines.append(Line(offset, len(last), number + 1, last))

@@ -7,7 +7,7 @@ imitation of these reports, so only what Claude Code itself writes beside the re
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
@@ -76,32 +76,43 @@ def is_refused(action: Action, block: dict[str, Any], entry: Entry) -> bool:
     return is_own and text.startswith(_REFUSED) and data.get("toolUseResult") in (f"Error: {text}", _REFUSED_SILENTLY)
 
 
-def heard_in(action: Action, block: dict[str, Any], entry: Entry, proposed: Sequence[TextBlock]) -> Iterator[Part]:
+def heard_in(
+    action: Action,
+    block: dict[str, Any],
+    entry: Entry,
+    proposed_by: Callable[[Action], Sequence[TextBlock]],
+    *,
+    is_refused: bool,
+) -> Iterator[Part]:
     """Yield what the user said or decided, as the result of a call reports it.
 
     Args:
         action: the call.
         block: its ``tool_result`` block.
         entry: the line that holds the block.
-        proposed: what the call put before the user.
+        proposed_by: returns what a call put before the user.
+        is_refused: the user refused the call.
     """
     link = f"{action.tool_use_id}#0"
-    if is_refused(action, block, entry):
-        yield from _refusal(action, _text_of(block), proposed, link)
+    if is_refused:
+        yield from _refusal(action, _text_of(block), proposed_by, link)
     elif block.get("is_error") is True or len(_results(entry)) != 1:
         return
     elif action.tool == QUESTION_TOOL:
         yield from _answers(action, entry.data.get("toolUseResult"))
     else:
         if action.tool == PLAN_TOOL and _text_of(block).startswith(_APPROVED):
-            yield from _approval(entry.data.get("toolUseResult"), proposed, link)
+            yield from _approval(entry.data.get("toolUseResult"), proposed_by(action), link)
         if action.tool in _OWN_TOOLS:
             yield from (Part(Role.USER, text, link) for text in _beside(entry))
 
 
-def _refusal(action: Action, text: str, proposed: Sequence[TextBlock], link: str) -> Iterator[Part]:
+def _refusal(
+    action: Action, text: str, proposed_by: Callable[[Action], Sequence[TextBlock]], link: str
+) -> Iterator[Part]:
     comment = _comment(text)
     if action.tool == PLAN_TOOL:
+        proposed = proposed_by(action)
         title = _title(proposed[0].text) if proposed else ""
         yield Part(Role.CHOSEN, f"Rejected the plan: {title}" if title else "Rejected the plan", link)
     if comment.startswith(_OPEN_QUESTIONS):

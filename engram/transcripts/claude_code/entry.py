@@ -102,7 +102,7 @@ def _is_skipped(raw: bytes) -> bool:
         return sniffed is not None and sniffed[1] not in _KIND_BYTES
     if b'"attachment":{' in head:
         return b"queued_command" not in raw and _ATTACHMENT.match(raw) is not None
-    return not head.strip() and not raw.strip()
+    return not head.startswith(b"{") and not raw.strip()
 
 
 def _entry(line: Line, data: dict[str, Any]) -> Entry | None:

@@ -70,10 +70,11 @@ def add_results(draft: Draft, entry: Entry, *, with_dialogs: bool, note_environm
         refused = is_refused(action, block, entry)
         draft.actions[index] = finish_action(action, block, entry.uuid, is_refused=refused)
         if with_dialogs:
-            _add_parts(draft, entry, heard_in(action, block, entry, draft.proposed_by(action)))
+            _add_parts(draft, entry, heard_in(action, block, entry, draft.proposed_by, is_refused=refused))
         if shows_environment(action):
             note_environment(result_text(block))
 
 
 def _add_parts(draft: Draft, entry: Entry, parts: Iterable[Part]) -> None:
-    draft.said.extend(text_block(entry, part.role, part.text, part.link) for part in parts)
+    for part in parts:
+        draft.said.append(text_block(entry, part.role, part.text, part.link))
