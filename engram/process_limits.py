@@ -1,12 +1,14 @@
-"""Resident memory, threads and open files of this process."""
+"""Resident memory, threads, open files and cyclic garbage of this process."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import os
 import resource
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 #: glibc's name for the number of arenas.
@@ -40,6 +42,21 @@ def give_back_memory() -> None:
     """Let the allocator (glibc) return unused memory to the system: a heavy task leaves a lot of it."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
+
+
+@contextlib.contextmanager
+def collector_paused() -> Iterator[None]:
+    """Do not look for cyclic garbage: for short work that makes many objects and no cycles.
+
+    It counts for all threads. Of several that pause it, the last one that found it running starts it again.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def limit_arenas() -> None:

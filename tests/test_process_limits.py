@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import gc
 import os
 
 import pytest
 
-from engram.process_limits import give_back_memory, limit_arenas, limit_matrix_threads, rss_mb
+from engram.process_limits import collector_paused, give_back_memory, limit_arenas, limit_matrix_threads, rss_mb
 
 
 def test_a_matrix_is_multiplied_in_one_thread_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -24,3 +26,13 @@ def test_memory_is_bounded_and_given_back_wherever_the_system_can() -> None:
     give_back_memory()
 
     assert rss_mb() > 0
+
+
+def test_the_collector_runs_again_after_a_pause_within_a_pause_and_after_an_error() -> None:
+    with contextlib.suppress(ValueError), collector_paused():
+        with collector_paused():
+            pass
+        assert not gc.isenabled()
+        raise ValueError
+
+    assert gc.isenabled()

@@ -25,6 +25,7 @@ from engram.models.transcripts import (
     session_of_file,
 )
 from engram.models.turn_changes import close_turns
+from engram.process_limits import collector_paused
 from engram.settings import Settings
 from engram.transcripts import registry
 from engram.transcripts.source import Source
@@ -63,7 +64,8 @@ def ingest_source(
     tries = 0
     while not result.skipped:
         try:
-            result, has_more = Step(store, source, settings, redact, max_bytes).run(result)
+            with collector_paused():
+                result, has_more = Step(store, source, settings, redact, max_bytes).run(result)
             tries = 0
         except Conflict:
             tries += 1
