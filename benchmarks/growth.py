@@ -1,8 +1,8 @@
 """Measure how costs grow with the memory: ``python benchmarks/growth.py --turns 1000 10000 100000 [--plot FILE]``.
 
 One temporary memory grows from size to size. At each a real worker (``engram work``) is started over it and asked
-through engram.sock, as hooks and the MCP server do: memories and passages, with and without a project, and whole
-prompts. Texts are words of the model's own vocabulary and made-up ones, as often as in real text (Zipf), a quarter
+through engram.sock, as hooks and the MCP server do: the ranking of memories, whole answers and passages, with and
+without a project, and whole prompts. Texts are words of the model's own vocabulary and made-up ones, as often as in real text (Zipf), a quarter
 of them of the session's topic; ``--corpus DIR`` takes sentences of real transcripts instead; vectors are noise
 around those of some texts, since a million texts cannot be embedded here. The question's own vector comes from the
 real model, and its time counts. A turn has one prompt and one reply, each a passage with a vector.
@@ -141,6 +141,8 @@ def kinds_of(home: Home, projects: list[int]) -> dict[str, Ask]:
         return ask
 
     return {
+        "ranking": asking("rank", False),
+        "ranking in a project": asking("rank", True),
         "recall": asking("recall", False),
         "recall in a project": asking("recall", True),
         "search": asking("search", False),
@@ -185,7 +187,7 @@ def ask_all(home: Home, made: SyntheticMemory, store: Store, count: int, pid: in
     hits = dict.fromkeys(kinds, 0)
     for number in range(-WARMING, count):
         for name, ask in kinds.items():
-            question = made.question(None if name in ("recall", "search") else number % len(projects))
+            question = made.question(None if name in ("ranking", "recall", "search") else number % len(projects))
             before, start = cpu_ms(pid), time.perf_counter()
             answer = ask(question, number)
             if number >= 0:
