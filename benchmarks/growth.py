@@ -2,10 +2,11 @@
 
 One temporary memory grows from size to size. At each a real worker (``engram work``) is started over it and asked
 through engram.sock, as hooks and the MCP server do: the ranking of memories, whole answers and passages, with and
-without a project, and whole prompts. Texts are words of the model's own vocabulary and made-up ones, as often as in real text (Zipf), a quarter
-of them of the session's topic; ``--corpus DIR`` takes sentences of real transcripts instead; vectors are noise
-around those of some texts, since a million texts cannot be embedded here. The question's own vector comes from the
-real model, and its time counts. A turn has one prompt and one reply, each a passage with a vector.
+without a project, and whole prompts. Texts are words of the model's own vocabulary and made-up ones, as often as in
+real text (Zipf), a quarter of them of the session's topic; ``--corpus DIR`` takes sentences of real transcripts
+instead; vectors are noise around those of some texts, since a million texts cannot be embedded here. The question's
+own vector comes from the real model, and its time counts. A turn has one prompt and one reply, each a passage with a
+vector.
 """
 
 from __future__ import annotations
