@@ -87,7 +87,9 @@ class Answers:
 
     def _answer_hook(self, payload: Mapping[str, Any]) -> bytes:
         try:
-            return self._vaults.for_payload(payload).recollection.answer_hook(payload)
+            runtime = self._vaults.for_payload(payload)
+            with self._vaults.noting_damage(runtime):
+                return runtime.recollection.answer_hook(payload)
         except Exception as error:
             self._report_damage(error)
             logger.warning("action=answer_hook failed=%s", type(error).__name__, exc_info=error)
@@ -127,10 +129,11 @@ class Answers:
             raise EngramError("nobody waits for this answer any more")
 
     def _recall(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        runtime = self._vaults.named(request.get("vault"))
-        runtime.catch_up()
-        store, query = runtime.store, _query(request)
-        answer = answer_question(store, runtime.searcher, query, standing_of=standing_of(store, query.project_id))
+        runtime, query = self._vaults.named(request.get("vault")), _query(request)
+        with self._vaults.noting_damage(runtime):
+            runtime.catch_up()
+            standing = standing_of(runtime.store, query.project_id)
+            answer = answer_question(runtime.store, runtime.searcher, query, standing_of=standing)
         return {"hits": [hit.to_json() for hit in answer.hits]}
 
     def _rank(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -140,9 +143,10 @@ class Answers:
         return {"hits": [{"id": hit.id, "score": round(hit.score, 4), "doubtful": hit.is_doubtful} for hit in hits]}
 
     def _search(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        runtime = self._vaults.named(request.get("vault"))
-        runtime.catch_up()
-        hits = public_hits(runtime.store, runtime.searcher.search(_query(request)))
+        runtime, query = self._vaults.named(request.get("vault")), _query(request)
+        with self._vaults.noting_damage(runtime):
+            runtime.catch_up()
+            hits = public_hits(runtime.store, runtime.searcher.search(query))
         return {"hits": [hit.to_json() for hit in hits]}
 
     def _explain(self, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from engram.atomic import drop_leftovers
-from engram.clock import iso_time
+from engram.clock import SYSTEM_CLOCK, Clock, iso_time
 from engram.errors import BrokenDatabase, StoreError
 from engram.models.backup import Backup, list_backups
 from engram.models.fulltext import rebuild_indexes
@@ -32,7 +32,7 @@ LEFTOVER_SECONDS = 600
 LARGE_BYTES = 100_000_000
 
 
-def open_or_set_aside(home: Home, settings: Settings) -> Store:
+def open_or_set_aside(home: Home, settings: Settings, *, clock: Clock = SYSTEM_CLOCK) -> Store:
     """Open memory.db; a damaged file is moved to ``memory.broken.db`` and a new one created. With the worker's lock
     held.
 
@@ -44,7 +44,7 @@ def open_or_set_aside(home: Home, settings: Settings) -> Store:
     """
     drop_leftovers(home.root, LEFTOVER_SECONDS)
     try:
-        store = open_store(home.memory_db, driver=settings.sqlite_driver)
+        store = open_store(home.memory_db, driver=settings.sqlite_driver, clock=clock)
         damage = _damage_of(store)
         if not damage:
             clean_after_swap(store)
@@ -61,7 +61,7 @@ def open_or_set_aside(home: Home, settings: Settings) -> Store:
         driver=settings.sqlite_driver,
     )
     logger.error("action=set_aside path=%s reason=%s", aside, damage)
-    return open_store(home.memory_db, driver=settings.sqlite_driver)
+    return open_store(home.memory_db, driver=settings.sqlite_driver, clock=clock)
 
 
 def _note_rebuilt(backups: list[Backup], store: Store, aside: Path, carried: Recovered) -> None:

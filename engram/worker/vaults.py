@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from engram.errors import BadRequest, EngramError
+from engram.errors import BadRequest, BrokenDatabase, EngramError, StoreError
 from engram.ingest.folder import vault_of
 from engram.ingest.service import ingest_source
 from engram.models.replacement import using_database
 from engram.models.sessions import find_session
-from engram.models.store import Store
+from engram.models.stages import note_damage, note_failure
 from engram.models.transcripts import load_progress
 from engram.tasks.boundary import run_guarded
 from engram.tasks.drain import drain
@@ -23,6 +23,7 @@ from engram.transcripts import registry
 from engram.transcripts.source import Source
 from engram.vaults import FILE_NAME, Vault, list_vaults, settings_of
 from engram.worker.backup import DailyBackup
+from engram.worker.memory_file import open_or_set_aside
 
 logger = logging.getLogger(__name__)
 
@@ -40,9 +41,15 @@ class _OpenVault:
         self._opened = contextlib.ExitStack()
         settings = settings_of(vault, outer.settings)
         settings.places.prepare(must_exist=True)
-        self._opened.enter_context(using_database(settings.places.memory_db))
-        store = Store(settings.places.memory_db, driver=settings.sqlite_driver, clock=outer.store.clock).open()
-        self._opened.callback(store.close)
+        try:
+            log_damage = self._opened.enter_context(using_database(settings.places.memory_db))
+            store = open_or_set_aside(settings.places, settings, clock=outer.store.clock)
+            self._opened.callback(store.close)
+            if log_damage:
+                note_failure(store, "memory", log_damage)
+        except BaseException:
+            self._opened.close()
+            raise
         self.runtime = make_vault_runtime(outer, settings, store)
         self._backup = DailyBackup(self.runtime)
         #: What sources of other projects were like when they were passed over.
@@ -50,6 +57,11 @@ class _OpenVault:
 
     def close(self) -> None:
         self._opened.close()
+
+    def close_damaged(self) -> None:
+        """Close a memory that proved damaged; it is looked through thoroughly when it is opened again."""
+        note_damage(self.runtime.store)
+        self.close()
 
     def work(self) -> None:
         """Read the sessions of its project, make their memories, tidy, back up."""
@@ -70,6 +82,14 @@ class _OpenVault:
         if self._passed_over.get(source.place) == source.stamp:
             return False
         return load_progress(self.runtime.store, source.place).stamp != source.stamp
+
+
+def _open_vault(vault: Vault, outer: Runtime) -> _OpenVault:
+    """Open a vault. Raises StoreError where its memory is damaged and could not be set aside."""
+    try:
+        return _OpenVault(vault, outer)
+    except BrokenDatabase as error:
+        raise StoreError(f"the memory of a vault cannot be set aside: {error}") from error
 
 
 class Vaults:
@@ -94,8 +114,10 @@ class Vaults:
             return self._outer
         session_id = str(payload.get("session_id") or "")
         for vault in vaults:
-            if find_session(self._opened(vault).runtime.store, session_id) is not None:
-                return self._opened(vault).runtime
+            runtime = self._opened(vault).runtime
+            with self.noting_damage(runtime):
+                if find_session(runtime.store, session_id) is not None:
+                    return runtime
         vault_of_cwd = vault_of(self._outer.settings, str(payload.get("cwd") or ""))
         return self._outer if vault_of_cwd is None else self._opened(vault_of_cwd).runtime
 
@@ -108,10 +130,28 @@ class Vaults:
                 return self._opened(vault).runtime
         raise BadRequest("there is no such vault")
 
+    @contextlib.contextmanager
+    def noting_damage(self, runtime: Runtime) -> Iterator[None]:
+        """Note that the memory of a vault is damaged, so that it is set aside when it is opened next.
+
+        Damage of the worker's own memory passes as it is.
+
+        Raises:
+            StoreError: the vault's memory is damaged.
+        """
+        try:
+            yield
+        except BrokenDatabase as error:
+            if runtime is self._outer:
+                raise
+            runtime.is_damaged.set()
+            raise StoreError(f"the memory of a vault is damaged: {error}") from error
+
     def write_down(self) -> None:
         """Record what the hooks of vaults were given."""
         for known in self._known():
-            known.runtime.recollection.write_down()
+            with contextlib.suppress(StoreError), self.noting_damage(known.runtime):
+                known.runtime.recollection.write_down()
 
     def look(self) -> None:
         """Once a minute, let each vault read and work; close those that are gone."""
@@ -153,9 +193,14 @@ class Vaults:
     def _opened(self, vault: Vault) -> _OpenVault:
         with self._lock:
             key = str(vault.folder)
-            if key not in self._open:
-                self._open[key] = _OpenVault(vault, self._outer)
-            return self._open[key]
+            known = self._open.get(key)
+            if known is not None and known.runtime.is_damaged.is_set():
+                del self._open[key]
+                known.close_damaged()
+                known = None
+            if known is None:
+                known = self._open[key] = _open_vault(vault, self._outer)
+            return known
 
     def _known(self) -> list[_OpenVault]:
         with self._lock:

@@ -12,6 +12,7 @@ import pytest
 from engram.enums import Actor, Scope
 from engram.memories.save import save_memory
 from engram.memories.vault import move_into_vault
+from engram.models.backup import make_backup
 from engram.models.episodes import all_episodes
 from engram.models.projects import ensure_project
 from engram.models.store import Store, open_store
@@ -20,6 +21,7 @@ from engram.settings import Settings
 from engram.tasks.runtime import Runtime, make_runtime
 from engram.vaults import FILE_NAME, Vault, find_vault
 from engram.worker.answers import Answers
+from engram.worker.memory_file import BROKEN_NAME
 from engram.worker.vaults import Vaults
 from tests.growing_transcript import Transcript
 
@@ -94,6 +96,49 @@ def test_hooks_and_questions_get_the_vault_inside_and_never_outside(
     # A vault that can't be read: nothing is shown in any folder, rather than the wrong thing.
     (vault.folder / FILE_NAME).write_text("{")
     assert ask(answers, **prompt(tmp_path, "5e551017-0000-4000-8000-000000000003")) == {}
+
+
+def tear(path: Path) -> None:
+    """Overwrite every second page of a database, its first one too."""
+    with path.open("r+b") as file:
+        for offset in range(0, path.stat().st_size, 8192):
+            file.seek(offset)
+            file.write(b"\xa5" * 4096)
+
+
+def test_a_damaged_memory_of_a_vault_is_set_aside_and_what_was_saved_comes_back(
+    runtime: Runtime, vaults: Vaults, vault: Vault
+) -> None:
+    with Store(vault.home.memory_db).open() as inner:
+        make_backup(inner, vault.home.backups)
+    tear(vault.home.memory_db)
+    answers = Answers(runtime, lambda: True, vaults)
+
+    told = ask(answers, op="recall", query="tariff table rounded", all_projects=True, vault=vault.folder.name)
+
+    assert SECRET in json.dumps(told)
+    assert vault.home.memory_db.with_name(BROKEN_NAME).exists()
+    assert not runtime.is_damaged.is_set()
+
+
+def test_a_vault_that_proves_damaged_is_set_aside_when_it_is_asked_next_and_the_worker_goes_on(
+    runtime: Runtime, vaults: Vaults, vault: Vault, root: Path
+) -> None:
+    answers = Answers(runtime, lambda: True, vaults)
+    query = {"op": "recall", "query": "tariff table rounded", "all_projects": True, "vault": vault.folder.name}
+    store = vaults.named(vault.folder.name).store
+    make_backup(store, vault.home.backups)
+    store.checkpoint("TRUNCATE")
+    store.close()
+    tear(vault.home.memory_db)
+
+    first = ask(answers, **query)
+    hook = ask(answers, **prompt(root, "5e551017-0000-4000-8000-000000000004"))
+
+    assert "damaged" in first["error"]
+    assert SECRET in json.dumps(hook)
+    assert SECRET in json.dumps(ask(answers, **query))
+    assert not runtime.is_damaged.is_set()
 
 
 def test_the_worker_reads_the_sessions_of_a_vault_into_the_vault_alone(
