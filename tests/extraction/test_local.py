@@ -159,10 +159,8 @@ def test_short_findings_between_tool_calls_are_read_as_one(extractor: LocalExtra
 
 
 def test_a_refusals_words_are_the_users(extractor: LocalExtractor, make: type[Make]) -> None:
-    import dataclasses
-
-    refused = dataclasses.replace(
-        make.run("npm install", fails="", uuid="u1"), refusal="Never install with npm, we use pnpm.", result_uuid="r1"
+    refused = make.run("npm install", fails="", uuid="u1")._replace(
+        refusal="Never install with npm, we use pnpm.", result_uuid="r1"
     )
 
     found = keep(extractor, make.turn("set it up", refused))

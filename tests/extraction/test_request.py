@@ -43,7 +43,7 @@ def turn(*parts: TextBlock | Action, branch: str = "") -> Turn:
 
 def ran(uuid: str, command: str, **facts: object) -> Action:
     action = Action(tool_use_id=uuid, tool="Bash", uuid=uuid, command=command, is_error=False)
-    return dataclasses.replace(action, **facts)  # type: ignore[arg-type]
+    return action._replace(**facts)  # type: ignore[arg-type]
 
 
 def told(*turns: Turn, **context: object) -> str:
