@@ -60,7 +60,8 @@ _NOT_RUN = re.compile(
     r"cannot determine the safety"
 )
 _FAILURE_WORD = re.compile(
-    r"error|fail|fatal|panic|exception|\bnot?\b|cannot|can't|denied|unrecogni[sz]ed|unexpected|invalid|undefined|missing|"
+    r"error|fail|fatal|panic|exception|\bnot?\b|cannot|can't|denied|unrecogni[sz]ed|unexpected|invalid|undefined|"
+    r"missing|"
     r"ignored|conflict|would have|×|✗",
     re.IGNORECASE,
 )

@@ -23,7 +23,8 @@ MAX_EXCESS_WORDS = 6
 MAX_GAP_STATEMENTS = 2
 
 _OPENER = re.compile(
-    r"^(?:(?:done|fixed|perfect|great|good|excellent|ok(?:ay)?|yes|right|sure|now|so|alright|interesting|exactly|correct|"
+    r"^(?:(?:done|fixed|perfect|great|good|excellent|ok(?:ay)?|yes|right|sure|now|so|alright|interesting|exactly|"
+    r"correct|"
     r"got it|you're (?:absolutely )?right|good (?:question|point|catch|news)|found it|confirmed|"
     r"(?:i )?(?:found|see) (?:the|a|an) (?:real |actual )?(?:bug|issue|problem|root cause|culprit))"
     r"\s*[.!,:—–-]+\s+)+(?=\S)",

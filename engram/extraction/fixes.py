@@ -10,8 +10,10 @@ from engram.transcripts.record import Action, Turn
 
 #: Commands whose failing and passing is informative: tests, builds, checks, and runs of the program.
 _TELLING = re.compile(
-    r"\b(?:tests?|spec|pytest|jest|vitest|tox|nox|rspec|phpunit|ctest|build|compile|check|lint\w*|vet|mypy|ruff|tsc|clippy|"
-    r"typecheck|verify|make|mise|cargo|go|npm|pnpm|yarn|bun|npx|mix|gradle\w*|mvn|dotnet|swift|python3?|node|deno|uv|just|"
+    r"\b(?:tests?|spec|pytest|jest|vitest|tox|nox|rspec|phpunit|ctest|build|compile|check|lint\w*|vet|mypy|ruff|tsc|"
+    r"clippy|"
+    r"typecheck|verify|make|mise|cargo|go|npm|pnpm|yarn|bun|npx|mix|gradle\w*|mvn|dotnet|swift|python3?|node|deno|uv|"
+    r"just|"
     r"git (?:push|commit|merge|rebase)|docker|terraform|pre-commit)\b"
 )
 _WRAPPING = re.compile(

@@ -27,7 +27,8 @@ _VERIFIABLE_KINDS = (Kind.DECISION, Kind.FIX, Kind.DEAD_END)
 _LASTING_KINDS = (Kind.PREFERENCE, Kind.DECISION, Kind.FIX, Kind.DEAD_END)
 #: What a state says that is not settled.
 _OPEN = re.compile(
-    r"\b(?:open|unresolved|unsolved|unclear|undecided|todo|pending|blocked|remains?|remaining|missing|still|waiting|left|"
+    r"\b(?:open|unresolved|unsolved|unclear|undecided|todo|pending|blocked|remains?|remaining|missing|still|waiting|"
+    r"left|"
     r"not (?:yet|done|fixed|solved|merged|implemented|reproduced|finished|decided)|fails?|failing|broken|yet to)\b",
     re.IGNORECASE,
 )

@@ -28,7 +28,8 @@ _QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
 _PIPE = re.compile(r"(?<!\|)\|(?!\|)|;\s*(?:true|echo)\b|\|\|\s*(?:true|echo)\b")
 #: Words of commands that put something right.
 _HELPING = re.compile(
-    r"(?:^|[\s:-])(?:fix|format|fmt|install|sync|init|create|update|upgrade|migrate|generate|tidy|clean|reset|stash|login"
+    r"(?:^|[\s:-])(?:fix|format|fmt|install|sync|init|create|update|upgrade|migrate|generate|tidy|clean|reset|stash|"
+    r"login"
     r"|checkout|switch|pull|fetch|rebase|restore|start|up|chmod|mkdir|export|write|compile|build|setup)\b"
 )
 _LOOK_ELSEWHERE = re.compile(

@@ -31,7 +31,8 @@ _LABEL = re.compile(r"`[^`]+`(?:\s*\([^)]*\))?\s*(?:[:—–]|-\s)|(?:[^\s.!?`,]
 _DIALOG = re.compile(r"\?\s*→|^asked “|^\s*>|^(?:user|assistant):", re.IGNORECASE)
 #: A talk between two, or thinking aloud: it means nothing to a third.
 _TALK = re.compile(
-    r"\b(?:i|i'm|i've|i'd|i'll|we|we're|we've|me|my|our|us|let's)\b|^(?:you|you're|your|can|could|would|should|what|why|"
+    r"\b(?:i|i'm|i've|i'd|i'll|we|we're|we've|me|my|our|us|let's)\b|^(?:you|you're|your|can|could|would|should|what|"
+    r"why|"
     r"how|do you|are you|is it|shall|looks? like|seems|the user approved the plan)\b",
     re.IGNORECASE,
 )

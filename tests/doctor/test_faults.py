@@ -283,7 +283,8 @@ def answering(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
             "is_busy": False,
             "waiting": 0,
         }
-        monkeypatch.setattr(running, "ask_status", lambda home: WorkerStatus(**(values | changes)))  # type: ignore[arg-type]
+        status = WorkerStatus(**(values | changes))  # type: ignore[arg-type]
+        monkeypatch.setattr(running, "ask_status", lambda home: status)
 
     answer()
     yield answer

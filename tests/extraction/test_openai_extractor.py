@@ -69,7 +69,8 @@ class Bench:
         return self.made.propose(turns, context)
 
     def spent(self) -> tuple[int, int]:
-        return tuple(self.store.row("SELECT count(*), coalesce(sum(input_tokens + output_tokens), 0) FROM spend") or ())  # type: ignore[return-value]
+        spent = self.store.row("SELECT count(*), coalesce(sum(input_tokens + output_tokens), 0) FROM spend")
+        return tuple(spent or ())  # type: ignore[return-value]
 
     def trouble(self) -> str:
         return next((one.last_error for one in list_stages(self.store) if one.name == "llm"), "")

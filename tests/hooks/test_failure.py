@@ -91,7 +91,8 @@ def test_where_nothing_failed_before_only_the_shell_is_needed(hooks: Hooks) -> N
         b"",
         LINE[:-4],
         b"words",
-        b'{"hookSpecificOutput":{"hookEventName":"PostToolUseFailure","additionalContext":"x"},"continue":false,"a":{}}',
+        b'{"hookSpecificOutput":{"hookEventName":"PostToolUseFailure","additionalContext":"x"},'
+        b'"continue":false,"a":{}}',
     ],
 )
 def test_an_answer_of_any_other_form_is_not_printed(hooks: Hooks, serve: Serve, known: Path, answer: bytes) -> None:

@@ -10,7 +10,7 @@ import pytest
 from memory_states import states_of
 
 from engram.consolidation.service import undo_run
-from engram.enums import Actor, Judgement, Status
+from engram.enums import Actor, Judgement, Scope, Status
 from engram.errors import BadRequest, NotFound
 from engram.memories.correct import correct_memory
 from engram.memories.feedback import MAX_WHY_CHARACTERS, judge_memory, take_back_judgement
@@ -119,7 +119,7 @@ def test_an_agent_ends_or_lowers_nothing_that_a_person_pinned_or_saved(
     store: Store, keep: Keep, own: str, judgement: Judgement
 ) -> None:
     if own == "saved":
-        memory = save_memory(store, "Deploy on Tuesdays", redact, scope="global", actor=Actor.USER)  # type: ignore[arg-type]
+        memory = save_memory(store, "Deploy on Tuesdays", redact, scope=Scope.GLOBAL, actor=Actor.USER)
     else:
         memory = pin_memory(store, keep("Deploy on Tuesdays").episode_id, actor=Actor.USER)
 

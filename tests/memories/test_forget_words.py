@@ -99,7 +99,8 @@ def remember(store: Store) -> Keep:
             stored.id for stored in turns_of_session(store, 1) for entry in stored.turn.entries if entry.uuid in uuids
         }
         fields = {"session_id": SESSION, "slot": episodes.slot_of("turn", "decision", summary), **changes}
-        made = Episode(episodes.new_episode_id(), "decision", summary, f"{summary}, word for word", **fields)  # type: ignore[arg-type]
+        words = f"{summary}, word for word"
+        made = Episode(episodes.new_episode_id(), "decision", summary, words, **fields)  # type: ignore[arg-type]
         with store.transaction() as tx:
             return episode_changes.add_episode(
                 tx, made, [Evidence(uuid, SESSION, turn_id) for uuid in uuids], actor=Actor.MODEL

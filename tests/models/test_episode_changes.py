@@ -37,7 +37,8 @@ _WRITING = re.compile(
 
 
 def keep(store: Store, summary: str = "The cache lives in SQLite", **fields: object) -> Episode:
-    episode = Episode(new_episode_id(), "decision", summary, summary, scope=Scope.GLOBAL, **fields)  # type: ignore[arg-type]
+    given = {"scope": Scope.GLOBAL, **fields}
+    episode = Episode(new_episode_id(), "decision", summary, summary, **given)  # type: ignore[arg-type]
     with store.transaction() as tx:
         return episode_changes.add_episode(tx, episode, [Evidence("a" * 32, "s1")], actor=Actor.MODEL)
 

@@ -12,7 +12,8 @@ from engram.search.hits import Hit
 
 
 def hit(text: str, *entities: str, kind: str = "fix", session: str = "old", **fields: object) -> Hit:
-    episode = Episode("ep_000000000001", kind, text, text, entities=entities, project_id=1, **fields)  # type: ignore[arg-type]
+    given = {"entities": entities, "project_id": 1, **fields}
+    episode = Episode("ep_000000000001", kind, text, text, **given)  # type: ignore[arg-type]
     return Hit(episode.episode_id, kind, text, 1.0, {}, episode=episode, session_id=session)
 
 
