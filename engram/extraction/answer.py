@@ -12,12 +12,11 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from engram.enums import Importance, Kind, Scope
+from engram.models.sessions import MAX_ROLLING_SUMMARY_CHARACTERS
 from engram.redaction import redact
 
 #: Maximum number of memories read from an output.
 MAX_ANSWER_MEMORIES = 60
-#: Maximum length of the summary of a session, in characters.
-MAX_ROLLING_SUMMARY_CHARACTERS = 1_000
 #: Maximum number of passages of a memory.
 MAX_PASSAGES = 2
 

@@ -7,7 +7,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from engram.enums import Kind, Scope, Status, Voice
-from engram.extraction.answer import MAX_ANSWER_MEMORIES, MAX_PASSAGES, ModelOutput, ProposedMemory, cleaned
+from engram.extraction.answer import (
+    MAX_ANSWER_MEMORIES,
+    MAX_PASSAGES,
+    ModelOutput,
+    ProposedMemory,
+    cleaned,
+    rolling_summary_of,
+)
 from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, MAX_SUMMARY_WORDS, Candidate
 from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.extraction.request_lines import Ids
@@ -19,7 +26,7 @@ from engram.redaction.voice import typed_text
 from engram.text.content_words import content_words, prefixes
 from engram.transcripts.record import Action, Role, TextBlock, Turn
 
-#: Share of a summary's content words that must occur in the turns it rests on.
+#: Share of the content words of a summary, of a memory or a session, that must occur in the turns it rests on.
 MIN_GROUNDED_SHARE = 0.5
 #: Confidence in what the user typed, and in anything else.
 TYPED_CONFIDENCE, OTHER_CONFIDENCE = 0.9, 0.7
@@ -83,6 +90,15 @@ def candidates_of(output: ModelOutput, ids: Ids, context: ExtractionContext) -> 
             kept.append(candidate)
             known.append(content_words(summary))
     return kept
+
+
+def session_summary_of(output: ModelOutput, turns: Iterable[Turn], before: str) -> str:
+    """Return the summary of the session so far, redacted.
+
+    It stays what it was before if the model gave none, or one whose words occur neither there nor in the turns.
+    """
+    summary = rolling_summary_of(output)
+    return summary if _has_words_of(summary, content_words(before) | _words_of(turns)) else before
 
 
 def _short(text: str) -> str:
@@ -191,8 +207,13 @@ def _is_users_word(said: TextBlock, summary: str, target: NearMemory | None) -> 
 
 def _is_grounded(summary: str, evidence: _Evidence, target: NearMemory | None) -> bool:
     """Return True if enough of the summary's words occur in the cited turns or in its target."""
+    return _has_words_of(
+        summary, _words_there(evidence) | (content_words(target.summary) if target is not None else frozenset())
+    )
+
+
+def _has_words_of(summary: str, there: frozenset[str]) -> bool:
     words = prefixes(content_words(summary) - _ABOUT_THE_SPEAKERS)
-    there = _words_there(evidence) | (content_words(target.summary) if target is not None else frozenset())
     return bool(words) and len(words & prefixes(there)) >= MIN_GROUNDED_SHARE * len(words)
 
 
@@ -216,14 +237,16 @@ def _is_about(target: NearMemory, summary: str, evidence: _Evidence) -> bool:
 
 
 def _words_there(evidence: _Evidence) -> frozenset[str]:
+    return _words_of(evidence.turns).union(*(content_words(said.text) for _, said in evidence.said))
+
+
+def _words_of(turns: Iterable[Turn]) -> frozenset[str]:
     there: set[str] = set()
-    for turn in evidence.turns:
+    for turn in turns:
         for said in turn.said:
             there |= content_words(said.text)
         for action in turn.actions:
             there |= content_words(" ".join((action.command, action.error_line, action.commit, *action.files)))
-    for _, said in evidence.said:
-        there |= content_words(said.text)
     return frozenset(there)
 
 

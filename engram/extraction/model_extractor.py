@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from engram.errors import BudgetReached, ExtractionError, ModelUnavailable
-from engram.extraction.answer import ANSWER_SCHEMA, read_answer, rolling_summary_of
+from engram.extraction.answer import ANSWER_SCHEMA, read_answer
 from engram.extraction.budget import Budget
 from engram.extraction.candidate import Candidate
-from engram.extraction.grounding import candidates_of
+from engram.extraction.grounding import candidates_of, session_summary_of
 from engram.extraction.language_model import LanguageModel, Question
 from engram.extraction.proposals import Proposals
 from engram.extraction.protocol import ExtractionContext, Extractor
@@ -99,7 +99,7 @@ class ModelExtractor:
             return self._propose_locally(turns, context)
         except ValueError as error:
             return self._split(turns, context, error)
-        self.rolling_summary = rolling_summary_of(output) or self.rolling_summary
+        self.rolling_summary = session_summary_of(output, turns, self.rolling_summary)
         return candidates_of(output, ids, context)
 
     def _split(self, turns: Sequence[Turn], context: ExtractionContext, error: ValueError) -> list[Candidate]:

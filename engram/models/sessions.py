@@ -16,6 +16,9 @@ from engram.models.records import RecordReader
 from engram.models.statement import in_json_list, prepared
 from engram.models.transaction import Reader, Tx, Value
 
+#: Maximum length of the summary of a session, in characters.
+MAX_ROLLING_SUMMARY_CHARACTERS = 1_000
+
 
 @dataclass(frozen=True, slots=True)
 class SessionRow:
@@ -33,6 +36,7 @@ class SessionRow:
     message_count: int
     extracted_messages: int
     extractions: int
+    #: What a language model wrote it is about, so far; "" if none did.
     rolling_summary: str
     #: When it was last extracted; 0 for never.
     extracted_at_ms: int = 0
@@ -60,6 +64,12 @@ def find_session(store: Reader, session_id: str) -> SessionRow | None:
 def list_sessions(store: Reader, limit: int = 1_000_000, *, project_id: int | None = None) -> list[SessionRow]:
     """Sessions, the latest first; of one project, or of all where ``project_id`` is None."""
     return store.fetch_records(SESSIONS, _latest(limit) if project_id is None else _latest_of(project_id, limit))
+
+
+def sessions_of(store: Reader, session_ids: Iterable[str]) -> dict[str, SessionRow]:
+    """Session id → session; unknown ones are left out."""
+    rows = store.fetch_records(SESSIONS, _of_session_ids(json.dumps(sorted(set(session_ids)))))
+    return {row.session_id: row for row in rows}
 
 
 def agents_of(store: Reader, session_ids: Iterable[str]) -> dict[str, str]:
@@ -131,6 +141,11 @@ def _agents(session_ids: str) -> Query:
 @prepared
 def _of_session_id(session_id: str) -> Query:
     return SESSIONS.select().where(tables.Session.session_id == session_id)
+
+
+@prepared
+def _of_session_ids(session_ids: str) -> Query:
+    return SESSIONS.select().where(in_json_list(tables.Session.session_id, session_ids))
 
 
 @prepared

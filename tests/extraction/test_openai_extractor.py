@@ -105,6 +105,18 @@ def test_an_answer_becomes_candidates_with_real_evidence_and_the_spoken_words(be
     assert bench.spent() == (1, 960)
 
 
+def test_a_summary_of_the_session_in_words_that_nobody_said_is_not_taken(bench: Bench) -> None:
+    summaries = iter(["sqlite keeps the cache", "Kubernetes clusters autoscale nightly using spot instances", ""])
+    bench.server.reply = lambda body: chat(answer(rolling_summary=next(summaries)))
+
+    for _ in range(3):
+        context = dataclasses.replace(CONTEXT, rolling_summary=bench.made.rolling_summary if bench.made else "")
+        bench.propose(turn(1), context=context)
+
+        assert bench.made is not None
+        assert bench.made.rolling_summary == "sqlite keeps the cache"
+
+
 def test_invented_ids_invented_words_and_what_is_known_already_are_dropped(bench: Bench) -> None:
     bench.server.reply = lambda body: chat(
         answer(
