@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 
+from peewee import Expression
 from peewee import Value as Plain
 
 from engram.enums import Actor
@@ -99,7 +100,16 @@ def begin_anew(tx: Tx, turn_id: int) -> None:
     of_turn = turn.id == turn_id
     read_from = turn.select(turn.transcript).where(of_turn)
     tx.run(transcript.update(generation=transcript.generation + 1).where(transcript.id == read_from))
-    tx.run(session.update(rolling_summary="").where(session.id == turn.select(turn.session).where(of_turn)))
+    _drop_summary(tx, session.id == turn.select(turn.session).where(of_turn))
+
+
+def drop_session_summary(tx: Tx, session_id: str) -> None:
+    """Forget what a model wrote of a session: it may tell what a memory told that is deleted."""
+    _drop_summary(tx, tables.Session.session_id == session_id)
+
+
+def _drop_summary(tx: Tx, of_session: Expression) -> None:
+    tx.run(tables.Session.update(rolling_summary="").where(of_session))
 
 
 def _drop_quotes(tx: Tx, episode: Episode, actor: Actor) -> None:

@@ -13,7 +13,7 @@ from engram.models.entries import entries_of_turn, turn_of_entry
 from engram.models.episode_changes import delete_episode, erase_fields, restore_orphans
 from engram.models.episode_evidence import forget_evidence
 from engram.models.episodes import Episode, episodes_by_row, evidence_of, find_episode, select_episodes
-from engram.models.erasing import begin_anew, erase_words
+from engram.models.erasing import begin_anew, drop_session_summary, erase_words
 from engram.models.notes import drop_note
 from engram.models.standing_files import forget_standing_lines
 from engram.models.store import Store
@@ -76,6 +76,7 @@ def delete_forgotten(tx: Tx, forgotten: Forgotten, *, actor: Actor) -> int:
     for episode_id in forgotten.episode_ids:
         if (episode := find_episode(tx, episode_id)) is not None:
             delete_episode(tx, episode, actor=actor)
+            drop_session_summary(tx, episode.session_id)
             done += 1
         _cut_from_others(tx, episode_id)
     done += _cut_host(tx, forgotten, actor)
