@@ -83,6 +83,7 @@ SEARCH_FLOORS = {
     "engram.search.passages": 7,
     "engram.search.service": 8,
     "engram.search.day_log": 8,
+    "engram.search.session_summaries": 8,
     "engram.search.answer": 9,
 }
 

@@ -37,8 +37,9 @@ def recall(
 ) -> None:
     """Find what answers a question: memories, best first, then passages that say more, 400 words in all.
 
-    If it names a day, what was committed then comes before the passages. Below each hit stand its evidence in the
-    transcripts and, as far as they are known, the command that resumes its session, its commit and its pull request.
+    Between them stands what the best sessions were about, where a language model distilled them. If the question names
+    a day, what was committed then comes before the passages. Below each hit stand its evidence in the transcripts and,
+    as far as they are known, the command that resumes its session, its commit and its pull request.
 
     Asks the running worker. Without a worker the compiled model is loaded, and without that only text is searched.
 

@@ -1,11 +1,11 @@
-"""Choose what answers a question: the best memories, then the best passages, within one budget of words.
+"""Choose what answers a question within one budget of words: memories, what sessions were about, then passages.
 
 ``engram.search.answer_text`` prints it. Commands, tools and benchmarks use both.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engram.enums import Status
@@ -20,6 +20,7 @@ from engram.search.public_hits import PublicHit, Standing
 from engram.search.question.coverage import Coverage
 from engram.search.question.query import Query
 from engram.search.service import Searcher
+from engram.search.session_summaries import session_summaries
 from engram.text.excerpt_sentences import sentence_spans
 from engram.text.question_words import terms_of
 from engram.text.recollection_stems import stems
@@ -33,6 +34,12 @@ MAX_PASSAGES = 15
 MAX_PASSAGE_WORDS = 60
 #: A passage is cut to what is left of the budget, but not to fewer words than this.
 MIN_PASSAGE_WORDS = 12
+#: Words of the summary of a session.
+MAX_SESSION_WORDS = 80
+#: Memories that are shown with what they rest on: the best ones.
+MAX_QUOTED = 2
+#: Words of such a quote; fewer say nothing.
+MIN_QUOTE_WORDS, MAX_QUOTE_WORDS = 5, 40
 #: A sentence is said by a memory if the memory has this share of its telling words.
 MIN_SAID_SHARE = 0.75
 #: Memories, and passages, that are searched: a memory rises if its source answers too.
@@ -51,14 +58,16 @@ class Answer:
     """What is shown for a question, best first."""
 
     memories: tuple[PublicHit, ...] = ()
+    #: What the sessions with the best passages were about.
+    sessions: tuple[PublicHit, ...] = ()
     #: What was committed on the days that the question names; then passages of turns, and parts of notes, that say
     #: more than the memories.
     passages: tuple[PublicHit, ...] = ()
 
     @property
     def hits(self) -> tuple[PublicHit, ...]:
-        """The memories, then the passages."""
-        return self.memories + self.passages
+        """The memories, then the sessions, then the passages."""
+        return self.memories + self.sessions + self.passages
 
 
 def answer_question(
@@ -71,7 +80,9 @@ def answer_question(
     with_passages: bool = True,
     standing_of: StandingOf = lambda text: ("", ""),
 ) -> Answer:
-    """Return the memories and passages that answer a question, chosen so that ``answer_text`` fits the budget.
+    """Return what answers a question, chosen so that ``answer_text`` fits the budget.
+
+    What memories rest on, and what sessions were about, is only told beside memories and passages.
 
     Args:
         store: the open memory.
@@ -88,10 +99,17 @@ def answer_question(
     recalled = [replace(hit, standing=Standing(*standing_of(hit.text))) for hit in recalled]
     logs = day_logs(store, query) if with_passages else []
     memories, passages = _close_hits(recalled, public_hits(store, found[:MAX_PASSAGES]), is_answered=bool(logs))
-    budget = _Budget(max_words)
+    is_doubtful = all(hit.is_doubtful for hit in (*memories, *passages, *logs))
+    budget = _Budget(max_words, is_doubtful=is_doubtful)
+    wanted = _coverage_of(query.text)
     logs = [log for log in logs if budget.take(log)]
-    shown = [memory for memory in memories if budget.take(memory)]
-    return Answer(tuple(shown), (*logs, *_fitting_passages(passages, shown, query.text, budget)))
+    sessions: list[PublicHit] = []
+    if with_memories and with_passages and not is_doubtful:
+        summaries = session_summaries(store, query, passages)
+        sessions = [hit for summary in summaries if budget.take(hit := _cut_hit(summary, wanted, MAX_SESSION_WORDS))]
+    quoted = MAX_QUOTED if with_memories and with_passages else 0
+    shown = list(_fitting_memories(memories, wanted, quoted, budget))
+    return Answer(tuple(shown), tuple(sessions), (*logs, *_fitting_passages(passages, shown, wanted, budget)))
 
 
 def raise_with_source(memories: Sequence[Hit], passages: Sequence[Hit]) -> list[Hit]:
@@ -126,21 +144,50 @@ def _close_hits(
     return memories, passages[: MAX_DOUBTFUL_HITS - len(memories)]
 
 
-def _fitting_passages(
-    passages: Iterable[PublicHit], memories: Sequence[PublicHit], question: str, budget: _Budget
-) -> Iterable[PublicHit]:
+def _coverage_of(question: str) -> Coverage:
     terms = terms_of(question)
-    coverage = Coverage(terms, dict.fromkeys(terms, 1), 2)
-    said = [stems(topic_words(memory.text)) for memory in memories]
+    return Coverage(terms, dict.fromkeys(terms, 1), 2)
+
+
+def _fitting_memories(
+    memories: Sequence[PublicHit], wanted: Coverage, max_quoted: int, budget: _Budget
+) -> Iterator[PublicHit]:
+    """Yield the memories that the budget has room for, the first of them with what they rest on."""
+    said: list[frozenset[str]] = []
+    for place, memory in enumerate(memories):
+        quoted = _quoted(memory, said, wanted) if place < max_quoted else memory
+        shown = next((hit for hit in (quoted, memory) if budget.take(hit)), None)
+        if shown is not None:
+            said.append(_said(shown))
+            yield shown
+
+
+def _quoted(memory: PublicHit, said: Sequence[frozenset[str]], wanted: Coverage) -> PublicHit:
+    """Return a memory with the best sentences of its content, without what was said already."""
+    if memory.memory is None or memory.standing.stands_in:
+        return memory
+    unsaid = _unsaid(memory.memory.content, [*said, _said(memory)])
+    words = _shortened(unsaid, wanted, MAX_QUOTE_WORDS).split()
+    return replace(memory, quote=" ".join(words)) if len(words) >= MIN_QUOTE_WORDS else memory
+
+
+def _fitting_passages(
+    passages: Iterable[PublicHit], memories: Sequence[PublicHit], wanted: Coverage, budget: _Budget
+) -> Iterator[PublicHit]:
+    said = [_said(memory) for memory in memories]
     for passage in passages:
         room = min(MAX_PASSAGE_WORDS, budget.room_for(passage))
         text = _unsaid(passage.text, said)
         if not text or room < MIN_PASSAGE_WORDS:
             continue
-        shortened = replace(passage, text=_cut(excerpt(text, coverage, room), room))
+        shortened = _cut_hit(replace(passage, text=text), wanted, room)
         if budget.take(shortened):
-            said.append(stems(topic_words(shortened.text)))
+            said.append(_said(shortened))
             yield shortened
+
+
+def _said(hit: PublicHit) -> frozenset[str]:
+    return stems(topic_words(f"{hit.text}\n{hit.quote}"))
 
 
 def _unsaid(text: str, said: Sequence[frozenset[str]]) -> str:
@@ -158,8 +205,13 @@ def _is_said(sentence: str, said: Sequence[frozenset[str]]) -> bool:
     return any(len(words & other) >= MIN_SAID_SHARE * len(words) for other in said)
 
 
-def _cut(text: str, max_words: int) -> str:
-    """Cut a sentence that is longer than the room for it."""
+def _cut_hit(hit: PublicHit, wanted: Coverage, max_words: int) -> PublicHit:
+    return replace(hit, text=_shortened(hit.text, wanted, max_words))
+
+
+def _shortened(text: str, wanted: Coverage, max_words: int) -> str:
+    """Return the sentences of a text that answer best; a sentence that is longer than the room for it is cut."""
+    text = excerpt(text, wanted, max_words)
     words = text.split()
     return text if len(words) <= max_words else " ".join([*words[: max_words - 1], "…"])
 
@@ -167,8 +219,8 @@ def _cut(text: str, max_words: int) -> str:
 class _Budget:
     """Counts the words that the lines of an answer take."""
 
-    def __init__(self, max_words: int) -> None:
-        self._left = max_words - count_words(HEADING, DOUBTFUL, VERBATIM)
+    def __init__(self, max_words: int, *, is_doubtful: bool) -> None:
+        self._left = max_words - count_words(HEADING, DOUBTFUL if is_doubtful else "", VERBATIM)
         self._sessions: set[str] = set()
 
     def room_for(self, hit: PublicHit) -> int:

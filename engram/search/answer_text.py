@@ -15,8 +15,8 @@ VERBATIM = "Verbatim:"
 def answer_text(hits: Sequence[PublicHit], project: str | None = None) -> str:
     """Return an answer as the reader gets it; "" without hits.
 
-    ``[ep_0123456789ab] 2026-02-20 s1 3f2a91c0 PR#754: sentence`` for a memory; ``s1`` stands for its session, and the
-    last lines say what resumes each.
+    ``[ep_0123456789ab] 2026-02-20 s1 3f2a91c0 PR#754: sentence`` for a memory, ``[2026-02-20 session] s1: …`` for what
+    a session was about; ``s1`` stands for its session, and the last lines say what resumes each.
 
     Args:
         hits: those of ``answer_question``.
@@ -29,21 +29,26 @@ def answer_text(hits: Sequence[PublicHit], project: str | None = None) -> str:
     if all(hit.is_doubtful for hit in hits):
         lines.append(DOUBTFUL)
     standing: dict[str, list[str]] = {}
-    is_verbatim = False
+    has_verbatim = False
     for hit in hits:
         if hit.standing.stands_in:
             standing.setdefault(hit.standing.stands_in, []).append(hit.id)
             continue
-        if hit.memory is None and not is_verbatim:
-            is_verbatim = True
-            lines += [VERBATIM] if hits[0].memory is not None else []
+        if is_verbatim(hit) and not has_verbatim:
+            has_verbatim = True
+            lines += [] if is_verbatim(hits[0]) else [VERBATIM]
         is_foreign = project is not None and hit.memory is not None and hit.project not in ("", project)
         resume = "" if is_foreign else hit.origin.resume
         label = labels.setdefault(resume, f"s{len(labels) + 1}") if resume else ""
-        lines.append(f"{answer_head(hit, label, is_foreign=is_foreign)}: {text_of(hit)}")
+        lines.append(f"{answer_head(hit, label, is_foreign=is_foreign)}: {text_of(hit, is_foreign=is_foreign)}")
     lines += [f"Stands in {name}: {', '.join(ids)}" for name, ids in standing.items()]
     lines += [f"{label}: {resume}" for resume, label in labels.items()]
     return "\n".join(lines)
+
+
+def is_verbatim(hit: PublicHit) -> bool:
+    """Return True for what was said, written or committed; False for the sentences of rules and models."""
+    return hit.memory is None and hit.kind != "session"
 
 
 def answer_head(hit: PublicHit, label: str, *, is_foreign: bool = False) -> str:

@@ -16,6 +16,8 @@ from engram.search.public_hits import PublicHit
 
 #: Longest sentence of a memory, in characters.
 MAX_SUMMARY_CHARACTERS = 400
+#: Longest quote of what a memory rests on, in characters.
+MAX_QUOTE_CHARACTERS = 600
 #: Longest remark that quotes a stored text, in characters.
 MAX_REMARK_CHARACTERS = 120
 #: Characters of a commit's hash that are printed.
@@ -65,10 +67,16 @@ def remarks_of(hit: PublicHit, *, is_foreign: bool = False) -> list[str]:
     return remarks
 
 
-def text_of(hit: PublicHit) -> str:
-    """Return the text of a hit: a memory's on one line, a passage or note with its lines."""
+def text_of(hit: PublicHit, *, is_foreign: bool = False) -> str:
+    """Return the text of a hit: a memory's on one line with its quote, a passage or note with its lines.
+
+    Args:
+        hit: any hit.
+        is_foreign: as for ``remarks_of``; the quote is left out.
+    """
     if hit.memory is not None:
-        return one_line(hit.text, MAX_SUMMARY_CHARACTERS)
+        text = one_line(hit.text, MAX_SUMMARY_CHARACTERS)
+        return f"{text} “{one_line(hit.quote, MAX_QUOTE_CHARACTERS)}”" if hit.quote and not is_foreign else text
     return fence_safe(hit.text, keep_lines=True).strip()
 
 

@@ -61,11 +61,13 @@ class Standing:
 class PublicHit:
     """One hit without what only the search needs. ``to_json`` and ``from_json`` are the one list of its JSON keys."""
 
-    #: ``ep_…`` of a memory, ``turn_…#passage`` of a passage, ``source#line`` of a note, ``commits#day``.
+    #: ``ep_…`` of a memory, ``turn_…#passage`` of a passage, ``source#line`` of a note, ``commits#day``,
+    #: ``session#id``.
     id: str
-    #: A memory's kind; ``turn`` for a passage; ``note``; ``commits`` for what was committed on a day.
+    #: A memory's kind; ``turn`` for a passage; ``note``; ``commits`` for what was committed on a day; ``session`` for
+    #: what a model wrote a session was about.
     kind: str
-    #: A memory's summary, a passage or a part of a note.
+    #: A memory's summary, a passage, a part of a note, or what was committed or a session was about.
     text: str
     score: float
     #: Name of a step of the ranking → what it added to the score.
@@ -89,6 +91,8 @@ class PublicHit:
     memory: MemoryFields | None
     origin: Origin = Origin()
     standing: Standing = Standing()
+    #: What a memory rests on and its summary does not say, word for word; "" if that is not shown.
+    quote: str = ""
 
     @classmethod
     def of(cls, hit: Hit, origin: Origin | None = None) -> PublicHit:
@@ -157,6 +161,7 @@ class PublicHit:
                 "told_by": self.memory.told_by,
                 "stands_in": self.standing.stands_in,
                 "contradicted_by": self.standing.contradicted_by,
+                "quote": self.quote,
             }
         return values
 
@@ -185,6 +190,7 @@ class PublicHit:
             memory=_memory_from_json(values) if "content" in values else None,
             origin=Origin(resume=values["resume"], commit=values["commit"], pull_request=values["pull_request"]),
             standing=Standing(stands_in=values.get("stands_in", ""), contradicted_by=values.get("contradicted_by", "")),
+            quote=values.get("quote", ""),
         )
 
 

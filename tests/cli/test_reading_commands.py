@@ -12,7 +12,7 @@ from click.testing import Result
 from planting import plant
 
 from engram.cli.up_command import SAMPLES
-from engram.models import counts, episodes, injections, reading_progress, transcripts, work
+from engram.models import counts, episodes, extractions, injections, reading_progress, sessions, transcripts, work
 from engram.models.injections import Injection
 from engram.models.store import Store
 from engram.paths import Home
@@ -159,7 +159,7 @@ def test_recall_and_search_call_the_text_of_a_hit_and_everything_else_that_both_
 
     only_of_memories = {
         *("content", "scope", "pinned", "lowered", "superseded_by", "stale", "unmerged_branch", "told_by"),
-        *("stands_in", "contradicted_by"),
+        *("stands_in", "contradicted_by", "quote"),
     }
     assert set(memory) - set(passage) == only_of_memories
     assert set(passage) - set(memory) == set()
@@ -266,6 +266,15 @@ def test_sessions_lists_all_and_tells_everything_of_one(filled: Store, run: Run,
     assert facts["episode_list"][0]["id"].startswith("ep_")
     assert facts["injections"][0]["tokens"] == facts["tokens"] == 31
     assert bite.episode_id in shown
+
+
+def test_sessions_tells_what_a_model_wrote_of_one(filled: Store, run: Run, run_json: RunJson) -> None:
+    row = next(session for session in sessions.list_sessions(filled) if session.session_id.startswith("5d4da058"))
+    with filled.transaction() as tx:
+        extractions.set_rolling_summary(tx, row.id, "The importer was slow.\nNow it is not.")
+
+    assert run_json("sessions", "5d4da058")["summary"] == "The importer was slow.\nNow it is not."
+    assert "The importer was slow. Now it is not." in run("sessions", "5d4da058").stdout
 
 
 def test_sessions_of_a_project_only(filled: Store, run_json: RunJson) -> None:

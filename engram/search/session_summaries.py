@@ -1,0 +1,57 @@
+"""What the sessions that answer best were about: the summary that a language model keeps of each.
+
+A memory tells one thing and a passage a few sentences; what a session came to and left open stands in neither.
+Sessions that no model distilled have no summary.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from engram.models.sessions import SessionRow, sessions_of
+from engram.models.transaction import Reader
+from engram.redaction.suspicion import why_suspect
+from engram.search.hits import Hit
+from engram.search.public_hits import Origin, PublicHit
+from engram.search.question.query import Query
+
+#: Sessions whose summary is shown.
+MAX_SESSIONS = 2
+
+
+def session_summaries(store: Reader, query: Query, passages: Sequence[PublicHit]) -> list[PublicHit]:
+    """Return the summaries of the sessions with the best passages, the best first.
+
+    Args:
+        store: the open memory.
+        query: the question. Sessions of another project than its own are left out.
+        passages: the passages that answer it, the best first.
+    """
+    best: dict[str, PublicHit] = {}
+    for passage in passages:
+        if passage.session_id:
+            best.setdefault(passage.session_id, passage)
+    sessions = sessions_of(store, best)
+    shown = [session_id for session_id in best if session_id in sessions and _may_show(sessions[session_id], query)]
+    return [_hit(sessions[session_id], best[session_id]) for session_id in shown[:MAX_SESSIONS]]
+
+
+def _may_show(session: SessionRow, query: Query) -> bool:
+    is_own = query.project_id is None or session.own_project_id == query.project_id
+    # A model wrote it, of what the assistant said and what commands printed.
+    text = session.rolling_summary
+    return is_own and bool(text) and why_suspect(text, is_typed=False, is_assistant=True) is None
+
+
+def _hit(session: SessionRow, passage: PublicHit) -> PublicHit:
+    hit = Hit(
+        id=f"session#{session.session_id}",
+        kind="session",
+        text=session.rolling_summary,
+        score=0.0,
+        parts={},
+        project=passage.project,
+        created_at_ms=session.last_at_ms,
+        session_id=session.session_id,
+    )
+    return PublicHit.of(hit, Origin(resume=passage.origin.resume, pull_request=passage.origin.pull_request))
