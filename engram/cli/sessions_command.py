@@ -7,6 +7,7 @@ import click
 from engram.cli.options import json_option, limit_option, project_option
 from engram.cli.output import iso, one_line, print_facts, print_json, print_table, when
 from engram.cli.workspace import Workspace, find_project, pass_workspace
+from engram.models.sessions import MAX_ROLLING_SUMMARY_CHARACTERS
 from engram.reports.sessions import SessionReport, find_session_row, report_session, summarize_sessions
 from engram.transcripts.registry import title_of
 
@@ -22,9 +23,9 @@ def sessions(workspace: Workspace, session_id: str | None, project: str | None, 
 
     A session is active while it has new entries, idle after `idle_seconds` without one, and over after `live_seconds`.
 
-    For one session: its files and how far they were read (in bytes), its turns, the memories made of it, and what
-    Claude was shown in it, when, and how many tokens that took. The beginning of an ID is enough. `engram why ID` says
-    why, prompt by prompt.
+    For one session: what it is about, if a language model distilled it, its files and how far they were read (in
+    bytes), its turns, the memories made of it, and what Claude was shown in it, when, and how many tokens that took.
+    The beginning of an ID is enough. `engram why ID` says why, prompt by prompt.
 
     Example: engram sessions 81d05d22
     """
@@ -78,6 +79,7 @@ def _print_report(report: SessionReport) -> None:
             ("messages", session.message_count),
             ("tokens injected", summary.totals.tokens),
             ("prompts", report.prompts),
+            ("summary", one_line(session.rolling_summary, MAX_ROLLING_SUMMARY_CHARACTERS)),
         ]
     )
     click.echo()

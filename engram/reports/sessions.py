@@ -63,6 +63,7 @@ class SessionSummary:
             "episodes": self.totals.episodes,
             "shown": self.totals.shown,
             "tokens": self.totals.tokens,
+            "summary": session.rolling_summary,
         }
 
 

@@ -15,10 +15,12 @@ from engram.memories.save import save_memory
 from engram.models.episode_changes import add_episode
 from engram.models.episode_history import history_of
 from engram.models.episodes import find_episode, new_episode_id
+from engram.models.extractions import set_rolling_summary
 from engram.models.hub_outgoing import begin_enqueuing, enqueue_all
 from engram.models.hub_rules import add_rule
 from engram.models.hub_shares import add_share
 from engram.models.hub_spaces import list_spaces
+from engram.models.sessions import find_session
 from engram.models.store import Store
 from engram.page.views import health
 from engram.redaction import redact
@@ -95,6 +97,15 @@ def test_a_session_says_of_each_prompt_what_was_shown_or_why_nothing(page: Serve
     (outcome,) = re.findall(rf"/s/{SESSION}/at/(\d+)", text)
     assert "0.12 &lt; 0.18" in page.see("s", SESSION, "at", outcome).text
     assert page.see("s", SESSION, "at", "999").status == 404
+
+
+def test_a_session_says_what_a_model_wrote_of_it(page: ServedPage, lived: Lived, store: Store) -> None:
+    session = find_session(store, SESSION)
+    assert session is not None
+    with store.transaction() as tx:
+        set_rolling_summary(tx, session.id, "The importer was slow. <b>Now</b> it is not.")
+
+    assert "<p>The importer was slow. &lt;b&gt;Now&lt;/b&gt; it is not.</p>" in page.see("s", SESSION).text
 
 
 def test_what_is_not_there_is_said_and_nothing_else_is_read(page: ServedPage, lived: Lived) -> None:
