@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engram.atomic import read_regular
+from engram.process_lock import is_process_alive
 
 #: Time limit for ``ps``, in seconds.
 _PS_SECONDS = 5
+#: How long a process that holds a lock may take to write its id into the file, in seconds.
+_NAMING_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +40,10 @@ class ProcessState:
 
 def process_state(lock: Path) -> ProcessState:
     """The state of the process that holds ``lock``. A lock file without a holder means that none is running."""
-    if not is_held(lock):
+    holder = _read_holder(lock)
+    if holder is None:
         return ProcessState(False)
-    pid, code = _read_lock(lock)
+    pid, code = holder
     return ProcessState(
         is_alive=True,
         pid=pid,
@@ -66,7 +70,23 @@ def is_held(lock: Path) -> bool:
 
 def holder_of(lock: Path) -> int | None:
     """The id of the process that holds the lock; None if nobody does."""
-    return _read_lock(lock)[0] if is_held(lock) else None
+    holder = _read_holder(lock)
+    return None if holder is None else holder[0]
+
+
+def _read_holder(lock: Path) -> tuple[int | None, str] | None:
+    """The process id and the version of the code of the holder; None if nobody holds the lock.
+
+    A process takes the lock first and writes its id an instant later. Until then the file is empty, or names a former
+    holder that has ended.
+    """
+    until = time.monotonic() + _NAMING_SECONDS
+    while is_held(lock):
+        pid, code = _read_lock(lock)
+        if (pid is not None and is_process_alive(pid)) or time.monotonic() > until:
+            return pid, code
+        time.sleep(0.005)
+    return None
 
 
 def _read_lock(lock: Path) -> tuple[int | None, str]:

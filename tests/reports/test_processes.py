@@ -1,0 +1,62 @@
+"""Who holds a lock, told while its holder is still writing its name."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO
+
+import pytest
+
+from engram.process_lock import ProcessLock
+from engram.reports import processes
+from engram.reports.processes import holder_of, process_state
+
+
+def name_at_next_pause(monkeypatch: pytest.MonkeyPatch, file: IO[str], pid: int) -> list[float]:
+    """Let the holder of ``file`` write its id when somebody waits for it. Gives the pauses."""
+    pauses: list[float] = []
+
+    def pause(seconds: float) -> None:
+        pauses.append(seconds)
+        file.seek(0)
+        file.truncate()
+        file.write(f"{pid}\nnew\n")
+        file.flush()
+
+    monkeypatch.setattr(processes.time, "sleep", pause)
+    return pauses
+
+
+@pytest.mark.parametrize("former", [False, True])
+def test_a_process_that_has_just_taken_the_lock_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, former: bool
+) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    path = tmp_path / "lock"
+    path.write_text(f"{ended.pid}\nold\n" if former else "")
+    with path.open("r+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        pauses = name_at_next_pause(monkeypatch, file, os.getpid())
+
+        assert holder_of(path) == os.getpid()
+        assert len(pauses) == 1
+        assert process_state(path).code == "new"
+        assert len(pauses) == 1
+
+
+def test_a_free_lock_has_no_holder_and_a_nameless_one_is_told_as_held(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    held = ProcessLock(path, "v")
+    assert holder_of(path) == os.getpid()
+    os.truncate(path, 0)
+    assert holder_of(path) is None
+    assert process_state(path).is_alive
+    held.release()
+    assert not process_state(path).is_alive
+    path.write_text(f"{os.getpid()}\nv\n")
+    assert holder_of(path) is None
