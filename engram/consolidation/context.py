@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from engram.atomic import read_whole, write_atomic
-from engram.enums import Actor, Importance, Source, Status
+from engram.enums import Actor, Status
 from engram.models import episode_changes, episodes
+from engram.models.episode_lists import current_row_ids
 from engram.models.episodes import Episode
 from engram.models.store import Store
 from engram.models.transaction import Tx
 from engram.models.unjoined import held_back_rows
-from engram.models.watermarks import Watermark, latest_change, undone
+from engram.models.watermarks import Watermark, undone
 from engram.settings import Settings
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 #: Maximum size of a note that is read, in bytes; a larger file is never rewritten.
 MAX_NOTE_BYTES = 20_000_000
+#: Memories that are read at a time.
+_BATCH_ROWS = 500
 
 #: ``(minimum cosine, row ids or None)`` → pairs ``(row id, row id, cosine)`` of similar memories, the most similar
 #: first:
@@ -50,7 +53,7 @@ class Context:
     #: None without a language model.
     reconciling: Reconciling | None = None
     #: Row ids of new and changed memories since the last complete run; None for all memories.
-    changed: Collection[int] | None = None
+    changed: frozenset[int] | None = None
     is_dry: bool = False
     #: Steady time at which the time budget ends, in seconds; None for no limit.
     until_seconds: float | None = None
@@ -65,8 +68,6 @@ class Context:
 
     #: Number of lines of the report when this run was resumed.
     told_before: int = 0
-    #: The latest change that ``current_memories`` knew of, and its result.
-    _current: tuple[int, list[Episode]] | None = None
     #: ``(action, id of the memory)`` of changes that the user undid; None until they are read.
     _undone: frozenset[tuple[str, str]] | None = None
     #: The watermark at the start of the run, from which the next run continues.
@@ -86,15 +87,20 @@ class Context:
         if len(self.told) > self.told_before and self.is_over:
             raise TimeIsUp
 
-    def current_memories(self) -> list[Episode]:
-        """Return the current memories: the most trusted first, then the oldest.
+    def current_memories(self) -> Iterator[Episode]:
+        """Yield the current memories: the most trusted first, then the oldest.
 
-        They are read again only after a change; uses counted meanwhile may be missing.
+        They are read in batches, since all of them may not fit into memory: each is as it was a moment ago, and what
+        is archived meanwhile is left out.
         """
-        latest = latest_change(self.store)
-        if self._current is None or self._current[0] != latest:
-            self._current = (latest, read_current_memories(self.store))
-        return self._current[1]
+        return self.read_current(current_row_ids(self.store))
+
+    def read_current(self, row_ids: Sequence[int]) -> Iterator[Episode]:
+        """Yield those of the rows that are current memories, in the order of ``row_ids``, read in batches."""
+        for start in range(0, len(row_ids), _BATCH_ROWS):
+            batch = row_ids[start : start + _BATCH_ROWS]
+            found = episodes.episodes_by_row(self.store, batch)
+            yield from (found[row_id] for row_id in batch if row_id in found and found[row_id].is_current)
 
     def is_undone(self, action: str, episode: Episode) -> bool:
         """Return True for a change that the user undid; it is not made again."""
@@ -165,21 +171,6 @@ class Context:
         """Write a note; call ``will_write`` first."""
         write_atomic(self.settings.places.notes / name, text.encode())
         self.files_after[name] = digest_of(text)
-
-
-def read_current_memories(store: Store) -> list[Episode]:
-    """Return the current memories: the most trusted first, then the oldest."""
-    current = [episode for episode in episodes.all_episodes(store) if episode.is_current]
-    return sorted(
-        current,
-        key=lambda e: (
-            not e.is_pinned,
-            e.source != Source.MANUAL,
-            e.importance != Importance.HIGH,
-            e.created_at_ms,
-            e.id,
-        ),
-    )
 
 
 def digest_of(text: str) -> str:

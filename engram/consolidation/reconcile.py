@@ -50,12 +50,16 @@ def reconcile(context: Context) -> None:
     """
     if context.reconciling is None or context.is_dry:
         return
-    projects = sorted({e.project_id for e in context.current_memories() if e.project_id is not None})
-    for project_id in projects:
-        context.check_time()
+    own: dict[int, list[int]] = {}
+    for episode in context.current_memories():
         # What others said is not shown to the model: it could talk it into ending this person's memories.
-        own = [e for e in context.current_memories() if not e.origin and e.scope == Scope.PROJECT]
-        memories = [e for e in own if e.project_id == project_id]
+        if not episode.origin and episode.scope == Scope.PROJECT and episode.project_id is not None:
+            own.setdefault(episode.project_id, []).append(episode.id)
+    for _, row_ids in sorted(own.items()):
+        context.check_time()
+        if context.changed is not None and context.changed.isdisjoint(row_ids):
+            continue
+        memories = list(context.read_current(row_ids))
         new = frozenset(e.id for e in memories if context.changed is None or e.id in context.changed)
         if not new:
             continue

@@ -52,10 +52,10 @@ class FileChange:
 
 def mark_stale(context: Context) -> None:
     """Mark stale memories of every project whose folder exists and may be read; unchanged repositories are skipped."""
-    waiting: dict[int, list[Episode]] = {}
+    waiting: dict[int, list[int]] = {}
     for episode in context.current_memories():
         if _is_bound(episode) and not episode.stale_reason and episode.project_id is not None:
-            waiting.setdefault(episode.project_id, []).append(episode)
+            waiting.setdefault(episode.project_id, []).append(episode.id)
     projects = list_projects(context.store)
     # Each run begins with another project, in case the time is not enough for all.
     start = (context.run_id or 0) % max(1, len(projects))
@@ -66,10 +66,10 @@ def mark_stale(context: Context) -> None:
         root = Path(project.root)
         exists = bool(project.root) and root.is_absolute() and (root / ".git").exists()
         if project.id in waiting and exists and not is_excluded(project.root, context.settings.exclude):
-            state = f"{head_of(project.root)} {max(episode.id for episode in waiting[project.id])}"
+            state = f"{head_of(project.root)} {max(waiting[project.id])}"
             if context.changed is not None and heads.get(str(project.id)) == state:
                 continue
-            _mark_project(context, project, waiting[project.id])
+            _mark_project(context, project, list(context.read_current(waiting[project.id])))
             heads[str(project.id)] = state
             if not context.is_dry:
                 with context.store.transaction() as tx:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 from engram.consolidation.ageing import aged
@@ -23,19 +24,26 @@ def archive_exact_duplicates(context: Context) -> None:
     """Archive exact duplicates of a project and scope, except the one that was judged wrong, else the most trusted."""
     if context.changed is not None and not context.changed:
         return
-    first: dict[tuple[str, int | None, str, str, str], Episode] = {}
+    # What a memory says and where, as a digest → its row id.
+    first: dict[bytes, int] = {}
     for episode in context.current_memories():
         context.check_time()
-        key = (plain(episode.summary), episode.project_id, episode.scope, episode.origin, plain(episode.content))
-        kept = first.setdefault(key, episode)
-        if kept is episode:
+        key = _digest_of_said(episode)
+        kept = next(context.read_current([first[key]]), None) if key in first else episode
+        if kept is None or kept.id == episode.id:
+            first[key] = episode.id
             continue
         if episode.is_lowered and not kept.is_lowered:
             if is_kept_by_hand(kept):
                 continue  # somebody stated it beside the judgement: both stay
             kept, episode = episode, kept  # what says the same as a wrong memory is wrong too
         if not episode.is_pinned and not context.is_undone("archive", episode):
-            first[key] = _archive_into(context, kept, episode)
+            first[key] = _archive_into(context, kept, episode).id
+
+
+def _digest_of_said(episode: Episode) -> bytes:
+    said = (plain(episode.summary), episode.project_id, episode.scope, episode.origin, plain(episode.content))
+    return hashlib.sha256(repr(said).encode("utf-8", "surrogatepass")).digest()
 
 
 def _archive_into(context: Context, kept: Episode, merged: Episode) -> Episode:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from peewee import SQL, ColumnBase, Query, fn
 
-from engram.enums import Scope
+from engram.enums import Importance, Scope, Source
 from engram.models import tables
 from engram.models.episodes import (
     EPISODES,
@@ -37,6 +37,19 @@ class EpisodeCount:
 def current_episodes(store: Reader, project_id: int | None) -> list[Episode]:
     """Return what is current in a project: its memories and the global ones, the oldest first."""
     return store.fetch_records(EPISODES, _current_in(project_id))
+
+
+def current_row_ids(store: Reader) -> list[int]:
+    """Return the row ids of all current memories: the most trusted first, then the oldest."""
+    episode = tables.Episode
+    order = (
+        episode.is_pinned.desc(),
+        (episode.source == Source.MANUAL.value).desc(),
+        (episode.importance == Importance.HIGH.value).desc(),
+        episode.created_at_ms,
+        episode.id,
+    )
+    return [int(row_id) for row_id in store.fetch_values(episode.select(episode.id).where(IS_CURRENT).order_by(*order))]
 
 
 def episodes_resting_on_turns(store: Reader, turn_ids: Sequence[int]) -> list[tuple[Episode, frozenset[str]]]:

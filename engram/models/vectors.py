@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -90,9 +91,21 @@ def put_vectors(tx: Tx, model: str, vectors: Sequence[tuple[str, int, int, bytes
         )
 
 
-def load_vectors(store: Reader, owner: str, model: str, after_id: int = 0) -> list[tuple[int, int, bytes]]:
-    """``(owner_id, piece, float16 bytes)`` of an owner kind, beyond a row id."""
-    return _unpacked(store.fetch(_vectors_beyond(owner, _model_id(store, model), after_id)))
+def load_vectors(store: Reader, owner: str, model: str) -> list[tuple[int, int, bytes]]:
+    """``(owner_id, piece, float16 bytes)`` of all rows of an owner kind, by row id."""
+    return _unpacked(store.fetch(_vectors_between(owner, _model_id(store, model), 0, sys.maxsize)))
+
+
+def vector_batches(store: Reader, owner: str, model: str, size: int) -> Iterator[list[tuple[int, int, bytes]]]:
+    """Yield what ``load_vectors`` returns, for about ``size`` rows at a time: all of them may not fit into memory."""
+    model_id = _model_id(store, model)
+    ids = vector_owner_ids(store, owner)
+    last_id = 0
+    for end in range(size, len(ids) + size, size):
+        first_id, last_id = last_id, ids[min(end, len(ids)) - 1]
+        batch = _unpacked(store.fetch(_vectors_between(owner, model_id, first_id, last_id)))
+        if batch:
+            yield batch
 
 
 def vectors_since(
@@ -196,11 +209,13 @@ def _id_of_model(name: str) -> Query:
 
 
 @prepared
-def _vectors_beyond(owner: str, model_id: int, after_id: int) -> Query:
+def _vectors_between(owner: str, model_id: int, after_id: int, last_id: int) -> Query:
     vector = tables.Vector
     query = vector.select(vector.owner_id, vector.piece, vector.data)
-    query = query.where((vector.owner == owner) & (vector.owner_id > after_id) & (vector.model == model_id))
-    return query.order_by(vector.owner_id, vector.piece)
+    is_between = (vector.owner_id > after_id) & (vector.owner_id <= last_id)
+    return query.where((vector.owner == owner) & is_between & (vector.model == model_id)).order_by(
+        vector.owner_id, vector.piece
+    )
 
 
 @prepared

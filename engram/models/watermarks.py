@@ -35,11 +35,6 @@ def current_watermark(store: Reader) -> Watermark:
     return Watermark(history_id=row.history_id, vector_seq=row.vector_seq)
 
 
-def latest_change(store: Reader) -> int:
-    """A number that differs once a memory came, changed or was forgotten by name; cheap."""
-    return int(store.fetch_value(_latest_history()))
-
-
 def load_watermark(store: Reader) -> Watermark | None:
     """Up to where everything has been looked at; None where nothing has."""
     stored = get_meta(store, _LOOKED)
@@ -103,11 +98,6 @@ def _latest_numbers() -> Query:
             fn.COALESCE(latest_vector, 0).alias("vector_seq"),
         ]
     )
-
-
-@prepared
-def _latest_history() -> Query:
-    return tables.History.select(fn.COALESCE(fn.MAX(tables.History.id), 0))
 
 
 @prepared

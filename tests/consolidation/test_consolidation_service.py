@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 
+import pytest
 from planting import plant
 from showing import show_and_use
 
@@ -12,7 +13,7 @@ from engram.clock import FixedClock
 from engram.consolidation import steps
 from engram.consolidation.context import Context
 from engram.consolidation.service import consolidate, undo_run
-from engram.enums import Actor, Status, Voice
+from engram.enums import Actor, Importance, Source, Status, Voice
 from engram.models import episode_changes, episodes, runs
 from engram.models.episodes import Episode
 from engram.models.store import Store
@@ -82,6 +83,36 @@ def test_uses_that_are_counted_meanwhile_are_not_uncounted(store: Store, setting
     context.change(seen, "age", "old", actor=Actor.TIDYING, weight=0.7)
 
     assert (now(store, episode).access_count, now(store, episode).weight) == (1, 0.7)
+
+
+def test_memories_are_read_in_batches_the_most_trusted_first_and_as_they_are_then(
+    store: Store, settings: Settings, keep: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engram.consolidation.context._BATCH_ROWS", 2)
+    plain = [keep(f"memory {number}", created_at_ms=100 - number) for number in range(3)]
+    high = keep("high", importance=Importance.HIGH)
+    saved = keep("saved", source=Source.MANUAL)
+    pinned = keep("pinned", is_pinned=True)
+    keep("archived", status=Status.ARCHIVED)
+
+    reading = Context(store, settings).current_memories()
+
+    assert [next(reading).id, next(reading).id] == [pinned.id, saved.id]
+    with store.transaction() as tx:
+        episode_changes.change_episode(tx, plain[2], "archive", "by hand", status=Status.ARCHIVED, actor=Actor.USER)
+    assert [episode.id for episode in reading] == [high.id, plain[1].id, plain[0].id]
+
+
+def test_exact_duplicates_are_found_however_far_apart_they_are_read(
+    store: Store, settings: Settings, keep: Keep, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engram.consolidation.context._BATCH_ROWS", 2)
+    made = [keep(summary, content="same") for summary in ("we use pnpm", "a", "b", "We use pnpm.", "c", "we use pnpm")]
+
+    consolidate(store, settings)
+
+    assert [now(store, one).status for one in made] == ["active", "active", "active", "archived", "active", "archived"]
+    assert {now(store, made[3]).superseded_by, now(store, made[5]).superseded_by} == {made[0].episode_id}
 
 
 def test_a_merge_of_two_sessions_confirms_what_both_say(store: Store, settings: Settings, keep: Keep) -> None:

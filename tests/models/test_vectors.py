@@ -107,3 +107,22 @@ def test_the_watermark_moves_with_each_thing_to_embed(store: Store, keep: Callab
     marks.append(vectors.embeddable_watermark(store))
 
     assert len(set(marks)) == 4
+
+
+def test_all_vectors_of_an_owner_come_in_batches_with_the_pieces_of_a_row_together(
+    store: Store, keep: Callable[..., Episode]
+) -> None:
+    made = [keep(f"memory {number}").id for number in range(5)]
+    put(store, *(("e", row_id) for row_id in made))
+    with store.transaction() as tx:
+        vectors.put_vectors(tx, "m", [("e", made[1], 1, DATA)])
+
+    batches = list(vectors.vector_batches(store, "e", "m", 2))
+
+    assert [[(row_id, piece) for row_id, piece, _ in batch] for batch in batches] == [
+        [(made[0], 0), (made[1], 0), (made[1], 1)],
+        [(made[2], 0)],
+        [(made[3], 0), (made[4], 0)],
+    ]
+    assert list(vectors.vector_batches(store, "e", "another", 2)) == []
+    assert list(vectors.vector_batches(store, "n", "m", 2)) == []

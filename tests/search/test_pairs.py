@@ -38,11 +38,16 @@ def test_each_pair_comes_once_and_the_most_alike_first(tmp_path: Path) -> None:
     assert [round(pair[2], 2) for pair in found] == [1.0, 0.98, 0.96]
 
 
-def test_it_agrees_with_the_whole_product(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("batch", "part"), [(2_048, 256), (16, 7), (7, 16)])
+def test_it_agrees_with_the_whole_product(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int, part: int
+) -> None:
+    monkeypatch.setattr(pairs, "_BATCH_ROWS", batch)
+    monkeypatch.setattr(pairs, "_SLICE_ROWS", part)
     rows = np.random.default_rng(3).normal(size=(150, 8))
     with open_store(tmp_path / "memory.db") as store:
         ids = keep(store, rows)
-        found = {(one, other) for one, other, _ in similar_pairs(store, "test", 0.8)}
+        named = [(one, other) for one, other, _ in similar_pairs(store, "test", 0.8)]
         stored = np.array(
             [np.frombuffer(one[2], dtype=np.float16) for one in load_vectors(store, "e", "test")], np.float32
         )
@@ -50,10 +55,12 @@ def test_it_agrees_with_the_whole_product(tmp_path: Path) -> None:
 
     wanted = {(ids[a], ids[b]) for a in range(150) for b in range(a + 1, 150) if product[a, b] >= 0.8}
 
-    assert found == wanted
+    assert set(named) == wanted
+    assert len(named) == len(wanted)
 
 
 def test_of_very_many_pairs_the_most_alike_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairs, "_BATCH_ROWS", 32)
     rows = np.random.default_rng(4).normal(size=(140, 3)) * 0.05 + np.array([1.0, 0, 0])
     with open_store(tmp_path / "memory.db") as store:
         keep(store, rows)
@@ -70,7 +77,8 @@ def test_without_vectors_there_are_no_pairs(tmp_path: Path) -> None:
         assert list(similar_pairs(store, "test", 0.5)) == []
 
 
-def test_asked_for_some_only_pairs_with_one_of_them_come(tmp_path: Path) -> None:
+def test_asked_for_some_only_pairs_with_one_of_them_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pairs, "_BATCH_ROWS", 32)
     rows = np.random.default_rng(5).normal(size=(150, 8))
     with open_store(tmp_path / "memory.db") as store:
         ids = keep(store, rows)
