@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from peewee import ColumnBase, Query
+
 from engram.enums import Judgement, Status
 from engram.models import tables
 from engram.models.episode_history import JUDGEMENT_ACTIONS, TAKE_BACK, Change, history_of
-from engram.models.episodes import IS_GLOBAL, Episode, select_episodes
-from engram.models.statement import is_same
+from engram.models.episodes import EPISODES, IS_GLOBAL, Episode, query_episodes
+from engram.models.statement import Statement, is_same, prepared
 from engram.models.transaction import Reader
 
 #: Action of the history → judgement.
@@ -46,14 +48,38 @@ def judgement_of(change: Change) -> Judgement:
 
 def judged_memories(store: Reader, project_id: int | None) -> list[JudgedMemory]:
     """Return what was judged wrong or outdated of a project's memories and the global ones, the oldest first."""
+    return _judged(store, _judged_in_project(project_id))
+
+
+def judged_of_session(store: Reader, row_id: int) -> list[JudgedMemory]:
+    """Return what was judged wrong or outdated of the memories that a session led to, the oldest first."""
+    return _judged(store, _judged_in_session(row_id))
+
+
+@prepared
+def _judged_in_project(project_id: int | None) -> Query:
+    is_seen = is_same(tables.Episode.project, project_id) | IS_GLOBAL
+    return query_episodes().where(is_seen & _may_be_judged()).order_by(tables.Episode.created_at_ms)
+
+
+@prepared
+def _judged_in_session(row_id: int) -> Query:
+    is_of_session = tables.Episode.session == row_id
+    return query_episodes().where(is_of_session & _may_be_judged()).order_by(tables.Episode.created_at_ms)
+
+
+def _may_be_judged() -> ColumnBase:
     episode, history = tables.Episode, tables.History
     outdated = history.select(history.episode_id).where(
         (history.episode_id == episode.episode_id) & (history.action == JUDGEMENT_ACTIONS[Judgement.OUTDATED])
     )
     is_ended = (episode.status == Status.ARCHIVED.value) & episode.episode_id.in_(outdated)
-    is_seen = is_same(episode.project, project_id) | IS_GLOBAL
+    return (episode.is_lowered == 1) | is_ended
+
+
+def _judged(store: Reader, query: Statement) -> list[JudgedMemory]:
     judged = []
-    for memory in select_episodes(store, is_seen & ((episode.is_lowered == 1) | is_ended), episode.created_at_ms):
+    for memory in store.fetch_records(EPISODES, query):
         standing = standing_judgements(history_of(store, memory.episode_id))
         if standing and judgement_of(standing[-1]) is not Judgement.HELPFUL:
             last = standing[-1]

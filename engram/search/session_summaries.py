@@ -7,16 +7,21 @@ Sessions that no model distilled have no summary.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
+from engram.models.judgements import judged_of_session
 from engram.models.sessions import SessionRow, sessions_of
 from engram.models.transaction import Reader
 from engram.redaction.suspicion import why_suspect
 from engram.search.hits import Hit
 from engram.search.public_hits import Origin, PublicHit
 from engram.search.question.query import Query
+from engram.text.summary_words import words_of
 
 #: Sessions whose summary is shown.
 MAX_SESSIONS = 2
+#: Minimum share of a judged memory's words with which a summary repeats it.
+MIN_REPEATED_SHARE = 0.6
 
 
 def session_summaries(store: Reader, query: Query, passages: Sequence[PublicHit]) -> list[PublicHit]:
@@ -24,7 +29,8 @@ def session_summaries(store: Reader, query: Query, passages: Sequence[PublicHit]
 
     Args:
         store: the open memory.
-        query: the question. Sessions of another project than its own are left out.
+        query: the question. Sessions of another project than its own are left out, and those whose summary repeats what
+            was judged wrong or outdated.
         passages: the passages that answer it, the best first.
     """
     best: dict[str, PublicHit] = {}
@@ -32,8 +38,16 @@ def session_summaries(store: Reader, query: Query, passages: Sequence[PublicHit]
         if passage.session_id:
             best.setdefault(passage.session_id, passage)
     sessions = sessions_of(store, best)
-    shown = [session_id for session_id in best if session_id in sessions and _may_show(sessions[session_id], query)]
-    return [_hit(sessions[session_id], best[session_id]) for session_id in shown[:MAX_SESSIONS]]
+    able = (session_id for session_id in best if session_id in sessions and _may_show(sessions[session_id], query))
+    shown = (session_id for session_id in able if not _repeats_judged(store, sessions[session_id]))
+    return [_hit(sessions[session_id], best[session_id]) for session_id in islice(shown, MAX_SESSIONS)]
+
+
+def _repeats_judged(store: Reader, session: SessionRow) -> bool:
+    """True if the summary says a memory of the session that was judged wrong or outdated."""
+    said = words_of(session.rolling_summary)
+    judged = (words_of(memory.episode.summary) for memory in judged_of_session(store, session.id))
+    return any(len(words & said) >= MIN_REPEATED_SHARE * len(words) for words in judged if words)
 
 
 def _may_show(session: SessionRow, query: Query) -> bool:

@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 from transcript_lines import say
 
-from engram.enums import Actor, Scope
+from engram.enums import Actor, Judgement, Scope
 from engram.ingest.service import ingest_path
+from engram.memories.feedback import judge_memory, take_back_judgement
 from engram.memories.forget import forget_episode
 from engram.models.episodes import Episode, Evidence
 from engram.models.extractions import set_rolling_summary
@@ -156,6 +157,26 @@ def test_a_global_memory_of_another_project_quotes_nothing(settings: Settings, s
     assert answer.memories[0].quote == more
     assert "customer" in answer_text(answer.hits)
     assert "customer" not in answer_text(answer.hits, "demo")
+
+
+@pytest.mark.parametrize("judgement", [Judgement.WRONG, Judgement.OUTDATED])
+def test_a_summary_does_not_repeat_what_was_judged_wrong_or_outdated_until_that_is_taken_back(
+    settings: Settings, store: Store, keep: Keep, judgement: Judgement
+) -> None:
+    for number, session in enumerate(SESSIONS[:2]):
+        work(settings, store, session, f"Part {number}: {SUMMARY}")
+    place = project_of(store)
+    same, other = (
+        keep(text, session_id=SESSIONS[number], project_id=place)
+        for number, text in enumerate(("The header limit of the walrus proxy is 16 kB", "The walrus proxy needs Java"))
+    )
+    for memory in (same, other):
+        judge_memory(store, memory.episode_id, judgement, "checked it", redact, actor=Actor.USER)
+
+    assert [hit.session_id for hit in ask(settings, store).sessions] == [SESSIONS[1]]
+
+    take_back_judgement(store, same.episode_id, actor=Actor.USER)
+    assert {hit.session_id for hit in ask(settings, store).sessions} == set(SESSIONS[:2])
 
 
 def test_forgetting_a_memory_forgets_the_summary_of_its_session(settings: Settings, store: Store, keep: Keep) -> None:
