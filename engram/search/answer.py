@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from engram.enums import Status
 from engram.models.transaction import Reader
 from engram.search.answer_text import DOUBTFUL, HEADING, VERBATIM, answer_head, count_words
 from engram.search.day_log import day_logs
@@ -125,7 +124,7 @@ def raise_with_source(memories: Sequence[Hit], passages: Sequence[Hit]) -> list[
 
 
 def _raised(memory: Hit, of_turn: Mapping[int, float]) -> Hit:
-    is_good = memory.status == Status.ACTIVE and not memory.branch
+    is_good = memory.status.is_current and not memory.branch
     is_good = is_good and not (memory.episode is not None and memory.episode.is_lowered)
     gain = SOURCE_SHARE * of_turn.get(memory.turn_id or 0, 0.0)
     if not is_good or gain <= 0:

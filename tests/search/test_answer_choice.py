@@ -17,6 +17,7 @@ def test_a_memory_rises_with_the_best_passage_of_its_turn_unless_it_does_not_hol
     memories = [
         hit("first", 0.8, 1),
         hit("source answers", 0.7, 2),
+        dataclasses.replace(hit("unconfirmed", 0.65, 2), status=Status.PROVISIONAL),
         dataclasses.replace(hit("superseded", 0.6, 2), status=Status.SUPERSEDED),
         dataclasses.replace(hit("elsewhere", 0.5, 2), branch="feat/x"),
         hit("saved", 0.4, None),
@@ -24,7 +25,14 @@ def test_a_memory_rises_with_the_best_passage_of_its_turn_unless_it_does_not_hol
 
     raised = raise_with_source(memories, [hit("note", 2.0, None), hit("best", 1.0, 2), hit("weaker", 0.5, 2)])
 
-    assert [memory.id for memory in raised] == ["source answers", "first", "superseded", "elsewhere", "saved"]
+    assert [memory.id for memory in raised] == [
+        "source answers",
+        "unconfirmed",
+        "first",
+        "superseded",
+        "elsewhere",
+        "saved",
+    ]
     assert raised[0].score == 0.7 + SOURCE_SHARE
     assert raised[0].parts == {"source": SOURCE_SHARE}
     assert raise_with_source(memories, []) == memories
