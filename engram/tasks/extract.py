@@ -19,14 +19,19 @@ def extract(session_id: str) -> None:
 
 
 def run_extract(runtime: Runtime, session_id: str) -> None:
-    """Extract after other heavy tasks or, if a language model is asked, after other extractions."""
+    """Extract after other heavy tasks or, if a language model is asked, after other extractions.
+
+    What changed gets its vectors soon after, not only at the next scan.
+    """
     from engram.tasks.boundary import run_guarded
+    from engram.tasks.embed import embed
     from engram.tasks.recollect import refresh
 
     def extract_and_refresh() -> str:
         if not extract_now(runtime, session_id):
             return "no memory changed"
         refresh(session_id)
+        embed()
         return "memories changed"
 
     runtime.extraction_executor.run(

@@ -106,6 +106,17 @@ def test_a_session_of_three_messages_that_ends_is_extracted(bench: Bench) -> Non
     assert bench.store.value("SELECT count(*) FROM turn WHERE is_closed = 0") == 0
 
 
+def test_what_was_extracted_is_found_by_its_meaning_without_waiting_for_a_scan(bench: Bench) -> None:
+    bench.talk(3)
+
+    flush(SESSION)
+    ran = bench.run_all()
+
+    assert "scan" not in ran
+    assert bench.episodes() == 2
+    assert count_missing_vectors(bench.store, bench.embedder.model_id) == 0
+
+
 def test_a_stop_alone_closes_the_turn_and_extracts_nothing_before_the_threshold(bench: Bench) -> None:
     bench.talk(3)
 
