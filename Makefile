@@ -8,8 +8,8 @@ TORCH_VERSION ?= 2.13.0
 TORCH_INDEX ?=
 # Another Claude configuration folder (it holds projects/); empty: CLAUDE_CONFIG_DIR or ~/.claude.
 PROJECTS ?=
-# Processes that run the tests; many tests start processes of their own and wait for them.
-WORKERS ?= 2
+# Processes that run the tests: twice the processors of a small machine, since many tests wait for processes.
+WORKERS ?= 4
 # More arguments: for `engram up`, for pytest, or for `engram bench`.
 ARGS ?=
 
@@ -50,7 +50,7 @@ run: $(VENV)/.installed
 
 # Only where CI=true does this install the browser; elsewhere the tests that need one are skipped.
 test: $(VENV)/.dev lint $(if $(filter true,$(CI)),browser-setup)
-	$(BIN)/python -m pytest -m "not soak" -n $(WORKERS) --dist loadfile $(ARGS)
+	$(BIN)/python -m pytest -m "not soak" -n $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
 browser: $(VENV)/.dev
 	$(BIN)/python -m pytest -m browser tests/page $(ARGS)
