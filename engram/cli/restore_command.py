@@ -24,9 +24,9 @@ from engram.process_lock import ProcessLock
 def restore(workspace: Workspace, file: Path | None, only_list: bool, yes: bool, as_json: bool) -> None:
     """Replace memory.db by a backup: the newest one, or FILE (a name from --list, or a path).
 
-    The worker makes a backup every day and keeps two. The current memory is kept as memory.replaced.db. What you saved,
-    pinned, edited or forgot since the backup is carried over, and the transcripts are read again from where the backup
-    ends. Stop Engram first.
+    The worker makes a backup every day and keeps two, and one of an earlier memory that was damaged or deleted. The
+    current memory is kept as memory.replaced.db. What you saved, pinned, edited or forgot since the backup is carried
+    over, and the transcripts are read again from where the backup ends. Stop Engram first.
 
     Example: engram restore --list
     """

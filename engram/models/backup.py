@@ -1,8 +1,12 @@
-"""Daily copies of memory.db: made by SQLite's backup API while others read and write, checked, two kept."""
+"""Daily copies of memory.db: made by SQLite's backup API while others read and write, checked, two kept.
+
+Where memory.db was lost, and a new one made, the newest backup of the earlier one is kept until somebody deletes it.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import shutil
 from collections.abc import Iterator
@@ -13,12 +17,21 @@ from engram.atomic import FILE_MODE, locked_folder, make_private_folder
 from engram.clock import iso_time
 from engram.errors import BrokenDatabase, StoreError
 from engram.models import tables
-from engram.models.database import DATABASE_ERRORS, connect_plainly, driver_errors, is_damage, open_database
+from engram.models.database import (
+    DATABASE_ERRORS,
+    connect_plainly,
+    driver_errors,
+    is_damage,
+    open_database,
+    read_at_rest,
+)
 from engram.models.file_checks import BACKUP_NAMES
+from engram.models.meta import get_meta
+from engram.models.migrations import MADE_AT
 from engram.models.store import Store
 from engram.models.transaction import Reader
 
-#: Backups that are kept, the newest ones.
+#: Backups of one memory.db that are kept, the newest ones.
 KEEP = 2
 #: Pages copied in one go; other threads run between two of them.
 _PAGES = 256
@@ -46,6 +59,28 @@ def list_backups(folder: Path) -> list[Backup]:
     return sorted(found, key=lambda one: (one.made_at_ms, one.path.name), reverse=True)
 
 
+def earlier_backups(store: Reader, folder: Path) -> list[Backup]:
+    """The newest backup of each memory.db from before this one began, the newest first: it was damaged, or deleted."""
+    return [backups[0] for backups in _by_memory(store, folder)[1:]]
+
+
+def _by_memory(store: Reader, folder: Path) -> list[list[Backup]]:
+    """The backups of this memory.db, or of none that is known, and those of each earlier one; the newest first."""
+    made_at_ms = int(get_meta(store, MADE_AT) or 0)
+    found: dict[float, list[Backup]] = {made_at_ms: []}
+    for backup in list_backups(folder):
+        found.setdefault(min(_began_ms(backup.path, store.driver), made_at_ms), []).append(backup)
+    return list(found.values())
+
+
+def _began_ms(backup: Path, driver: str) -> float:
+    """When the memory in a backup began, in milliseconds since 1970; infinity where it can't be read."""
+    with contextlib.suppress(BrokenDatabase, ValueError):
+        for (value,) in read_at_rest(backup, driver, f"SELECT value FROM meta WHERE key = '{MADE_AT}'"):
+            return int(value)
+    return math.inf
+
+
 def has_content(store: Reader) -> bool:
     """True where memory.db holds anything that is worth a backup."""
     return any(store.fetch_first(table.select(table.id).limit(1)) for table in (tables.Episode, tables.Turn))
@@ -62,7 +97,8 @@ def holding_backups(folder: Path) -> Iterator[Path]:
 def make_backup(store: Reader, folder: Path, *, keep: int = KEEP) -> Backup:
     """Copy memory.db as it is at one instant into ``folder`` (mode 0600) and delete all but the newest ``keep``.
 
-    Readers and writers go on meanwhile. The copy counts only when SQLite finds it sound.
+    Of each earlier memory.db, the newest backup stays too. Readers and writers go on meanwhile. The copy counts only
+    when SQLite finds it sound.
 
     Raises:
         BrokenDatabase: the copy, and so memory.db, is damaged; the older backups stay.
@@ -84,7 +120,8 @@ def make_backup(store: Reader, folder: Path, *, keep: int = KEEP) -> Backup:
             raise StoreError(f"no backup: {error.strerror or error}") from error
         finally:
             _drop_leftovers(folder)
-        for old in list_backups(folder)[keep:]:
+        present, *earlier = _by_memory(store, folder)
+        for old in [*present[keep:], *(old for backups in earlier for old in backups[1:])]:
             drop_database(old.path)
     return Backup(target, store.now_ms(), target.stat().st_size)
 

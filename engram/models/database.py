@@ -110,17 +110,26 @@ def is_damage(error: BaseException) -> bool:
 
 
 def table_names(path: Path, driver: str) -> frozenset[str]:
-    """Names of the tables in a database file, which is only read and never locked: it may be another program's.
+    """Names of the tables in a database file, read as ``read_at_rest`` does: it may be another program's.
 
     Raises:
         BrokenDatabase: SQLite cannot read the file.
+    """
+    rows = read_at_rest(path, driver, "SELECT name FROM sqlite_master WHERE type = 'table'")
+    return frozenset(str(value) for (value,) in rows)
+
+
+def read_at_rest(path: Path, driver: str, statement: str) -> list[tuple[Any, ...]]:
+    """Rows of a database file that nobody writes to. It is not locked and gets no side files; a log is not read.
+
+    Raises:
+        BrokenDatabase: SQLite cannot read the file, or it has no such table.
     """
     address = f"file:{urllib.parse.quote(str(path))}?mode=ro&immutable=1"
     connection = None
     try:
         connection = _connect_by_address(address, driver)
-        rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
-        return frozenset(str(value) for (value,) in rows)
+        return [tuple(row) for row in connection.execute(statement).fetchall()]
     except DATABASE_ERRORS + driver_errors(driver) + (UnicodeDecodeError,) as error:
         raise BrokenDatabase(f"{path} is damaged: {error}") from error
     finally:

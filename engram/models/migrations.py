@@ -30,6 +30,8 @@ MIGRATIONS: Sequence[Migration] = migration_steps.STEPS
 
 #: Key in ``meta`` of the version that the tables have: the header, which says so too, may be damaged.
 _RECORDED = "schema_version"
+#: Key in ``meta`` of the time at which the memory began, in milliseconds since 1970; its backups have the same.
+MADE_AT = "made_at_ms"
 #: Key in ``meta`` that stands there until what tombstones name was deleted from a migrated database.
 TOMBSTONES_DUE = "tombstones_due"
 #: What SQLite says where a migration meets tables of another version than the header names.
@@ -131,7 +133,7 @@ def _make_tables(database: Any) -> None:
         database.execute_sql(statement)
         reach("migrate.step")
     database.execute_sql(
-        "INSERT INTO meta (key, value) VALUES ('machine', ?), ('salt', ?), ('made_at_ms', ?)",
-        (secrets.token_hex(8), secrets.token_hex(16), str(SYSTEM_CLOCK.now_ms())),
+        "INSERT INTO meta (key, value) VALUES ('machine', ?), ('salt', ?), (?, ?)",
+        (secrets.token_hex(8), secrets.token_hex(16), MADE_AT, str(SYSTEM_CLOCK.now_ms())),
     )
     database.execute_sql(f"PRAGMA application_id = {APPLICATION_ID}")

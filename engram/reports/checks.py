@@ -19,6 +19,7 @@ from engram.embedding.source import BUNDLED, HASHED, is_bundled_intact
 from engram.errors import EmbeddingError, StoreError
 from engram.ingest.moves import find_moves
 from engram.models import reading_progress
+from engram.models.backup import earlier_backups
 from engram.models.database import SAFE_SQLITE, sqlite_version
 from engram.models.pauses import paused_scopes
 from engram.models.soundness import find_all_damage, quick_damage
@@ -77,6 +78,7 @@ def check_all(store: Store, settings: Settings, health: Health, *, is_quick: boo
         *_program(store),
         *_home(settings),
         *_memory(store, is_quick),
+        *_earlier_memory(store, settings),
         *_transcripts(settings, health),
         *_processes(health),
         *_model(settings),
@@ -168,6 +170,20 @@ def _memory(store: Store, is_quick: bool) -> Iterator[Check]:
         )
     else:
         yield Check("memory.db", State.OK, f"no damage, {store.path.stat().st_size / 1e6:.1f} MB")
+
+
+def _earlier_memory(store: Store, settings: Settings) -> Iterator[Check]:
+    """A backup of a memory.db that was damaged or deleted: this one may lack what transcripts no longer tell."""
+    for backup in earlier_backups(store, settings.places.backups):
+        command = f"engram restore {backup.path.name}"
+        yield Check(
+            "earlier memory",
+            State.WARN,
+            f"memory.db was made anew; {backup.path.name} holds an earlier one",
+            f"if you miss something, stop Engram and run: {command}. Else delete {backup.path}",
+            command=command,
+            public="there is a backup of one",
+        )
 
 
 def _transcripts(settings: Settings, health: Health) -> Iterator[Check]:

@@ -72,12 +72,15 @@ def _note_rebuilt(backups: list[Backup], store: Store, aside: Path, carried: Rec
         missing += (
             "; the damaged file could not be read to its end, so that what you kept since the backup may be missing"
         )
-    backup = f"the latest backup is of {iso_time(backups[0].made_at_ms)}" if backups else "there is no backup"
+    backup = "there is no backup"
+    if backups:
+        newest = backups[0]
+        backup = f"'engram restore {newest.path.name}' brings the whole backup of {iso_time(newest.made_at_ms)} back"
     note_failure(
         store,
         "memory",
         f"memory.db was damaged and is now {aside.name}; the transcripts are read again, {carried.memories} memories "
-        f"kept by hand came back{missing}; {backup}; 'engram restore' brings a whole backup back",
+        f"kept by hand came back{missing}; {backup}",
     )
 
 

@@ -22,7 +22,9 @@ from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Scope
 from engram.install.journal import Journal, Ledger, Phase, StepRecord, save_journal
 from engram.memories.save import save_memory
+from engram.models.backup import drop_database, make_backup
 from engram.models.database import SAFE_SQLITE, sqlite_version
+from engram.models.episodes import all_episodes
 from engram.models.store import open_store
 from engram.process_lock import ProcessLock
 from engram.redaction import redact
@@ -194,6 +196,22 @@ def test_a_memory_folder_that_others_may_read_is_closed(doctor: Doctor) -> None:
     assert any("other users" in line for line in doctor.fix())
 
     assert doctor.findings()["memory folder"]["state"] == "ok"
+
+
+def test_a_memory_that_was_deleted_beside_its_backup_is_named_and_brought_back(doctor: Doctor) -> None:
+    with open_store(doctor.home.memory_db) as store:
+        save_memory(store, "We ship on Mondays.", redact, actor=Actor.USER, scope=Scope.GLOBAL)
+        made = make_backup(store, doctor.home.backups)
+    assert "earlier memory" not in doctor.findings()
+    drop_database(doctor.home.memory_db)
+
+    finding = doctor.findings()["earlier memory"]
+
+    assert made.path.name in finding["detail"]
+    doctor.type_command({**finding, "command": f"{finding['command']} --yes"})
+    assert "earlier memory" not in doctor.findings()
+    with open_store(doctor.home.memory_db) as store:
+        assert [episode.content for episode in all_episodes(store)] == ["We ship on Mondays."]
 
 
 def test_a_memory_folder_that_cannot_be_written_is_named(doctor: Doctor) -> None:

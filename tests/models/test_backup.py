@@ -11,13 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from engram.clock import FixedClock
+from engram.clock import SYSTEM_CLOCK, FixedClock
 from engram.enums import Actor
 from engram.errors import BrokenDatabase, StoreError
 from engram.models import backup as backups
-from engram.models import episode_changes, episodes
-from engram.models.backup import holding_backups, list_backups, make_backup
+from engram.models import episode_changes, episodes, migrations
+from engram.models.backup import drop_database, earlier_backups, holding_backups, list_backups, make_backup
 from engram.models.recovery import recover_by_hand
+from engram.models.restore import restore_backup
 from engram.models.store import Store, open_store
 from engram.settings import Settings
 from tests.models.boat_memories import ENTRY, keep, summaries
@@ -61,6 +62,47 @@ def test_the_two_newest_are_kept(store: Store, folder: Path, clock: FixedClock) 
         clock.advance(DAY_SECONDS)
 
     assert sorted(one.path.name for one in list_backups(folder)) == names[-2:]
+
+
+def test_of_a_memory_that_was_lost_the_newest_backup_stays_until_it_is_restored(
+    store: Store, folder: Path, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lost = []
+    for number in range(2):
+        keep(store, f"Fact {number}")
+        lost.append(make_backup(store, folder).path)
+        clock.advance(DAY_SECONDS)
+    assert earlier_backups(store, folder) == []
+    store.close()
+    drop_database(store.path)
+    later_ms = SYSTEM_CLOCK.now_ms() + DAY_SECONDS * 1000
+    monkeypatch.setattr(migrations, "SYSTEM_CLOCK", FixedClock(later_ms))
+    with open_store(store.path, driver=store.driver, clock=clock) as anew:
+        made = []
+        for number in range(3):
+            keep(anew, f"Other fact {number}")
+            made.append(make_backup(anew, folder).path)
+            clock.advance(DAY_SECONDS)
+
+        assert [backup.path for backup in earlier_backups(anew, folder)] == [lost[1]]
+        assert {backup.path for backup in list_backups(folder)} == {lost[1], *made[1:]}
+
+    restore_backup(store.path, lost[1], driver=store.driver)
+    with open_store(store.path, driver=store.driver, clock=clock) as restored:
+        assert earlier_backups(restored, folder) == []
+
+
+def test_a_backup_that_cannot_be_read_is_of_no_earlier_memory(store: Store, folder: Path, clock: FixedClock) -> None:
+    folder.mkdir(mode=0o700)
+    keep(store, "The mast is brown")
+    for number in range(3):
+        (folder / f"memory-{number}.db").write_bytes(b"no database at all " * 500)
+        os.utime(folder / f"memory-{number}.db", (number, number))
+
+    made = make_backup(store, folder)
+
+    assert earlier_backups(store, folder) == []
+    assert [backup.path for backup in list_backups(folder)] == [made.path, folder / "memory-2.db"]
 
 
 def test_writers_go_on_while_a_backup_is_made(store: Store, folder: Path) -> None:
