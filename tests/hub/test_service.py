@@ -192,6 +192,29 @@ def test_codes_work_once_and_a_device_that_was_shut_out_stays_out(hub: Hub) -> N
         eve.ask("join", {"code": "AAAAAAAAAA"})
 
 
+def test_a_member_has_only_so_many_open_codes_and_devices(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    ada, bob = Device(hub, hub.invite("ada")), Device(hub, hub.invite("bob"))
+    monkeypatch.setattr(accounts, "MAX_CODES", 2)
+    monkeypatch.setattr(accounts, "MAX_DEVICES", 2)
+
+    def ask_code(device: Device, number: int) -> None:
+        device.connection.ask("code", {"digest": bytes([number] * 32).hex(), "bundle": ""})
+
+    team = ada.connection.ask("team-make", {"name": "boat", "sealed": False, "key": ""})["ns"]
+    ask_code(ada, 1)
+    ada.connection.ask("team-invite", {"ns": team, "role": "reader", "digest": bytes([2] * 32).hex(), "bundle": ""})
+    for what in ("code", "team-invite"):
+        with pytest.raises(HubRefused, match="wait to be used") as refusal:
+            ada.connection.ask(what, {"ns": team, "role": "reader", "digest": bytes([3] * 32).hex(), "bundle": ""})
+        assert refusal.value.status == 400
+    ask_code(bob, 4)
+    second = ada.connection.ask("renew", {})
+    with pytest.raises(HubRefused, match="2 devices already"):
+        ada.connection.ask("renew", {})
+    ada.connection.ask("devices", {"remove": second["device"]})
+    ada.connection.ask("renew", {})
+
+
 def test_a_request_that_is_nonsense_is_refused_in_one_line(hub: Hub, caplog: pytest.LogCaptureFixture) -> None:
     ada = Device(hub, hub.invite("ada"))
     with caplog.at_level(logging.INFO, "engram.hub"):

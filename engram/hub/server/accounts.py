@@ -23,6 +23,8 @@ INVITATION_SECONDS, CODE_SECONDS = 604_800, 1_800
 SEEN_SECONDS = 60.0
 #: Largest bundle of keys that a code carries, in bytes.
 MAX_BUNDLE_BYTES = 100_000
+#: Most codes of one member that wait to be used, invitations included, and most devices: each takes room of the hub's.
+MAX_CODES, MAX_DEVICES = 50, 100
 #: Longest name of a member, a device or a space, in characters.
 MAX_NAME = 60
 
@@ -136,6 +138,11 @@ def renew(database: Database, asker: Asker) -> Membership:
 
 
 def _add_device(connection: psycopg.Connection[Any], member_id: int, name: str) -> tuple[int, str]:
+    row = connection.execute(
+        "SELECT count(*) AS number FROM hub.device WHERE member_id = %s AND gone_at IS NULL", (member_id,)
+    ).fetchone()
+    if row is not None and row.number >= MAX_DEVICES:
+        raise BadRequest(f"you have {MAX_DEVICES} devices already: shut one out first")
     device_id, token = new_id(), secrets.token_urlsafe(32)
     connection.execute(
         "INSERT INTO hub.device (device_id, member_id, name, token_hash) VALUES (%s, %s, %s, %s)",
@@ -148,12 +155,24 @@ def add_code(database: Database, asker: Asker, digest: bytes, bundle: bytes) -> 
     """Keep a code for another machine of the same member, with the keys that its second half opens."""
     if len(digest) != 32 or len(bundle) > MAX_BUNDLE_BYTES:
         raise BadRequest("this is no code")
+    check_codes(database, asker)
     with database.service() as connection:
         connection.execute(
             "INSERT INTO hub.code (code_hash, member_id, expires_at, bundle) "
             "VALUES (%s, %s, now() + make_interval(secs => %s), %s)",
             (digest, asker.member_id, CODE_SECONDS, bundle),
         )
+
+
+def check_codes(database: Database, asker: Asker) -> None:
+    """Raise BadRequest where the member has as many unused codes as one may have."""
+    with database.service() as connection:
+        row = connection.execute(
+            "SELECT count(*) AS number FROM hub.code WHERE member_id = %s AND used_at IS NULL AND expires_at > now()",
+            (asker.member_id,),
+        ).fetchone()
+    if row is not None and row.number >= MAX_CODES:
+        raise BadRequest(f"{MAX_CODES} of your codes wait to be used: wait until one is used or over")
 
 
 def _add_code(

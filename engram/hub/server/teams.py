@@ -10,7 +10,15 @@ from typing import Any
 
 from engram.errors import BadRequest, NotFound
 from engram.hub.protocol.phrase import code_hash
-from engram.hub.server.accounts import MAX_BUNDLE_BYTES, ROLE_NAMES, Asker, Unknown, checked_name, new_id
+from engram.hub.server.accounts import (
+    MAX_BUNDLE_BYTES,
+    ROLE_NAMES,
+    Asker,
+    Unknown,
+    check_codes,
+    checked_name,
+    new_id,
+)
 from engram.hub.server.database import Database
 from engram.hub.server.statements import KEEPER, NoSpace, NotAllowed
 
@@ -44,6 +52,7 @@ def invite(database: Database, asker: Asker, value: Mapping[str, Any]) -> dict[s
     if len(digest) != 32 or len(bundle) > MAX_BUNDLE_BYTES:
         raise BadRequest("this is no code")
     ns_id, role = int(value["ns"]), _role_number(value["role"])
+    check_codes(database, asker)
     with database.client(asker.token_hash) as connection:
         _require_role(connection, ns_id, KEEPER)
         connection.execute(
