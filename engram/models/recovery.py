@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import logging
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from engram.models.episode_history import BY_HAND_ACTIONS, Change, history_of
 from engram.models.episodes import Episode, Evidence
 from engram.models.forgetting import apply_tombstones
 from engram.models.judgements import standing_judgements
+from engram.models.older_source import opened_source
 from engram.models.pauses import carry_pauses
 from engram.models.project_names import carry_names
 from engram.models.soundness import UNREADABLE
@@ -65,21 +67,19 @@ def recover_by_hand(store: Store, sources: Sequence[Path], *, actor: Actor) -> R
     is_complete = True
     unread: set[str] = set()
     for number, path in enumerate(sources):
-        source = Store(path, driver=store.driver, clock=store.clock, is_damaged=True)
-        try:
-            tombstones += _carry_tombstones(store, source, is_newer=number == 0)
-        except (EngramError, *_UNREADABLE) as error:
-            logger.warning("action=recover source=%s part=tombstones reason=%s", path.name, error)
-        try:
-            carried, unreadable = _carry_memories(store, source, sources[number + 1 :], actor)
-            memories += carried
-            unread |= unreadable
-            is_complete = is_complete and (number > 0 or _is_whole(source))
-        except (EngramError, *_UNREADABLE) as error:
-            logger.warning("action=recover source=%s part=memories reason=%s", path.name, error)
-            is_complete = is_complete and number > 0
-        finally:
-            source.close()
+        with opened_source(store, path) as source:
+            try:
+                tombstones += _carry_tombstones(store, source, is_newer=number == 0)
+            except (EngramError, *_UNREADABLE) as error:
+                logger.warning("action=recover source=%s part=tombstones reason=%s", path.name, error)
+            try:
+                carried, unreadable = _carry_memories(store, source, sources[number + 1 :], actor)
+                memories += carried
+                unread |= unreadable
+                is_complete = is_complete and (number > 0 or _is_whole(source))
+            except (EngramError, *_UNREADABLE) as error:
+                logger.warning("action=recover source=%s part=memories reason=%s", path.name, error)
+                is_complete = is_complete and number > 0
     unread = {name for name in unread if not _is_there(store, name) and not _is_automatic(store, sources, name)}
     with store.transaction() as tx:
         apply_tombstones(tx, actor=Actor.TIDYING)
@@ -101,7 +101,7 @@ def _carry_tombstones(store: Store, source: Store, *, is_newer: bool) -> int:
 
 def _is_whole(source: Store) -> bool:
     """True where SQLite finds the memories sound: a page in the place of another one hides rows, and none fails."""
-    return all(source.value(f"PRAGMA integrity_check({table})") == "ok" for table in ("episode", "history"))
+    return all(source.value(f"PRAGMA main.integrity_check({table})") == "ok" for table in ("episode", "history"))
 
 
 def _carry_memories(store: Store, source: Store, older: Sequence[Path], actor: Actor) -> tuple[int, set[str]]:
@@ -122,18 +122,16 @@ def _carry_memories(store: Store, source: Store, older: Sequence[Path], actor: A
     return memories, unread
 
 
-def _memories_of(store: Reader, paths: Sequence[Path]) -> dict[tuple[str, int], Episode]:
+def _memories_of(store: Store, paths: Sequence[Path]) -> dict[tuple[str, int], Episode]:
     """(id, revision) → each memory kept by hand that can be read in some databases."""
     memories: dict[tuple[str, int], Episode] = {}
     for path in paths:
-        source = Store(path, driver=store.driver, clock=store.clock, is_damaged=True)
-        try:
-            for memory in episodes.select_episodes(source, _is_by_hand()):
-                memories.setdefault((memory.episode_id, memory.revision), memory)
-        except (EngramError, *_UNREADABLE) as error:
-            logger.warning("action=recover source=%s part=comparison reason=%s", path.name, error)
-        finally:
-            source.close()
+        with opened_source(store, path) as source:
+            try:
+                for memory in episodes.select_episodes(source, _is_by_hand()):
+                    memories.setdefault((memory.episode_id, memory.revision), memory)
+            except (EngramError, *_UNREADABLE) as error:
+                logger.warning("action=recover source=%s part=comparison reason=%s", path.name, error)
     return memories
 
 
@@ -189,17 +187,12 @@ def _is_there(store: Reader, name: str) -> bool:
     return episodes.find_episode(store, name) is not None or is_named_by_tombstone(store, name, None, (), Source.MANUAL)
 
 
-def _is_automatic(store: Reader, sources: Sequence[Path], name: str) -> bool:
+def _is_automatic(store: Store, sources: Sequence[Path], name: str) -> bool:
     """True where one of the sources says that no person kept this memory: it is made of the transcripts again."""
     for path in sources:
-        source = Store(path, driver=store.driver, clock=store.clock, is_damaged=True)
-        try:
+        with opened_source(store, path) as source, contextlib.suppress(EngramError, *_UNREADABLE):
             if source.row(f"SELECT 1 FROM episode e WHERE e.episode_id = ? AND NOT ({_BY_HAND})", (name,)) is not None:
                 return True
-        except (EngramError, *_UNREADABLE):
-            continue
-        finally:
-            source.close()
     return False
 
 
