@@ -13,6 +13,7 @@ from engram.extraction.support import excerpt, supporting
 from engram.extraction.write_filter import is_own
 from engram.models.episodes import MAX_CONTENT_CHARACTERS
 from engram.redaction.suspicion import why_suspect
+from engram.text.commit_message import read_message
 from engram.text.content_words import content_words
 from engram.text.statements import Statement, split
 from engram.transcripts.record import MAX_COMMAND_CHARS, Action, Role, TextBlock, Turn
@@ -25,20 +26,8 @@ MIN_BODY_WORDS = 5
 #: How many turns before a commit may hold messages that say the same.
 MAX_TURNS_BACK = 8
 
-_COMMIT = re.compile(r"(?:^|[;&|(\n])\s*git(?:\s+-[cC]\s+\S+)*\s+commit\b(?P<rest>.*)", re.DOTALL)
-_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(?P<end>\w+)\1\n(?P<text>.*)", re.DOTALL)
-_HERE_STRING = re.compile(r"@(?P<quote>['\"])\n(?P<text>.*)", re.DOTALL)
-_MESSAGE = re.compile(
-    r"(?:\s-[a-zA-Z]*m|\s--message)[= ]?\s*(?:\"(?P<double>(?:[^\"\\]|\\.)*)(?P<end2>\"|$)|"
-    r"'(?P<single>[^']*)(?P<end1>'|$))",
-    re.DOTALL,
-)
-#: Lines that tools and people add below a message.
-_TRAILER = re.compile(r"^\s*(?:[A-Z][\w-]+-by|Co-authored-by|Change-Id|\W*Generated (?:with|by))\b.*$", re.I | re.M)
 #: The type of a conventional commit; its scope stays.
 _TYPE = re.compile(r"^(?P<type>[a-z]+)(?:\((?P<scope>[^)]+)\))?!?:\s+")
-#: Where a message that was cut may end: after a sentence, or before a bullet.
-_SENTENCE_END = re.compile(r"(?<!\d)[.!?](?=\s|$)|(?=\n\s*(?:[-*•]|\d+[.)])\s)")
 #: A statement that only introduces what follows it.
 _LEAD = re.compile(r":$|\b\d+[.)]$")
 
@@ -50,44 +39,13 @@ def commits(turns: Sequence[Turn]) -> Iterator[Candidate]:
         for action in turn.actions:
             if action.is_error or action.is_refused or action.refusal:
                 continue
-            subject, body = read_message(action.command)
+            subject, body = read_message(action.command, is_cut=len(action.command) >= MAX_COMMAND_CHARS)
             if not subject:
                 continue
             if len(content_words(body)) >= MIN_BODY_WORDS:
                 start = max(last_commit, number - MAX_TURNS_BACK, 0)
                 yield _candidate(turns[start : number + 1], action, subject, body)
             last_commit = number
-
-
-def read_message(command: str) -> tuple[str, str]:
-    """Return subject and body of the message of a ``git commit`` command; ("", "") if there is none.
-
-    A command is stored up to ``MAX_COMMAND_CHARS``: of a message that was cut, the last sentence is left out.
-    """
-    match = _COMMIT.search(command)
-    if match is None:
-        return "", ""
-    text, is_whole = _quoted(match["rest"])
-    if not is_whole and len(command) >= MAX_COMMAND_CHARS:
-        ends = [end.end() for end in _SENTENCE_END.finditer(text)]
-        text = text[: ends[-1]] if ends else text.partition("\n")[0] if "\n" in text else ""
-    subject, _, body = _TRAILER.sub("", text).strip().partition("\n")
-    return subject.strip(), body.strip()
-
-
-def _quoted(rest: str) -> tuple[str, bool]:
-    """Return the message in the arguments of a commit, and whether its end was reached."""
-    if heredoc := _HEREDOC.search(rest):
-        text, end, _ = heredoc["text"].partition("\n" + heredoc["end"])
-        return text, bool(end)
-    if here := _HERE_STRING.search(rest):
-        text, end, _ = here["text"].partition("\n" + here["quote"] + "@")
-        return text, bool(end)
-    parts = [
-        (match["double"] if match["double"] is not None else match["single"], bool(match["end2"] or match["end1"]))
-        for match in _MESSAGE.finditer(rest)
-    ]
-    return "\n\n".join(text for text, _ in parts), all(is_closed for _, is_closed in parts)
 
 
 def _candidate(turns: Sequence[Turn], action: Action, subject: str, body: str) -> Candidate:

@@ -12,12 +12,17 @@ from engram.models import tables
 from engram.models.packed_actions import unpack_facts
 from engram.models.statement import in_json_list, prepared
 from engram.models.transaction import Reader
+from engram.text.commit_message import read_message
+
+#: Facts of a call that did nothing.
+_FAILED = ("is_error", "is_refused", "refusal")
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
     """A commit that a turn made."""
 
+    #: "" where the command printed none, as with ``--quiet``.
     sha: str
     subject: str
     #: When its turn began: the commit itself has no time. 0 if that was not asked for.
@@ -31,7 +36,8 @@ def last_commits_of(store: Reader, turn_ids: Iterable[int]) -> Mapping[int, str]
     commits = {}
     for row in store.fetch(_actions_of(json.dumps(sorted(set(turn_ids))))):
         for commit in _commits_in(row.actions):
-            commits[row.id] = commit.sha
+            if commit.sha:
+                commits[row.id] = commit.sha
     return commits
 
 
@@ -49,7 +55,9 @@ def _commits_in(actions: str | bytes) -> Iterator[Commit]:
     for fact in unpack_facts(actions):
         # It is stored as "hash subject".
         sha, _, subject = str(fact.get("commit") or "").partition(" ")
-        if sha:
+        if not sha and not any(map(fact.get, _FAILED)):
+            subject, _ = read_message(str(fact.get("command") or ""), by_runner=True)
+        if sha or subject:
             yield Commit(sha, subject)
 
 

@@ -29,6 +29,8 @@ MAX_DAY_WORDS = 60
 _DAY_MS = 86_400_000
 _START = "committed, in this order: "
 _LEFT_OUT = "… "
+#: Stands behind a subject that was read from the command alone: what it printed is not stored.
+_UNNAMED = "(no hash seen)"
 
 
 def day_logs(store: Reader, query: Query) -> list[PublicHit]:
@@ -80,8 +82,11 @@ def _hit(day: str, project: str, commits: Sequence[Commit]) -> PublicHit:
 def _told(commits: Sequence[Commit]) -> Iterable[str]:
     """Yield a line for each subject, at the place of its last commit; a commit that is made anew repeats it."""
     last = {commit.subject: commit for commit in commits}
-    counts = {subject: sum(commit.subject == subject for commit in commits) for subject in last}
+    counts = {subject: sum(commit.subject == subject and bool(commit.sha) for commit in commits) for subject in last}
     for commit in commits:
         if commit is last[commit.subject]:
             again = f" ({counts[commit.subject]} times)" if counts[commit.subject] > 1 else ""
-            yield f"{commit.sha[:COMMIT_CHARACTERS]} {commit.subject}{again}"
+            named = (
+                f"{commit.sha[:COMMIT_CHARACTERS]} {commit.subject}" if commit.sha else f"{commit.subject} {_UNNAMED}"
+            )
+            yield f"{named}{again}"

@@ -8,10 +8,11 @@ import pytest
 from made_turns import Make
 
 from engram.enums import Kind, Status
-from engram.extraction.commits import commits, read_message
+from engram.extraction.commits import commits
 from engram.extraction.local import LocalExtractor
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.select import session_room
+from engram.text.commit_message import read_message
 from engram.transcripts.record import MAX_COMMAND_CHARS
 
 HEREDOC = """git add -A && git commit -m "$(cat <<'EOF'
@@ -32,6 +33,7 @@ REASON = "Two branches shared one entry of cache.py, so the second one read stal
         (f'git commit -m "subject" -m "{REASON}"', ("subject", REASON)),
         (f"git commit -am 'subject\n\n{REASON}'", ("subject", REASON)),
         (f"git commit -m @'\nsubject\n\n{REASON}\n'@", ("subject", REASON)),
+        (f'cd app && rtk git commit -m "subject" -m "{REASON}"', ("", "")),
         ("git commit --amend --no-edit", ("", "")),
         ("echo 'git commit -m \"no\"'", ("", "")),
         ("git log --grep commit", ("", "")),
@@ -41,10 +43,15 @@ def test_subject_and_body_are_read_from_the_command(command: str, message: tuple
     assert read_message(command) == message
 
 
+def test_a_commit_that_another_program_runs_is_read_where_that_is_wanted() -> None:
+    assert read_message('cd app && rtk git commit -m "subject"', by_runner=True) == ("subject", "")
+    assert read_message('echo git commit -m "subject"', by_runner=True) == ("", "")
+
+
 def test_of_a_message_that_was_cut_only_whole_sentences_are_read() -> None:
     command = f'git commit -m "subject\n\n{REASON} And {"more " * 100}'[:MAX_COMMAND_CHARS]
 
-    assert read_message(command) == ("subject", REASON)
+    assert read_message(command, is_cut=True) == ("subject", REASON)
 
 
 def test_a_commit_with_a_reason_is_kept_with_what_explains_it(make: type[Make]) -> None:

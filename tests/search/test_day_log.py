@@ -48,6 +48,29 @@ def texts(store: Store, question: str, name: str = "demo") -> list[str]:
     return [hit.text for hit in day_logs(store, Query(question, project_id=project_of(store, name)))]
 
 
+def test_a_commit_whose_command_printed_no_hash_is_told_by_its_message(settings: Settings, store: Store) -> None:
+    at, place = "2026-02-23T10:00:00Z", {"session": SESSION, "cwd": "/work/demo"}
+    lines = [line("user", "Commit what is done.", at=at, **place)]
+    for number, (command, is_error) in enumerate(
+        (
+            ("git commit -q -m 'Never done'", True),
+            ("rtk git commit -m 'Add the menu' -m 'It was asked for.'", False),
+            ("git commit --amend --no-edit", False),
+        )
+    ):
+        call = {"name": "Bash", "input": {"command": command}, "id": f"t{number}", "type": "tool_use"}
+        done = {"type": "tool_result", "tool_use_id": f"t{number}", "content": "ok", "is_error": is_error}
+        lines += [line("assistant", [call], at=at, **place), line("user", [done], at=at, **place)]
+    path = settings.projects_folder / "-work-demo" / f"{SESSION}.jsonl"
+    path.parent.mkdir(parents=True)
+    path.write_text("".join(lines))
+    ingest_path(store, path, settings=settings, redact=redact, close=True)
+
+    assert texts(store, "What was committed on 23 February 2026?") == [
+        "committed, in this order: Add the menu (no hash seen)"
+    ]
+
+
 def test_the_commits_of_a_day_are_told_in_order_and_a_repeated_one_once(settings: Settings, store: Store) -> None:
     work(
         settings,
