@@ -1,6 +1,6 @@
 """Measure what the sinking of unused memories does to prompts: the development prompts, asked again and again.
 
-    python benchmarks/unused.py --corpus DIR --bench DIR [--homes DIR] [--rounds 12]
+    python benchmarks/unused.py --corpus DIR --bench DIR --answers DIR [--homes DIR] [--rounds 12]
 
 Every prompt is a new session in every round. A relevant bite is expanded with some probability, an irrelevant one
 never; that is counted as ``engram.models.usefulness`` counts it. Printed are the figures of the first round, in which
@@ -13,14 +13,17 @@ import argparse
 import random
 import tempfile
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from recollection import Asked, ask_all, figures
+from recollection import MODEL, RULES, Asked, ask_all, figures
 
+from engram.enums import Importance, Verdict
 from engram.models.usefulness import Usefulness
-from engram.recollection.choose import Bite, InjectionRequest, choose_bites
-from engram.recollection.render import shown_words
+from engram.recollection.choose import Bite, RatedHit, Thresholds, bites_of, deduplicate
+from engram.recollection.relevance import rate_features
+from engram.recollection.render import bite_head, shown_words
 from engram.settings import Settings
 
 #: Probabilities that a relevant bite is expanded.
@@ -34,45 +37,50 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--corpus", type=Path, required=True)
     parser.add_argument("--bench", type=Path, required=True, help="folder with score_prompts.py, match.py and code/")
+    parser.add_argument("--answers", type=Path, required=True, help="recorded answers of a language model")
     parser.add_argument("--homes", type=Path, help="keep (and use again) the memories here")
     parser.add_argument("--rounds", type=int, default=12)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         asked = ask_all(options, options.homes or Path(temporary))
-    for probability in EXPANDED:
-        simulate(asked, probability, options.rounds)
+    for maker in (MODEL, RULES):
+        for probability in EXPANDED:
+            simulate(maker, asked[maker, "with_model"], probability, options.rounds)
 
 
-def simulate(asked: list[Asked], probability: float, rounds: int) -> None:
+def simulate(maker: str, asked: Sequence[Asked], probability: float, rounds: int) -> None:
     """Ask every prompt once a round; print the figures of the first and the last round."""
     chance = random.Random(SEED)
     unused: Counter[tuple[str, str]] = Counter()
     for number in range(rounds):
         labels = []
         for prompt in asked:
-            shown = bites_of(prompt, unused)
-            labels.append([prompt.judge(text, list(bite.evidence)) for bite, text in shown])
+            shown = shown_bites(prompt, unused)
+            labels.append([prompt.judge(f"{bite_head(bite)}: {words}", bite.evidence) for bite, words in shown])
             for (bite, _), is_relevant in zip(shown, labels[-1], strict=True):
                 key = (prompt.project, bite.episode_id)
                 unused[key] = 0 if is_relevant and chance.random() < probability else unused[key] + 1
         if number in (0, rounds - 1):
-            sunk = sum(Usefulness(unused=count).sink > 0 for count in unused.values())
-            print(f"expanded {probability:.0%}, round {number + 1}: {figures(asked, labels)}, sunk {sunk}")
+            low = sum(Usefulness(unused=count).sink > 0 for count in unused.values())
+            print(f"{maker}, expanded {probability:.0%}, round {number + 1}: {figures(asked, labels)}, sunk {low}")
 
 
-def bites_of(prompt: Asked, unused: Counter[tuple[str, str]]) -> list[tuple[Bite, str]]:
-    """Return the bites of a prompt as they are shown, with the memories as far sunk as they are."""
-    hits = [
-        replace(
-            hit,
-            episode=replace(hit.episode, project_id=1),
-            use_factor=Usefulness(unused=unused[prompt.project, hit.id]).factor,
-        )
-        for hit in prompt.hits
-        if hit.episode is not None
-    ]
-    bites = choose_bites(hits, InjectionRequest(prompt.text, project_id=1), prompt.support)
-    return shown_words(bites, Settings().bite_tokens)
+def shown_bites(prompt: Asked, unused: Counter[tuple[str, str]]) -> list[tuple[Bite, str]]:
+    """Return the bites of a prompt with the words that are shown, with the memories as far sunk as they are."""
+    rated = [sunk(one, unused[prompt.project, one.hit.id]) for one in prompt.rated]
+    rated.sort(key=lambda one: -one.score)
+    chosen = deduplicate(rated, prompt.request.bites, Thresholds().below_best)
+    return shown_words(bites_of(chosen), Settings().bite_tokens)
+
+
+def sunk(rated: RatedHit, times: int) -> RatedHit:
+    """Return a memory as it is rated after so many sessions in a row were shown it and did not use it."""
+    factor = Usefulness(unused=times).factor
+    score, floor = rate_features(rated.hit, rated.features) * factor, Thresholds().relevance
+    if rated.hit.importance == Importance.HIGH:
+        # An important memory only falls behind others.
+        floor *= Thresholds().high_share * factor
+    return replace(rated, score=score, floor=floor, verdict=Verdict.SHOWN if score >= floor else Verdict.BELOW_FLOOR)
 
 
 if __name__ == "__main__":

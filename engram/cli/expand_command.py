@@ -67,6 +67,7 @@ def _print_memory(report: MemoryReport) -> None:
             ("session", episode.session_id),
             ("expanded", f"{episode.access_count} times"),
             ("about", ", ".join(episode.entities)),
+            ("answers", " ".join(one_line(question, 200) for question in episode.questions)),
         ]
     )
     click.echo(f"\n{safe(episode.summary)}\n")

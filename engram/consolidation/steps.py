@@ -13,7 +13,7 @@ from engram.failpoint import reach
 from engram.memories.merging import merged_content, merged_summary, plain
 from engram.models import episode_changes, episode_evidence, episode_lists, episodes, runs
 from engram.models.contradictions import is_kept_by_hand
-from engram.models.episodes import Episode
+from engram.models.episodes import MAX_QUESTIONS, Episode
 from engram.notes.daily import log_session
 
 #: Kinds whose near-duplicates are merged; turns and states are records of their time.
@@ -148,6 +148,7 @@ def _merged_fields(older: Episode, newer: Episode) -> dict[str, Any]:
         "content": merged_content(older.content, newer.content),
         "importance": Importance.HIGH if Importance.HIGH in (older.importance, newer.importance) else Importance.NORMAL,
         "entities": tuple(dict.fromkeys([*older.entities, *newer.entities]))[:20],
+        "questions": tuple(dict.fromkeys([*older.questions, *newer.questions]))[:MAX_QUESTIONS],
     }
     if older.session_id != newer.session_id:
         fields |= {"confirmations": older.confirmations + 1, "status": Status.ACTIVE}

@@ -205,6 +205,7 @@ class _Importer:
                 content=redact(episode.content),
                 facts=tuple(map(redact, episode.facts)),
                 entities=tuple(map(redact, episode.entities)),
+                questions=tuple(map(redact, episode.questions)),
                 suspect=suspect,
             ),
             history=tuple(

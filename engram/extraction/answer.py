@@ -37,6 +37,7 @@ class ProposedMemory(BaseModel):
     target: str | None = None
     passages: list[str] = []
     entities: list[str] = []
+    questions: list[str] = []
     importance: Importance = Importance.NORMAL
     scope: Scope = Scope.PROJECT
 
@@ -61,6 +62,7 @@ _MEMORY_PROPERTIES: dict[str, Any] = {
     "summary": {"type": "string"},
     "passages": _strings(),
     "entities": _strings(),
+    "questions": _strings(),
     "importance": {"type": "string", "enum": [Importance.HIGH, Importance.NORMAL]},
     "scope": {"type": "string", "enum": [Scope.PROJECT, Scope.GLOBAL]},
     "evidence": _strings(),

@@ -33,6 +33,8 @@ class Candidate:
     facts: tuple[str, ...] = ()
     #: Files, symbols, commands and packages it names.
     entities: tuple[str, ...] = ()
+    #: Questions that it answers, in other words than its own; at most ``MAX_QUESTIONS``.
+    questions: tuple[str, ...] = ()
     importance: Importance = Importance.NORMAL
     scope: Scope = Scope.PROJECT
     voice: Voice = Voice.ASSISTANT

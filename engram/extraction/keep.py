@@ -278,6 +278,7 @@ def _fields(candidate: Candidate) -> dict[str, Any]:
         "content": candidate.content,
         "facts": candidate.facts,
         "entities": candidate.entities,
+        "questions": candidate.questions,
         "importance": candidate.importance,
         "scope": candidate.scope,
         "voice": candidate.voice,

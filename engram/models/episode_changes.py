@@ -10,7 +10,7 @@ import dataclasses
 import json
 import secrets
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from peewee import SQL, fn
@@ -143,13 +143,14 @@ def _change_fields(
     episode: Episode,
     action: str,
     reason: str,
-    changes: Mapping[str, Any],
+    changes: dict[str, Any],
     *,
     actor: Actor,
     run_id: int | None = None,
     undoes: int | None = None,
 ) -> Episode:
     """Store changed fields with their step of the history."""
+    changes = _with_questions(changes)
     after = dataclasses.replace(episode, **changes, revision=episode.revision + 1, updated_at_ms=tx.now_ms())
     episode_rows.update_episode(tx, after, changes)
     _record_change(tx, episode, after, action, reason, actor=actor, run_id=run_id, undoes=undoes)
@@ -158,11 +159,17 @@ def _change_fields(
     return after
 
 
+def _with_questions(changes: dict[str, Any]) -> dict[str, Any]:
+    """Return changes with the questions too: they were asked about other words than a new summary's."""
+    return {"questions": ()} | changes if "summary" in changes else changes
+
+
 def erase_fields(tx: Tx, episode: Episode, reason: str, *, actor: Actor, **changes: Any) -> Episode:
     """Change fields of a memory whose words were forgotten: the history that quotes them goes.
 
     It begins anew with this step, which names no field.
     """
+    changes = _with_questions(changes)
     after = dataclasses.replace(episode, **changes, revision=episode.revision + 1, updated_at_ms=tx.now_ms())
     episode_rows.update_episode(tx, after, changes)
     drop_history(tx, episode.episode_id)

@@ -12,7 +12,7 @@ from peewee import Query
 
 from engram.enums import Actor, Judgement
 from engram.models import tables
-from engram.models.episodes import ENUM_FIELDS, Episode
+from engram.models.episodes import ENUM_FIELDS, LIST_FIELDS, Episode
 from engram.models.records import RecordReader
 from engram.models.statement import in_json_list, prepared
 from engram.models.transaction import Reader, Tx, Value
@@ -156,7 +156,7 @@ _RECORDED_FIELDS = tuple(
 def snapshot(episode: Episode) -> dict[str, Any]:
     """Return the fields of an episode that history records."""
     fields = {name: getattr(episode, name) for name in _RECORDED_FIELDS}
-    return fields | {"facts": list(episode.facts), "entities": list(episode.entities)}
+    return fields | {name: list(fields[name]) for name in LIST_FIELDS}
 
 
 def fields_of_snapshot(kept: Mapping[str, Any]) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def fields_of_snapshot(kept: Mapping[str, Any]) -> dict[str, Any]:
     for name, value in kept.items():
         if name in ENUM_FIELDS:
             fields[name] = ENUM_FIELDS[name].from_stored(value)
-        elif name in ("facts", "entities"):
+        elif name in LIST_FIELDS:
             fields[name] = tuple(value)
         else:
             fields[name] = value

@@ -22,7 +22,7 @@ def index_episodes(tx: Tx, episodes: Sequence[tuple[int, Episode]]) -> None:
     tx.run_many(
         _INSERT,
         [
-            (row_id, episode.summary, episode.content, json.dumps(episode.entities, ensure_ascii=False))
+            (row_id, episode.summary, episode.content, _names(_json(episode.entities), _json(episode.questions)))
             for row_id, episode in episodes
         ],
     )
@@ -45,5 +45,17 @@ def rebuild_episode_index(tx: Tx) -> None:
 
 def _indexed(store: Reader, row_id: int) -> list[tuple[Value, ...]]:
     """What the index holds of an episode. Content that was packed because of its age is not in it."""
-    rows = store.rows("SELECT id, summary, content, entities FROM episode WHERE id = ?", (row_id,))
-    return [(row_id, summary, unpack_text(content), entities) for row_id, summary, content, entities in rows]
+    rows = store.rows("SELECT id, summary, content, entities, questions FROM episode WHERE id = ?", (row_id,))
+    return [
+        (row_id, summary, unpack_text(content), _names(entities, questions))
+        for row_id, summary, content, entities, questions in rows
+    ]
+
+
+def _names(entities: str, questions: str) -> str:
+    """What a memory is found by beside its words. Without questions it has the tokens of the names alone."""
+    return f"{entities} {questions}"
+
+
+def _json(texts: Sequence[str]) -> str:
+    return json.dumps(texts, ensure_ascii=False)

@@ -10,7 +10,7 @@ from peewee import Query, fn
 
 from engram.models import tables
 from engram.models.episode_index import index_episode, index_episodes, unindex_episode
-from engram.models.episodes import ENUM_FIELDS, Episode, Evidence, evidence_of
+from engram.models.episodes import ENUM_FIELDS, LIST_FIELDS, Episode, Evidence, evidence_of
 from engram.models.packed import pack_text
 from engram.models.statement import in_json_list, prepared
 from engram.models.transaction import Reader, Tx, Value
@@ -22,9 +22,9 @@ _OWN_COLUMNS = {"id", "session_ref", "packed_content", "is_unjoined"}
 _COLUMNS = tuple(name for name in tables.column_names(tables.Episode) if name not in _OWN_COLUMNS)
 _fields_of = attrgetter(*_COLUMNS)
 #: Columns of an enum's value, or of a list.
-_NAMED_COLUMNS = (*ENUM_FIELDS, "facts", "entities")
+_NAMED_COLUMNS = (*ENUM_FIELDS, *LIST_FIELDS)
 #: Fields that stand in the text index.
-_INDEXED_FIELDS = {"summary", "content", "entities"}
+_INDEXED_FIELDS = {"summary", "content", "entities", "questions"}
 #: Fields that say who may see a memory: its vector holds them too.
 _VISIBILITY_FIELDS = {"scope", "project_id"}
 

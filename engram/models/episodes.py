@@ -21,6 +21,8 @@ from engram.models.uuids import unpack_uuid
 
 #: Longest content of a memory that Engram makes or merges, in characters. What somebody saves may be longer.
 MAX_CONTENT_CHARACTERS = 4_000
+#: Maximum number of questions that a memory keeps, and of the characters of each.
+MAX_QUESTIONS, MAX_QUESTION_CHARACTERS = 2, 160
 #: Longest summary, in characters, also of a merged or saved memory.
 MAX_SUMMARY_CHARACTERS = 500
 
@@ -44,6 +46,8 @@ class Episode:
     scope: Scope = Scope.PROJECT
     facts: tuple[str, ...] = ()
     entities: tuple[str, ...] = ()
+    #: Questions that it answers, in other words than its own: it is found by them, and they are never shown for it.
+    questions: tuple[str, ...] = ()
     importance: Importance = Importance.NORMAL
     source: Source = Source.AUTO
     voice: Voice = Voice.ASSISTANT
@@ -127,7 +131,11 @@ ENUM_FIELDS: Mapping[str, type[StoredEnum]] = {
 }
 
 
-def _texts(stored: object) -> tuple[str, ...]:
+#: Fields of an episode that are lists of texts.
+LIST_FIELDS = ("facts", "entities", "questions")
+
+
+def read_texts(stored: object) -> tuple[str, ...]:
     """Read a stored JSON list of texts; what is malformed is left out, so that one bad row costs no other."""
     try:
         values = json.loads(stored) if isinstance(stored, str | bytes) else None
@@ -146,8 +154,7 @@ EPISODES = RecordReader(
     },
     readers={
         "content": unpack_text,
-        "facts": _texts,
-        "entities": _texts,
+        **dict.fromkeys(LIST_FIELDS, read_texts),
         **{name: enum.from_stored for name, enum in ENUM_FIELDS.items()},
     },
     left_out=("session_ref", "packed_content", "is_unjoined"),

@@ -15,7 +15,17 @@ from engram.hub.protocol.statement import EXTRACTED, TEXT, Statement
 from engram.models import tables
 from engram.models.episodes import EPISODES, Episode, query_episodes
 from engram.models.hub_projects import shared_identity
-from engram.models.hub_said import SAID, Clock, SaidMemory, first_said, memory_id_of, said_row, text_of
+from engram.models.hub_said import (
+    SAID,
+    TEXT_FIELDS,
+    Clock,
+    SaidMemory,
+    first_said,
+    memory_id_of,
+    said_row,
+    text_of,
+    text_of_fields,
+)
 from engram.models.hub_spaces import Space, change_space
 from engram.models.meta import get_meta, put_meta
 from engram.models.projects import project_by_id
@@ -115,7 +125,7 @@ def _own_text(episode: Episode, history: Sequence[Any]) -> tuple[dict[str, Any] 
     is_by_hand = False
     for step in history:
         before = json.loads(step.before)
-        changed = {name: before[name] for name in ("summary", "content", "facts", "entities") if name in before}
+        changed = {name: before[name] for name in TEXT_FIELDS if name in before}
         if not changed:
             continue
         if step.actor in _BY_HAND:
@@ -124,10 +134,8 @@ def _own_text(episode: Episode, history: Sequence[Any]) -> tuple[dict[str, Any] 
             rewritten = changed | (rewritten or {})
     if rewritten is None:
         return None, is_by_hand
-    now = text_of(episode)
-    return {
-        name[0]: rewritten.get(name, now[name[0]]) for name in ("summary", "content", "facts", "entities")
-    }, is_by_hand
+    now = {name: getattr(episode, name) for name in TEXT_FIELDS}
+    return text_of_fields(now | rewritten), is_by_hand
 
 
 def _is_ended_by_hand(history: Sequence[Any]) -> bool:

@@ -29,7 +29,8 @@ from engram.models.transaction import Reader, Tx
 SYNC = "sync"
 #: Action of a memory that an extractor made, or changed because its turn grew.
 EXTRACT = "extract"
-_TEXT_FIELDS = ("summary", "content", "facts", "entities")
+#: Fields of a memory that its text in a statement has.
+TEXT_FIELDS = ("summary", "content", "facts", "entities", "questions")
 _BY_HAND = (Actor.USER, Actor.AGENT)
 
 
@@ -74,12 +75,18 @@ def memory_id_of(stable_id: str) -> bytes:
 
 def text_of(episode: Episode) -> dict[str, Any]:
     """Return the text of a memory as a statement has it."""
-    return {
-        "s": episode.summary,
-        "c": episode.content,
-        "f": list(episode.facts),
-        "e": list(episode.entities),
+    return text_of_fields({name: getattr(episode, name) for name in TEXT_FIELDS})
+
+
+def text_of_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the text of a memory's fields as a statement has it. Without questions it is what it always was."""
+    text = {
+        "s": fields["summary"],
+        "c": fields["content"],
+        "f": list(fields["facts"]),
+        "e": list(fields["entities"]),
     }
+    return text | {"q": list(fields["questions"])} if fields["questions"] else text
 
 
 def fields_of_text(text: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,6 +96,7 @@ def fields_of_text(text: Mapping[str, Any]) -> dict[str, Any]:
         "content": str(text["c"]),
         "facts": tuple(map(str, text["f"])),
         "entities": tuple(map(str, text["e"])),
+        "questions": tuple(map(str, text.get("q", ()))),
     }
 
 
@@ -181,7 +189,7 @@ def note_changed(tx: Tx, before: Episode, after: Episode, action: str, actor: Ac
     memory, space = own
     clock = Clock(tx, space)
     said, own_text = dict(memory.said), memory.own_text
-    if any(getattr(before, name) != getattr(after, name) for name in _TEXT_FIELDS):
+    if any(getattr(before, name) != getattr(after, name) for name in TEXT_FIELDS):
         is_grown = action == EXTRACT and TEXT not in said
         if actor not in _BY_HAND and not is_grown:
             own_text = own_text or text_of(before)

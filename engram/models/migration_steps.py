@@ -186,6 +186,11 @@ def add_teams(database: Any) -> None:
         database.execute_sql(statement)
 
 
+def add_questions(database: Any) -> None:
+    """From 16 to 17: the questions that a memory answers."""
+    database.execute_sql('ALTER TABLE "episode" ADD COLUMN "questions" TEXT NOT NULL DEFAULT \'[]\'')
+
+
 def _rebuild(database: Any, table: str, columns: str) -> None:
     """Make a table anew with the same columns and other constraints. Its indexes go; numbers go on where they stood.
 
@@ -219,4 +224,5 @@ STEPS = (
     add_browsing,
     add_hub,
     add_teams,
+    add_questions,
 )

@@ -187,7 +187,16 @@ def release_memories(tx: Tx, contents: ProjectContents, *, actor: Actor) -> None
         forget_evidence_of_project(tx, episode, contents.project.id, reason, actor=actor)
     for episode in contents.released:
         erase_fields(
-            tx, episode, reason, actor=actor, content="", facts=(), entities=(), project_id=None, session_id=""
+            tx,
+            episode,
+            reason,
+            actor=actor,
+            content="",
+            facts=(),
+            entities=(),
+            questions=(),
+            project_id=None,
+            session_id="",
         )
 
 

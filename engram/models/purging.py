@@ -46,7 +46,7 @@ def bytes_of(store: Reader, episode: Episode) -> int:
     return int(
         store.value(
             "SELECT length(CAST(summary AS BLOB)) + length(CAST(content AS BLOB)) + coalesce(length(packed_content), "
-            "0) + length(CAST(facts AS BLOB)) + length(CAST(entities AS BLOB)) "
+            "0) + length(CAST(facts AS BLOB)) + length(CAST(entities AS BLOB)) + length(CAST(questions AS BLOB)) "
             "+ (SELECT total(length(data)) FROM vector WHERE owner = 'e' AND owner_id = episode.id) "
             "+ (SELECT total(length(before) + length(after) + length(reason)) FROM history h "
             "WHERE h.episode_id = episode.episode_id) FROM episode WHERE id = ?",

@@ -13,7 +13,7 @@ from peewee import chunked
 
 from engram.errors import EngramError
 from engram.models.episode_history import changes_by_row
-from engram.models.episodes import episodes_by_row
+from engram.models.episodes import LIST_FIELDS, episodes_by_row
 from engram.models.store import Store
 from engram.models.transaction import Reader, Row
 from engram.models.turns import turns_by_row
@@ -109,6 +109,7 @@ def _text_columns(store: Reader) -> Iterator[tuple[str, str]]:
 
 def _read_episodes(store: Reader, row_ids: Sequence[int]) -> None:
     for episode in episodes_by_row(store, row_ids).values():
-        texts = (episode.summary, episode.content, episode.kind, episode.status, *episode.facts, *episode.entities)
+        lists = (text for name in LIST_FIELDS for text in getattr(episode, name))
+        texts = (episode.summary, episode.content, episode.kind, episode.status, *lists)
         if not all(isinstance(text, str) for text in texts):
             raise ValueError("a text is no text")

@@ -13,6 +13,7 @@ from peewee import JOIN, ModelSelect, Query, Select, fn
 from engram.embedding.stored import pack_vector, unpack_vectors
 from engram.models import tables
 from engram.models.conditions import IS_GLOBAL
+from engram.models.episodes import read_texts
 from engram.models.statement import Statement, in_json_list, prepared
 from engram.models.transaction import Reader, Tx
 
@@ -28,6 +29,8 @@ class Missing:
     text: str
     #: For a passage of a reply: the prompt of its turn, so that it can be embedded with it; else "".
     prompt: str = ""
+    #: Questions that a memory answers.
+    questions: tuple[str, ...] = ()
 
 
 #: Owner kind → the table whose rows it stands for, in the order in which rows get their vectors.
@@ -38,7 +41,8 @@ def missing_vectors(store: Reader, model: str, limit: int) -> list[Missing]:
     """Rows without a current vector: episodes first, then notes, then the newest passages."""
     model_id = _model_id(store, model)
     missing = [
-        Missing(owner="e", owner_id=row.id, text=row.summary) for row in store.fetch(_missing_episodes(model_id, limit))
+        Missing(owner="e", owner_id=row.id, text=row.summary, questions=read_texts(row.questions))
+        for row in store.fetch(_missing_episodes(model_id, limit))
     ]
     if len(missing) < limit:
         missing += [
@@ -177,7 +181,9 @@ def _without_current_vector(query: ModelSelect[Any], table: Any, owner: str, mod
 @prepared
 def _missing_episodes(model_id: int, limit: int) -> Query:
     episode = tables.Episode
-    query = _without_current_vector(episode.select(episode.id, episode.summary), episode, "e", model_id)
+    query = _without_current_vector(
+        episode.select(episode.id, episode.summary, episode.questions), episode, "e", model_id
+    )
     # The newest first: what was just saved is looked for next.
     return query.order_by(episode.id.desc()).limit(limit)
 

@@ -29,7 +29,7 @@ class Thresholds:
     #: Factor for a memory of the session itself, which Claude mostly still sees.
     own_session: float = 1.2
     #: Share of the best bite's relevance that a further bite needs.
-    below_best: float = 0.6
+    below_best: float = 0.5
 
 
 @dataclass(frozen=True, slots=True)

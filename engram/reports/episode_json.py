@@ -8,7 +8,7 @@ from typing import Any
 
 from engram.errors import BadRequest
 from engram.models import episodes
-from engram.models.episodes import ENUM_FIELDS, Episode, Evidence
+from engram.models.episodes import ENUM_FIELDS, LIST_FIELDS, Episode, Evidence
 from engram.models.store import Store
 
 #: Field of an episode → key in JSON, where they differ.
@@ -25,7 +25,7 @@ def episode_to_json(store: Store, episode: Episode) -> dict[str, Any]:
         if known.name not in _LOCAL
     }
     rests_on = episodes.evidence_of(store, episode.id)
-    values["facts"], values["entities"] = list(episode.facts), list(episode.entities)
+    values |= {name: list(values[name]) for name in LIST_FIELDS}
     values["evidence"] = [entry.uuid for entry in rests_on if entry.uuid]
     values["evidence_sessions"] = list(dict.fromkeys(entry.session_id for entry in rests_on if entry.session_id))
     return values
@@ -58,7 +58,7 @@ def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
     default = field.default
     if field.name in ENUM_FIELDS:
         return ENUM_FIELDS[field.name].parse(value)
-    if field.name in ("facts", "entities"):
+    if field.name in LIST_FIELDS:
         if isinstance(value, list) and all(isinstance(item, str) for item in value):
             return tuple(value)
     elif isinstance(default, bool):

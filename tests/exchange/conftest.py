@@ -44,6 +44,7 @@ def lived_in(store: Store, settings: Settings, keep: Callable[..., Episode], clo
         scope=Scope.PROJECT,
         facts=("a fact",),
         entities=("pier", "harbour.py"),
+        questions=("Where does the counting of landing stages begin?",),
         evidence=[Evidence("11111111-0000-4000-8000-000000000001", "s-1"), Evidence("x", "s-2"), Evidence("", "s-9")],
         slot="a slot",
         access_count=3,

@@ -105,6 +105,17 @@ def test_an_answer_becomes_candidates_with_real_evidence_and_the_spoken_words(be
     assert bench.spent() == (1, 960)
 
 
+def test_questions_of_a_memory_are_kept_but_not_too_many_and_none_that_is_too_long(bench: Bench) -> None:
+    asked = [" Where  do we keep\0 answers? ", "x" * 200, "Why there?"]
+    bench.server.reply = lambda body: chat(
+        answer(memory("The cache number 1 is kept in sqlite", "[e1]", questions=asked))
+    )
+
+    (found,) = bench.propose(turn(1))
+
+    assert found.questions == ("Where do we keep answers?",)
+
+
 def test_a_summary_of_the_session_in_words_that_nobody_said_is_not_taken(bench: Bench) -> None:
     summaries = iter(["sqlite keeps the cache", "Kubernetes clusters autoscale nightly using spot instances", ""])
     bench.server.reply = lambda body: chat(answer(rolling_summary=next(summaries)))

@@ -123,6 +123,7 @@ def test_no_secret_is_sent_of_what_an_earlier_version_stored(machine: Machine, b
             "passages": [quote],
             "evidence": ["e1"],
             "entities": [SECRETS],
+            "questions": [f"What is {SECRETS}?"],
         },
         summary=f"The harbor has {SECRETS}",
     )
@@ -142,8 +143,8 @@ def test_no_secret_is_sent_of_what_an_earlier_version_stored(machine: Machine, b
     pieces = [canary[start : start + 8] for canary in CANARIES for start in (0, 6)]
     assert [piece for piece in pieces for text in sent if piece in text] == []
     assert len(all_episodes(machine.store)) == 1
-    rows = machine.store.rows("SELECT summary, content, entities FROM episode") + machine.store.rows(
-        "SELECT rolling_summary, '', '' FROM session"
+    rows = machine.store.rows("SELECT summary, content, entities, questions FROM episode") + machine.store.rows(
+        "SELECT rolling_summary, '', '', '' FROM session"
     )
     assert [canary for canary in CANARIES for row in rows if canary in str(row)] == []
 

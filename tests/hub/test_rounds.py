@@ -8,6 +8,7 @@ from pathlib import Path
 
 from engram.enums import Actor, Importance, Status
 from engram.memories.save import edit_memory, pin_memory
+from engram.models import episode_changes
 from engram.models.backup import make_backup
 from engram.redaction import redact
 from tests.hub.machines import Hub, HubCopy, Machine
@@ -43,6 +44,32 @@ def test_what_was_there_before_joining_and_what_is_saved_later_is_found_on_the_o
     assert laptop.state(later.episode_id) == desktop.state(later.episode_id)
     assert laptop.find(later.episode_id).is_pinned
     assert laptop.said() == desktop.said()
+
+
+def test_a_memory_is_found_by_its_questions_on_the_other_machine(hub: Hub, make_machine: Make) -> None:
+    laptop, desktop = pair(hub, make_machine)
+    asked = laptop.save("We deploy with blue-green switches.")
+    questions = ("How do releases reach users?",)
+    with laptop.store.transaction() as tx:
+        episode_changes.change_episode(tx, asked, "edit", actor=Actor.AGENT, questions=questions)
+    plain = laptop.save("The staging database is called heron.")
+    laptop.sync()
+    desktop.sync()
+
+    assert desktop.find(asked.episode_id).questions == questions
+    assert desktop.find(plain.episode_id).questions == ()
+    with desktop.store.transaction() as tx:
+        (found,) = tx.rows("SELECT rowid FROM episode_fts WHERE episode_fts MATCH 'releases'")
+    assert found == (desktop.find(asked.episode_id).id,)
+
+    edit_memory(desktop.store, asked.episode_id, redact, actor=Actor.USER, summary="We deploy by hand.")
+    desktop.sync()
+    laptop.sync()
+
+    assert (laptop.find(asked.episode_id).summary, laptop.find(asked.episode_id).questions) == (
+        "We deploy by hand.",
+        (),
+    )
 
 
 def test_fields_are_joined_one_by_one_and_the_later_of_two_values_counts(hub: Hub, make_machine: Make) -> None:

@@ -240,6 +240,7 @@ def test_every_column_of_a_memory_is_stored_and_read(store: Store) -> None:
         store,
         facts=("a",),
         entities=("b",),
+        questions=("c?",),
         suspect="s",
         is_pinned=True,
         is_lowered=True,

@@ -40,6 +40,7 @@ def test_what_undo_reads_is_the_memory_as_it_was(keep: Callable[..., Episode]) -
         status=Status.PROVISIONAL,
         facts=("a.py changed",),
         entities=("a.py", "pytest"),
+        questions=("Why?",),
     )
 
     stored = json.loads(json.dumps(episode_history.snapshot(memory)))
@@ -47,7 +48,7 @@ def test_what_undo_reads_is_the_memory_as_it_was(keep: Callable[..., Episode]) -
 
     assert dataclasses.replace(memory, **fields) == memory
     assert isinstance(fields["status"], Status)
-    assert fields["entities"] == ("a.py", "pytest")
+    assert (fields["entities"], fields["questions"]) == (("a.py", "pytest"), ("Why?",))
 
 
 @pytest.mark.parametrize("left_out", ["id", "revision", "updated_at_ms", "accessed_at_ms", "access_count"])

@@ -20,10 +20,22 @@ def words_in_index(store: Store) -> set[str]:
     return {str(word) for (word,) in store.rows("SELECT term FROM temp.words")}
 
 
-def test_summary_content_and_entities_are_found(store: Store, keep: Callable[..., Episode]) -> None:
-    memory = keep("zebra", content="walrus", entities=("ocelot",))
+def test_summary_content_entities_and_questions_are_found(store: Store, keep: Callable[..., Episode]) -> None:
+    memory = keep("zebra", content="walrus", entities=("ocelot",), questions=("Which animal barks?",))
 
-    assert [found(store, word) for word in ("zebra", "walrus", "ocelot")] == [[memory.id]] * 3
+    assert [found(store, word) for word in ("zebra", "walrus", "ocelot", "bark")] == [[memory.id]] * 4
+
+
+def test_questions_leave_the_index_with_the_words_they_were_asked_about(
+    store: Store, keep: Callable[..., Episode]
+) -> None:
+    memory = keep("zebra", content="", questions=("Which animal barks?",))
+
+    with store.transaction() as tx:
+        memory = episode_changes.change_episode(tx, memory, "edit", actor=Actor.USER, summary="heron")
+
+    assert (memory.questions, found(store, "bark"), words_in_index(store)) == ((), [], {"heron"})
+    assert store.find_damage() == ""
 
 
 def test_a_memory_that_leaves_the_index_leaves_no_word(store: Store, keep: Callable[..., Episode]) -> None:

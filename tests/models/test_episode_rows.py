@@ -33,7 +33,9 @@ def rewrite(store: Store, episode: Episode, **changes: object) -> None:
 
 
 def test_a_stored_memory_is_read_as_it_was_given(store: Store, keep: Keep) -> None:
-    given = keep("Größe ≥ 3", facts=("one", "two"), entities=("a.py",), content="x" * 9_000, valid_from_ms=7)
+    given = keep(
+        "Größe ≥ 3", facts=("one", "two"), entities=("a.py",), questions=("Why?",), content="x" * 9_000, valid_from_ms=7
+    )
 
     assert find_episode(store, given.episode_id) == given
 
@@ -44,6 +46,7 @@ def test_a_stored_memory_is_read_as_it_was_given(store: Store, keep: Keep) -> No
         ({"summary": "other words"}, True),
         ({"content": "other words"}, True),
         ({"entities": ("b.py",)}, True),
+        ({"questions": ("Why?",)}, True),
         ({"scope": Scope.PROJECT}, True),
         ({"is_pinned": True}, False),
         ({"confirmations": 2}, False),

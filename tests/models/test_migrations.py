@@ -34,6 +34,7 @@ DIGESTS = {
     14: "42aa0861a7cbd682",
     15: "e9f9e00f8c21691c",
     16: "3025a104eedebf72",
+    17: "a6fe2f6af249176b",
 }
 #: The first version's own declaration of what a later step makes anew.
 INJECTION_5 = (
@@ -81,6 +82,7 @@ def first(path: Path) -> Path:
     """A memory.db of the first version with one row in the table that a later step makes anew."""
     connection = sqlite3.connect(path)
     for statement in (
+        "ALTER TABLE episode DROP COLUMN questions",
         "DROP TABLE hub_rule",
         "DROP TABLE hub_member",
         "DROP TABLE hub_set_aside",

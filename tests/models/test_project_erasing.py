@@ -46,7 +46,7 @@ def test_only_what_was_said_until_a_time_is_counted(store: Store) -> None:
 def test_what_others_hold_of_a_project_is_taken_out_of_them(store: Store, keep: Callable[..., Episode]) -> None:
     here, there = store_project(store, "a"), store_project(store, "b")
     turn_id = store_turn(store, make_turn("t1", "said here"), "a")
-    released = keep("everyone's", project_id=here.id, entities=("zebra",))
+    released = keep("everyone's", project_id=here.id, entities=("zebra",), questions=("Is it here?",))
     elsewhere = Evidence("other", "s9")
     supported = keep(
         "supported", project_id=there.id, scope=Scope.PROJECT, evidence=[Evidence("t1", "s1", turn_id), elsewhere]
@@ -58,7 +58,8 @@ def test_what_others_hold_of_a_project_is_taken_out_of_them(store: Store, keep: 
 
     left = find_episode(store, released.episode_id)
     assert left is not None
-    assert (left.summary, left.content, left.entities, left.project_id) == ("everyone's", "", (), None)
+    assert (left.summary, left.content, left.entities, left.questions) == ("everyone's", "", (), ())
+    assert left.project_id is None
     assert evidence_of(store, supported.id) == [elsewhere]
 
 

@@ -61,6 +61,8 @@ class Episode(Table):
     updated_at_ms = IntegerField()
     #: Kept, but not compared with the others yet: that waits for what was said before it.
     is_unjoined = BooleanField(default=False)
+    #: JSON list of the questions that it answers.
+    questions = TextField(default="[]")
 
     class Meta:
         indexes = (

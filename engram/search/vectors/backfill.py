@@ -61,8 +61,13 @@ def embed_newest_episodes(store: Store, embedder: Embedder) -> int:
 
 
 def embedding_texts(row: Missing) -> list[str]:
-    """Return the texts whose mean vector stands for a row: its own, and for a reply that with its prompt."""
+    """Return the texts whose mean vector stands for a row.
+
+    Its own; for a reply also that with its prompt, for a memory also the questions that it answers.
+    """
     own = _ROLE_BEFORE_SPEAKER.sub("", row.text, count=1) if row.owner == "p" else row.text
+    if row.questions:
+        return [own, " ".join(row.questions)]
     if not row.prompt:
         return [own]
     _, _, without_role = row.text.partition(": ")
