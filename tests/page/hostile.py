@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from engram.models.episodes import LIST_FIELDS
 from engram.models.store import Store
 from tests.page.lived import Lived, live
 
@@ -27,7 +28,7 @@ OWN = (
 )
 #: Columns that are no text for people: ids, keys, states, and JSON that has a form of its own.
 _LEFT = {
-    "episode": {"episode_id", "slot", "stable_id", "status", "scope", "superseded_by", "facts", "entities", "content"},
+    "episode": {"episode_id", "slot", "stable_id", "status", "scope", "superseded_by", "content", *LIST_FIELDS},
     "session": {"session_id"},
     "turn": {"key", "stable_id", "opening", "actions", "extra"},
     "said": {"role", "message_id"},
@@ -79,8 +80,8 @@ def _live_with(store: Store, text: str, number: int) -> Lived:
             tx.run(f"UPDATE {table} SET {assignments} WHERE {condition}", [*values, value])
         lists = json.dumps([text])
         tx.run(
-            "UPDATE episode SET facts = ?, entities = ?, content = ? WHERE episode_id = ?",
-            (lists, lists, f"{text}\n{text}", lived.fix.episode_id),
+            "UPDATE episode SET facts = ?, entities = ?, questions = ?, content = ? WHERE episode_id = ?",
+            (lists, lists, lists, f"{text}\n{text}", lived.fix.episode_id),
         )
         tx.run(
             "UPDATE turn SET actions = replace(replace(actions, 'AssertionError: 1', ?), 'pytest', ?) WHERE id = ?",

@@ -73,6 +73,7 @@ def live(store: Store, *, project: str = "harbor", session: str = SESSION, numbe
             voice=Voice.ASSISTANT,
             entities=("harbor/vat.py", "vat_cents"),
             facts=("changed harbor/vat.py",),
+            questions=("Why do taxes come out too low?",),
             quality=0.6,
             created_at_ms=now - 60_000 + index,
         )

@@ -63,6 +63,7 @@ def test_a_memory_says_where_it_comes_from_and_why_it_was_shown(page: ServedPage
     assert PROMPT in text
     assert "0.71 ≥ 0.18" in text
     assert "rare words in common" in text
+    assert "Found by “Why do taxes come out too low?” too." in text
     assert "kept from what was said" in text
 
 
