@@ -130,6 +130,10 @@ def json_object(text: str) -> dict[str, Any]:
     return answer
 
 
+#: Lists that a memory may lack; one of another shape costs no memory.
+_LISTS_BESIDE = {"passages", "entities", "questions"}
+
+
 def _memory(raw: Any) -> ProposedMemory | None:
     if not isinstance(raw, dict):
         return None
@@ -137,8 +141,9 @@ def _memory(raw: Any) -> ProposedMemory | None:
     old_content = filled.get("content")
     if "passages" not in filled and isinstance(old_content, str):
         filled["passages"] = [old_content]
-    if isinstance(filled.get("passages"), str):
-        filled["passages"] = [filled["passages"]]
+    for name in _LISTS_BESIDE & filled.keys():
+        given = filled[name] if isinstance(filled[name], list) else [filled[name]]
+        filled[name] = [text for text in given if isinstance(text, str)]
     if filled.get("action") != "retracts" and "summary" not in filled:
         return None
     try:

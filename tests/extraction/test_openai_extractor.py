@@ -116,6 +116,20 @@ def test_questions_of_a_memory_are_kept_but_not_too_many_and_none_that_is_too_lo
     assert found.questions == ("Where do we keep answers?",)
 
 
+@pytest.mark.parametrize("name", ["passages", "entities", "questions"])
+@pytest.mark.parametrize("value", ["a text", 7, {"a": 1}, [1, None, "a text"]])
+def test_a_list_of_another_shape_costs_no_memory(bench: Bench, name: str, value: object) -> None:
+    bench.server.reply = lambda body: chat(
+        answer(memory("The cache number 1 is kept in sqlite", "[e1]", **{name: value}))
+    )
+
+    (found,) = bench.propose(turn(1))
+
+    assert found.summary == "The cache number 1 is kept in sqlite"
+    if name != "passages":
+        assert getattr(found, name) == (("a text",) if "a text" in str(value) else ())
+
+
 def test_a_summary_of_the_session_in_words_that_nobody_said_is_not_taken(bench: Bench) -> None:
     summaries = iter(["sqlite keeps the cache", "Kubernetes clusters autoscale nightly using spot instances", ""])
     bench.server.reply = lambda body: chat(answer(rolling_summary=next(summaries)))
