@@ -19,7 +19,7 @@ from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, MAX_SU
 from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.extraction.request_lines import Ids
 from engram.extraction.write_filter import is_log, is_own, repeats
-from engram.models.episodes import MAX_CONTENT_CHARACTERS, MAX_QUESTION_CHARACTERS, MAX_QUESTIONS
+from engram.models.episodes import MAX_CONTENT_CHARACTERS, clean_questions
 from engram.redaction import redact
 from engram.redaction.suspicion import why_suspect
 from engram.redaction.voice import typed_text
@@ -144,7 +144,8 @@ def _candidate(
         evidence=evidence.uuids,
         turn_keys=tuple(turn.key for turn in evidence.turns),
         entities=tuple(dict.fromkeys(e[:80] for raw in proposed.entities[:20] if (e := redact(cleaned(raw)).strip()))),
-        questions=_questions(proposed),
+        # In other words than was said, so that nothing there can confirm them; nobody is shown them for the memory.
+        questions=clean_questions(proposed.questions, lambda text: redact(cleaned(text))),
         importance=proposed.importance,
         scope=Scope.GLOBAL if is_global and not is_chosen else Scope.PROJECT,
         voice=voice,
@@ -157,16 +158,6 @@ def _candidate(
         rests_on_user=any(_is_users_word(said, summary, target) for said in users),
         said_at_ms=max((said.at_ms or 0 for _, said in evidence.said), default=0),
     )
-
-
-def _questions(proposed: ProposedMemory) -> tuple[str, ...]:
-    """Return the questions of a memory, redacted; what is too long to be one is left out.
-
-    They are in other words than what was said, so nothing there can confirm them: a memory is found by them, and
-    nobody is shown them in its place.
-    """
-    asked = (" ".join(redact(cleaned(question)).split()) for question in proposed.questions[:MAX_QUESTIONS])
-    return tuple(dict.fromkeys(text for text in asked if 0 < len(text) <= MAX_QUESTION_CHARACTERS))
 
 
 def _quotes(proposed: ProposedMemory, evidence: _Evidence) -> list[tuple[str, TextBlock]]:

@@ -38,6 +38,7 @@ def save_memory(
     is_pinned: bool = False,
     summary: str | None = None,
     kind: Kind = Kind.FACT,
+    questions: Sequence[str] = (),
 ) -> Episode:
     """Store a text as a memory, unchanged except for secrets.
 
@@ -53,6 +54,7 @@ def save_memory(
             not replace what a person pinned or saved: a contradiction is noted instead. The replacement is logged as a
             run, which can be undone.
         kind: one of ``SAVED_KINDS``.
+        questions: what it answers, in other words; it is found by them. At most two are kept.
 
     Raises:
         BadRequest: a value cannot be used.
@@ -77,6 +79,7 @@ def save_memory(
         confidence=1.0,
         quality=1.0,
         is_pinned=is_pinned,
+        questions=episodes.clean_questions(questions, redact),
         extractor="manual",
         valid_from_ms=store.now_ms(),
     )

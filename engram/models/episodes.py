@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from peewee import JOIN, SQL, ColumnBase, ModelSelect, Query, fn
@@ -107,6 +108,15 @@ class Evidence:
 def new_episode_id() -> str:
     """A new id, ``ep_`` and 12 hex digits."""
     return f"ep_{secrets.token_hex(6)}"
+
+
+def clean_questions(given: Iterable[str], redact: Callable[[str], str]) -> tuple[str, ...]:
+    """Return the questions that a memory keeps of those that somebody wrote for it: redacted, each on one line.
+
+    Only the first ``MAX_QUESTIONS`` count; what is longer than ``MAX_QUESTION_CHARACTERS`` is no question.
+    """
+    asked = (" ".join(redact(question).split()) for question in islice(given, MAX_QUESTIONS))
+    return tuple(dict.fromkeys(text for text in asked if 0 < len(text) <= MAX_QUESTION_CHARACTERS))
 
 
 def is_episode_id(text: str) -> bool:

@@ -79,9 +79,10 @@ def build_server(access: Callable[[], Access]) -> ToolServer:
         supersedes: Annotated[str | None, {"description": "id it replaces"}] = None,
         pin: bool = False,
         cwd: str | None = None,
+        question: Annotated[str | None, {"description": "what it answers, in other words"}] = None,
     ) -> str:
         """Keep one fact: for this project, for all (global: preferences, habits), or as a line of today's note."""
-        return tools.save(access(), content, scope, importance, supersedes, pin, cwd, kind)
+        return tools.save(access(), content, scope, importance, supersedes, pin, cwd, kind, question)
 
     @server.tool()
     def memory_correct(id: str, text: str, why: str, project: Project = None) -> str:

@@ -124,6 +124,7 @@ def save(
     is_pinned: bool = False,
     cwd: str | None = None,
     kind: str | None = None,
+    question: str | None = None,
 ) -> str:
     """Keep a text as a memory, or as a note of the day."""
     from engram.memories.save import save_memory
@@ -146,6 +147,7 @@ def save(
             supersedes=supersedes,
             is_pinned=is_pinned,
             kind=Kind.FACT if kind is None else Kind.parse(kind),
+            questions=[] if question is None else [question],
             actor=Actor.AGENT,
         )
         is_own = made.scope == Scope.PROJECT and place.project is not None

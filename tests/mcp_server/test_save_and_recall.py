@@ -58,7 +58,7 @@ def worker(settings: Settings, bundled_folder: Path) -> Iterator[None]:
     process.wait(PATIENCE_SECONDS)
 
 
-def ask(settings: Settings, folder: Path, *questions: str) -> list[str]:
+def ask(settings: Settings, folder: Path, *questions: str, **more: str) -> list[str]:
     """Save a memory through the MCP server and ask it questions at once."""
 
     async def run() -> list[str]:
@@ -68,7 +68,7 @@ def ask(settings: Settings, folder: Path, *questions: str) -> list[str]:
         )
         async with stdio_client(parameters) as (read, write), ClientSession(read, write) as client:
             await client.initialize()
-            saved: dict[str, Any] = {"content": SAVED, "scope": "global", "importance": "normal"}
+            saved: dict[str, Any] = {"content": SAVED, "scope": "global", "importance": "normal", **more}
             await client.call_tool("memory_save", saved)
             return [
                 getattr((await client.call_tool("memory_recall", {"query": question})).content[0], "text", "")
@@ -88,6 +88,16 @@ def test_the_next_recall_finds_it_first_by_its_words_and_by_a_paraphrase(setting
 
     assert SAVED in first_hit(by_words)
     assert SAVED in first_hit(by_meaning)
+
+
+def test_it_is_found_by_the_question_that_it_answers(settings: Settings, tmp_path: Path) -> None:
+    answered = "Where do captains complain?"
+
+    (without,) = ask(settings, tmp_path / "harbor", answered)
+    (found,) = ask(settings, tmp_path / "harbor", answered, content="The desk is on pier 9.", question=answered)
+
+    assert "pier 9" not in without
+    assert "The desk is on pier 9." in first_hit(found)
 
 
 def test_without_a_worker_it_is_found_by_its_words(settings: Settings, tmp_path: Path) -> None:

@@ -44,6 +44,7 @@ CONTRACT = {
         "supersedes": None,
         "pin": False,
         "cwd": None,
+        "question": None,
     },
     "memory_correct": {"id": None, "text": None, "why": None, "project": None},
     "memory_feedback": {"id": None, "verdict": None, "why": None, "project": None},
