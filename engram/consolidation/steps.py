@@ -152,7 +152,7 @@ def _merged_fields(older: Episode, newer: Episode) -> dict[str, Any]:
     }
     if older.session_id != newer.session_id:
         fields |= {"confirmations": older.confirmations + 1, "status": Status.ACTIVE}
-    return {name: value for name, value in fields.items() if value != getattr(older, name)}
+    return episode_changes.differing(older, fields)
 
 
 def age(context: Context) -> None:

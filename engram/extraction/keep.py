@@ -10,7 +10,7 @@ from engram.enums import Actor, Source, Status
 from engram.extraction.candidate import Candidate
 from engram.extraction.judged import is_said_again
 from engram.models.contradictions import is_kept_by_hand
-from engram.models.episode_changes import add_episode, change_episode
+from engram.models.episode_changes import add_episode, change_episode, differing
 from engram.models.episode_evidence import replace_evidence
 from engram.models.episode_history import Change, history_of
 from engram.models.episodes import (
@@ -196,7 +196,7 @@ class Keeper:
                 wanted["confirmations"] = 0
             else:
                 del wanted["status"], wanted["confidence"]
-        return {name: value for name, value in wanted.items() if getattr(known, name) != value}
+        return differing(known, wanted)
 
     def _has_grown(self, candidate: Candidate) -> bool:
         turn = self._turns.get(candidate.turn_keys[0])

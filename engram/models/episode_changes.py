@@ -10,7 +10,7 @@ import dataclasses
 import json
 import secrets
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from peewee import SQL, fn
@@ -157,6 +157,17 @@ def _change_fields(
     hub_said.note_changed(tx, episode, after, action, actor)
     hub_shares.note_changed(tx, episode, after, actor)
     return after
+
+
+def differing(episode: Episode, wanted: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the wanted fields that a memory does not have yet, to be given to ``change_episode``.
+
+    With another summary the wanted questions stay among them: a change that names none drops them.
+    """
+    changed = {name: value for name, value in wanted.items() if getattr(episode, name) != value}
+    if "summary" in changed and "questions" in wanted:
+        changed["questions"] = wanted["questions"]
+    return changed
 
 
 def _with_questions(changes: dict[str, Any]) -> dict[str, Any]:

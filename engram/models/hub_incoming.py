@@ -14,7 +14,7 @@ from engram.hub.protocol.frames import Row
 from engram.hub.protocol.stamps import Stamp
 from engram.hub.protocol.statement import EXTRACTED, TEXT, Register, Statement, join, stamp_of
 from engram.models import tables
-from engram.models.episode_changes import add_episode, change_episode
+from engram.models.episode_changes import add_episode, change_episode, differing
 from engram.models.episodes import (
     Episode,
     Evidence,
@@ -213,7 +213,7 @@ def apply_newer(
     if "ends" in values or "next" in values:
         said = {**{name: register[2] for name, register in mine.said.items() if len(register) > 2}, **values}
         changes |= _force(tx, space, mine, episode, said)
-    changes = {name: value for name, value in changes.items() if getattr(episode, name) != value}
+    changes = differing(episode, changes)
     return _change(tx, episode, **changes) if changes else episode
 
 

@@ -120,13 +120,15 @@ def test_a_merge_of_two_sessions_confirms_what_both_say(store: Store, settings: 
         store,
         "INSERT INTO session (session_id, agent, first_at_ms, last_at_ms) VALUES ('s1', 'c', 0, 0), ('s2', 'c', 0, 0)",
     )
-    one = keep("the queue is SQLite", status=Status.PROVISIONAL, session_id="s1", entities=("queue",))
+    asked = ("Where do tasks wait?",)
+    one = keep("the queue is SQLite", status=Status.PROVISIONAL, session_id="s1", entities=("queue",), questions=asked)
     other = keep("SQLite holds the queue", status=Status.PROVISIONAL, session_id="s2", entities=("SQLite",))
 
     consolidate(store, settings, similar=lambda *_: iter([(one.id, other.id, 0.95)]))
 
     merged = now(store, one)
     assert (merged.status, merged.confirmations, merged.entities) == ("active", 1, ("queue", "SQLite"))
+    assert merged.questions == asked
 
 
 def test_of_three_statements_each_replaces_the_one_before_it(

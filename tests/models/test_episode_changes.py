@@ -235,6 +235,21 @@ def test_memories_of_a_session_move_with_it_and_lose_their_vectors(store: Store)
     assert (step.action, step.before, step.after) == ("move", {"project_id": None}, {"project_id": 7})
 
 
+def test_questions_stay_with_another_summary_only_where_the_change_says_so(store: Store) -> None:
+    asked = ("Where do tasks wait?",)
+    episode = keep(store, questions=asked)
+
+    wanted = {"summary": "new words", "questions": asked, "content": episode.content}
+    changed = episode_changes.differing(episode, wanted)
+    assert changed == {"summary": "new words", "questions": asked}
+    assert episode_changes.differing(episode, {"questions": asked, "is_pinned": episode.is_pinned}) == {}
+    with store.transaction() as tx:
+        kept = episode_changes.change_episode(tx, episode, "merge", actor=Actor.TIDYING, **changed)
+        dropped = episode_changes.change_episode(tx, kept, "edit", actor=Actor.USER, summary="others")
+
+    assert (kept.questions, dropped.questions) == (asked, ())
+
+
 def test_every_column_of_a_memory_is_stored_and_read(store: Store) -> None:
     episode = keep(
         store,
