@@ -39,8 +39,9 @@ from engram.recollection import relevance
 from engram.recollection.choose import InjectionRequest, RatedHit, Thresholds, bites_of, deduplicate, rate_hits
 from engram.recollection.prompt_filter import search_text
 from engram.recollection.recall import query_for
-from engram.recollection.relevance import FEATURES_TEXT_ALONE, FEATURES_WITH_MODEL, Weights, logistic
+from engram.recollection.relevance import FEATURES, FeatureContext, Weights, features, logistic
 from engram.recollection.render import bite_head, shown_words
+from engram.search.episodes.support import Support
 from engram.search.service import Searcher
 from engram.settings import Settings
 
@@ -109,13 +110,25 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         asked = ask_all(options, options.homes or Path(temporary))
-    names = {"with_model": FEATURES_WITH_MODEL, "text_alone": FEATURES_TEXT_ALONE}
     if options.write:
-        write_weights(
-            {name: fit_asked([*asked[MODEL, name], *asked[RULES, name]], features) for name, features in names.items()}
-        )
-    for name, features in names.items():
-        report(name, {maker: asked[maker, name] for maker in (MODEL, RULES)}, features)
+        write_weights({name: fit_asked(both_kinds(asked, searcher_of(name)), FEATURES[name]) for name in FEATURES})
+    for name, maker in (
+        ("with_model", MODEL),
+        ("without_questions", RULES),
+        ("text_alone", MODEL),
+        ("text_alone", RULES),
+    ):
+        report(name, maker, asked[maker, searcher_of(name)], both_kinds(asked, searcher_of(name)))
+
+
+def searcher_of(name: str) -> str:
+    """Return which searcher finds the memories that a set of weights is for."""
+    return "text_alone" if name == "text_alone" else "with_model"
+
+
+def both_kinds(asked: dict[tuple[str, str], list[Asked]], searcher: str) -> list[Asked]:
+    """Return what was asked of memories by a model and by rules."""
+    return [*asked[MODEL, searcher], *asked[RULES, searcher]]
 
 
 def ask_all(options: argparse.Namespace, folder: Path) -> dict[tuple[str, str], list[Asked]]:
@@ -212,8 +225,13 @@ def ask(
 
     query = query_for(request)
     hits = list(searcher.recall(query)) if request.text else []
-    rated = rate_hits(hits, request, searcher.support(query, hits) if hits else None, Thresholds(relevance=0.0))
-    rated = [rated_hit for rated_hit in rated if is_eligible(rated_hit)]
+    support = searcher.support(query, hits) if hits else Support()
+    context = FeatureContext.of(request.text, hits, support)
+    rated = [
+        replace(rated_hit, features=features(rated_hit.hit, context))
+        for rated_hit in rate_hits(hits, request, support, Thresholds(relevance=0.0))
+        if is_eligible(rated_hit)
+    ]
     labels = [judge(rated_hit.hit.text, [place.uuid for place in rated_hit.hit.evidence]) for rated_hit in rated]
     return Asked(project, "", kind, name, request, bool(relevant), rated, labels, judge)
 
@@ -261,25 +279,24 @@ def fit(x: Any, y: Any, weight: Any, names: Sequence[str], ridge: float = 1.0) -
     return Weights(round(float(w[0] - (slopes * mean).sum()), 3), by_feature)
 
 
-def report(name: str, by_maker: dict[str, list[Asked]], names: Sequence[str]) -> None:
-    """Print what the weights reach, cross-validated over projects and as shipped."""
-    for maker, asked in by_maker.items():
-        print(f"\n{name}, memories by {maker}: {sum(len(one.rated) for one in asked)} hits,", end=" ")
-        print(f"{sum(map(sum, (one.labels for one in asked)))} relevant")
-        held_back = {}
-        for project in sorted({one.project for one in asked}):
-            kept = [one for others in by_maker.values() for one in others if one.project != project]
-            held_back[project] = fit_asked(kept, names)
-        for floor in FLOORS:
-            chosen = [choose(one, held_back[one.project], floor) for one in asked]
-            print(f"  held back, floor {floor}: {figures(asked, chosen)}")
-        floor = Thresholds().relevance
-        for project, weights in held_back.items():
-            mine = [one for one in asked if one.project == project]
-            print(f"  {project}, held back: {figures(mine, [choose(one, weights, floor) for one in mine])}")
-        shipped = relevance.load_weights(with_model=name == "with_model")
-        for floor in FLOORS:
-            print(f"  as shipped, floor {floor}: {figures(asked, [choose(one, shipped, floor) for one in asked])}")
+def report(name: str, maker: str, asked: Sequence[Asked], fitted_on: Sequence[Asked]) -> None:
+    """Print what a set of weights reaches with one kind of memories, cross-validated over projects and as shipped."""
+    print(f"\n{name}, memories by {maker}: {sum(len(one.rated) for one in asked)} hits,", end=" ")
+    print(f"{sum(map(sum, (one.labels for one in asked)))} relevant")
+    held_back = {
+        project: fit_asked([one for one in fitted_on if one.project != project], FEATURES[name])
+        for project in sorted({one.project for one in asked})
+    }
+    for floor in FLOORS:
+        chosen = [choose(one, held_back[one.project], floor) for one in asked]
+        print(f"  held back, floor {floor}: {figures(asked, chosen)}")
+    floor = Thresholds().relevance
+    for project, weights in held_back.items():
+        mine = [one for one in asked if one.project == project]
+        print(f"  {project}, held back: {figures(mine, [choose(one, weights, floor) for one in mine])}")
+    shipped = relevance.load_weights(name)
+    for floor in FLOORS:
+        print(f"  as shipped, floor {floor}: {figures(asked, [choose(one, shipped, floor) for one in asked])}")
 
 
 def choose(asked: Asked, weights: Weights, floor: float) -> list[bool]:

@@ -39,7 +39,7 @@ class FeatureBar:
 
 def feature_bars(features: Mapping[str, float]) -> list[FeatureBar]:
     """Return a bar for each feature, the strongest first. The weights are those of this version."""
-    weights = _weights(with_model="source" in features)
+    weights = _weights(frozenset(features))
     adds = {name: weights.get(name, 0.0) * value for name, value in features.items()}
     strongest = max((abs(amount) for amount in adds.values()), default=0.0) or 1.0
     ordered = sorted(features.items(), key=lambda pair: -abs(adds[pair[0]]))
@@ -50,9 +50,12 @@ def feature_bars(features: Mapping[str, float]) -> list[FeatureBar]:
 
 
 @cache
-def _weights(*, with_model: bool) -> Mapping[str, float]:
-    """The shipped weights. Their own module loads the search, so the file is read here."""
+def _weights(names: frozenset[str]) -> Mapping[str, float]:
+    """The shipped weights of just these features, else of those that share the most with them.
+
+    Their own module loads the search, so the file is read here.
+    """
     file = resources.files("engram.recollection").joinpath("relevance_weights.json")
-    weights = json.loads(file.read_text(encoding="utf-8"))["with_model" if with_model else "text_alone"]
-    by_feature: Mapping[str, float] = weights["by_feature"]
+    sets = [one["by_feature"] for one in json.loads(file.read_text(encoding="utf-8")).values() if "by_feature" in one]
+    by_feature: Mapping[str, float] = min(sets, key=lambda one: len(names ^ set(one)))
     return by_feature

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from engram.enums import Importance, Scope, Status, Verdict, Voice
 from engram.models.contradictions import is_kept_by_hand
 from engram.models.episodes import Episode
-from engram.recollection.relevance import FeatureContext, features, rate_features
+from engram.recollection.relevance import FeatureContext, counted_features, features, rate_features
 from engram.search.episodes.branches import BRANCH_DEDUCTION
 from engram.search.episodes.support import Support
 from engram.search.hits import Hit
@@ -134,7 +134,7 @@ def rate_hits(
                 score=score,
                 floor=floor,
                 verdict=verdict or (Verdict.SHOWN if score >= floor else Verdict.BELOW_FLOOR),
-                features=values,
+                features=counted_features(hit, values),
             )
         )
     return deduplicate(sorted(rated, key=lambda rated_hit: -rated_hit.score), request.bites, thresholds.below_best)

@@ -19,9 +19,18 @@ from engram.text.recollection_stems import stems
 from engram.text.topic_words import topic_words
 
 WEIGHTS_FILE = "relevance_weights.json"
-#: Features of a memory with a vector, and of one without.
+#: Features of a memory with a vector.
 FEATURES_WITH_MODEL = ("source", "turn", "special", "siblings", "rivals", "rare")
+#: Those of them that count where a memory has no questions: its own cosine says less, and so do those of others.
+FEATURES_WITHOUT_QUESTIONS = ("source", "turn", "special", "rare")
+#: Features of a memory without a vector.
 FEATURES_TEXT_ALONE = ("shared", "text", "words", "support", "rare")
+#: Name of a set of weights → its features.
+FEATURES: Mapping[str, tuple[str, ...]] = {
+    "with_model": FEATURES_WITH_MODEL,
+    "without_questions": FEATURES_WITHOUT_QUESTIONS,
+    "text_alone": FEATURES_TEXT_ALONE,
+}
 #: Features are capped at these values: a share, a number of words, a sum of rarities.
 MAX_SHARED, MAX_WORDS, MAX_RARITY = 0.6, 6, 20.0
 #: Memories next to the best whose mean cosine is that of the rivals.
@@ -39,10 +48,10 @@ class Weights:
 
 
 @cache
-def load_weights(*, with_model: bool) -> Weights:
-    """Load the shipped weights: those for memories with a vector, or those for text alone."""
+def load_weights(name: str) -> Weights:
+    """Load the shipped weights of a set that ``FEATURES`` names."""
     file = resources.files(__package__).joinpath(WEIGHTS_FILE)
-    weights = json.loads(file.read_text(encoding="utf-8"))["with_model" if with_model else "text_alone"]
+    weights = json.loads(file.read_text(encoding="utf-8"))[name]
     return Weights(weights["intercept"], weights["by_feature"])
 
 
@@ -80,7 +89,7 @@ class FeatureContext:
 
 
 def features(hit: Hit, context: FeatureContext) -> dict[str, float]:
-    """Return the features of a memory by their names; which, depends on whether it has a vector."""
+    """Return all features of a memory by their names; which, depends on whether it has a vector."""
     rarity = context.support.rarity
     rare = min(sum(rarity.get(stem, 0.0) for stem in context.wanted & stems_of(hit)), MAX_RARITY)
     if hit.cosine is None:
@@ -115,7 +124,19 @@ def relevance(hit: Hit, context: FeatureContext) -> float:
 
 def rate_features(hit: Hit, values: Mapping[str, float]) -> float:
     """Return the probability that a hit with these features is relevant to the prompt."""
-    return logistic(load_weights(with_model=hit.cosine is not None), values)
+    return logistic(_weights_of(hit), values)
+
+
+def counted_features(hit: Hit, values: Mapping[str, float]) -> dict[str, float]:
+    """Return those of a hit's features that its relevance is computed from."""
+    return {name: values[name] for name in _weights_of(hit).by_feature}
+
+
+def _weights_of(hit: Hit) -> Weights:
+    if hit.cosine is None:
+        return load_weights("text_alone")
+    has_questions = hit.episode is not None and bool(hit.episode.questions)
+    return load_weights("with_model" if has_questions else "without_questions")
 
 
 def logistic(weights: Weights, values: Mapping[str, float]) -> float:

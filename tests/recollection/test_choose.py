@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from engram.models.episodes import Episode
-from engram.recollection.choose import InjectionRequest, Thresholds, choose_bites
+from engram.recollection.choose import InjectionRequest, Thresholds, choose_bites, rate_hits
 from engram.recollection.relevance import (
-    FEATURES_TEXT_ALONE,
-    FEATURES_WITH_MODEL,
+    FEATURES,
     FeatureContext,
     features,
     load_weights,
+    logistic,
     relevance,
 )
 from engram.recollection.render import MAX_OVERRUN_CHARACTERS, bites_text, shown_words
@@ -33,6 +33,7 @@ def hit(text: str, number: int = 1, *, cosine: float | None = 0.6, text_part: fl
         project_id=1,
         quality=0.5,
         importance=fields.pop("importance", "normal"),
+        questions=fields.pop("questions", ("Why?",)),
     )
     made = Hit(
         id=episode.episode_id,
@@ -116,12 +117,20 @@ def test_a_memory_that_rests_on_no_turn_supports_itself(cosine: float | None) ->
     assert len(choose_bites([saved], REQUEST, rarity)) == 1
 
 
-@pytest.mark.parametrize(("cosine", "names"), [(0.6, FEATURES_WITH_MODEL), (None, FEATURES_TEXT_ALONE)])
-def test_the_weights_name_every_feature(cosine: float | None, names: tuple[str, ...]) -> None:
-    memory = hit(FITTING, cosine=cosine)
+@pytest.mark.parametrize(
+    ("cosine", "questions", "name"),
+    [(0.6, ("Why?",), "with_model"), (0.6, (), "without_questions"), (None, ("Why?",), "text_alone")],
+)
+def test_a_memory_has_the_weights_of_its_kind_and_they_name_their_features(
+    cosine: float | None, questions: tuple[str, ...], name: str
+) -> None:
+    memory = hit(FITTING, cosine=cosine, questions=questions)
 
-    assert set(features(memory, FeatureContext.of(REQUEST.text, [memory], SUPPORT))) == set(names)
-    assert set(load_weights(with_model=cosine is not None).by_feature) == set(names)
+    (rated,) = rate_hits([memory], REQUEST, SUPPORT)
+
+    assert tuple(rated.features) == FEATURES[name] == tuple(load_weights(name).by_feature)
+    every = features(memory, FeatureContext.of(REQUEST.text, [memory], SUPPORT))
+    assert rated.score == pytest.approx(logistic(load_weights(name), every))
 
 
 def test_more_cosine_never_makes_a_memory_less_relevant() -> None:
