@@ -141,7 +141,8 @@ def test_a_stdin_that_never_closes_is_left_after_a_moment(hooks: Hooks, serve: S
 
     assert (hook.wait(60), hook.stdout.read(), hook.stderr.read()) == (0, b"", b"")
     for stream in (hook.stdin, hook.stdout, hook.stderr):
-        stream.close()
+        with contextlib.suppress(BrokenPipeError):  # what was not written then is tried once more
+            stream.close()
 
 
 @pytest.mark.parametrize("event", [*RELAYS, *UNANSWERED])
