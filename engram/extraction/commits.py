@@ -13,10 +13,10 @@ from engram.extraction.support import excerpt, supporting
 from engram.extraction.write_filter import is_own
 from engram.models.episodes import MAX_CONTENT_CHARACTERS
 from engram.redaction.suspicion import why_suspect
-from engram.text.commit_message import read_message
 from engram.text.content_words import content_words
 from engram.text.statements import Statement, split
-from engram.transcripts.record import MAX_COMMAND_CHARS, Action, Role, TextBlock, Turn
+from engram.transcripts.commit_message import read_message
+from engram.transcripts.record import Action, Role, TextBlock, Turn
 
 #: Quality of a commit, 0 to 1, compared with passages; and the confidence in it.
 COMMIT_QUALITY = 0.9
@@ -39,7 +39,7 @@ def commits(turns: Sequence[Turn]) -> Iterator[Candidate]:
         for action in turn.actions:
             if action.is_error or action.is_refused or action.refusal:
                 continue
-            subject, body = read_message(action.command, is_cut=len(action.command) >= MAX_COMMAND_CHARS)
+            subject, body = read_message(action.command)
             if not subject:
                 continue
             if len(content_words(body)) >= MIN_BODY_WORDS:

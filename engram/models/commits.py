@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from peewee import JOIN, Query
 
@@ -12,7 +13,7 @@ from engram.models import tables
 from engram.models.packed_actions import unpack_facts
 from engram.models.statement import in_json_list, prepared
 from engram.models.transaction import Reader
-from engram.text.commit_message import read_message
+from engram.transcripts.commit_message import read_message
 
 #: Facts of a call that did nothing.
 _FAILED = ("is_error", "is_refused", "refusal")
@@ -35,8 +36,8 @@ def last_commits_of(store: Reader, turn_ids: Iterable[int]) -> Mapping[int, str]
     """Turn id → hash of the last commit that the turn made; turns without one are left out."""
     commits = {}
     for row in store.fetch(_actions_of(json.dumps(sorted(set(turn_ids))))):
-        for commit in _commits_in(row.actions):
-            if commit.sha:
+        for fact in unpack_facts(row.actions):
+            if commit := _commit_of(fact):
                 commits[row.id] = commit.sha
     return commits
 
@@ -47,18 +48,24 @@ def commits_between(store: Reader, project_id: int | None, start_ms: int, stop_m
     return [
         replace(commit, turn_at_ms=row.started_at_ms, project=row.project_name or "")
         for row in rows
-        for commit in _commits_in(row.actions)
+        for fact in unpack_facts(row.actions)
+        if (commit := _commit_of(fact) or _unnamed_commit_of(fact))
     ]
 
 
-def _commits_in(actions: str | bytes) -> Iterator[Commit]:
-    for fact in unpack_facts(actions):
-        # It is stored as "hash subject".
-        sha, _, subject = str(fact.get("commit") or "").partition(" ")
-        if not sha and not any(map(fact.get, _FAILED)):
-            subject, _ = read_message(str(fact.get("command") or ""), by_runner=True)
-        if sha or subject:
-            yield Commit(sha, subject)
+def _commit_of(fact: Mapping[str, Any]) -> Commit | None:
+    """The commit that a call's output named."""
+    # It is stored as "hash subject".
+    sha, _, subject = str(fact.get("commit") or "").partition(" ")
+    return Commit(sha, subject) if sha else None
+
+
+def _unnamed_commit_of(fact: Mapping[str, Any]) -> Commit | None:
+    """The commit that a call's command made, where its output named none."""
+    if any(map(fact.get, _FAILED)):
+        return None
+    subject, _ = read_message(str(fact.get("command") or ""), by_runner=True)
+    return Commit("", subject) if subject else None
 
 
 @prepared

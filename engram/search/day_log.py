@@ -86,7 +86,6 @@ def _told(commits: Sequence[Commit]) -> Iterable[str]:
     for commit in commits:
         if commit is last[commit.subject]:
             again = f" ({counts[commit.subject]} times)" if counts[commit.subject] > 1 else ""
-            named = (
-                f"{commit.sha[:COMMIT_CHARACTERS]} {commit.subject}" if commit.sha else f"{commit.subject} {_UNNAMED}"
-            )
+            sha = commit.sha[:COMMIT_CHARACTERS]
+            named = f"{sha} {commit.subject}" if sha else f"{commit.subject} {_UNNAMED}"
             yield f"{named}{again}"

@@ -12,7 +12,7 @@ from engram.extraction.commits import commits
 from engram.extraction.local import LocalExtractor
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.select import session_room
-from engram.text.commit_message import read_message
+from engram.transcripts.commit_message import read_message
 from engram.transcripts.record import MAX_COMMAND_CHARS
 
 HEREDOC = """git add -A && git commit -m "$(cat <<'EOF'
@@ -51,7 +51,7 @@ def test_a_commit_that_another_program_runs_is_read_where_that_is_wanted() -> No
 def test_of_a_message_that_was_cut_only_whole_sentences_are_read() -> None:
     command = f'git commit -m "subject\n\n{REASON} And {"more " * 100}'[:MAX_COMMAND_CHARS]
 
-    assert read_message(command, is_cut=True) == ("subject", REASON)
+    assert read_message(command) == ("subject", REASON)
 
 
 def test_a_commit_with_a_reason_is_kept_with_what_explains_it(make: type[Make]) -> None:

@@ -173,7 +173,7 @@ def test_texts_in_json_are_read_without_its_escapes(text: str, expected: set[str
 
 def test_no_byte_of_a_deleted_memory_stays_in_the_file_or_its_log(store: Store, keep: Keep) -> None:
     store_turn(store, make_turn("t1", f"say {WORD}"))
-    goes = keep("a memory", entities=(WORD,), questions=(f"What is {WORD}?",))
+    goes = keep(WORD, entities=(WORD,), questions=(f"What is {WORD}?",))
     for number in range(20):
         keep(f"filler {number}")
     files = [store.path, store.path.with_name("memory.db-wal")]

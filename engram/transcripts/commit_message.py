@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from engram.transcripts.record import MAX_COMMAND_CHARS
+
 _GIT_COMMIT = r"git(?:\s+-[cC]\s+\S+)*\s+commit\b(?P<rest>.*)"
 _COMMIT = re.compile(rf"(?:^|[;&|(\n])\s*{_GIT_COMMIT}", re.DOTALL)
 #: The same behind a program that runs it, and may shorten what it prints.
@@ -21,19 +23,19 @@ _TRAILER = re.compile(r"^\s*(?:[A-Z][\w-]+-by|Co-authored-by|Change-Id|\W*Genera
 _SENTENCE_END = re.compile(r"(?<!\d)[.!?](?=\s|$)|(?=\n\s*(?:[-*•]|\d+[.)])\s)")
 
 
-def read_message(command: str, *, is_cut: bool = False, by_runner: bool = False) -> tuple[str, str]:
+def read_message(command: str, *, by_runner: bool = False) -> tuple[str, str]:
     """Return subject and body of the message of a ``git commit`` command; ("", "") if there is none.
 
     Args:
-        command: a shell command.
-        is_cut: its end is missing; of a message without an end the last sentence is then left out.
+        command: a shell command as it is stored, up to ``MAX_COMMAND_CHARS``: of a message that was cut, the last
+            sentence is left out.
         by_runner: also read a commit that another program runs, such as ``sudo``.
     """
     match = (_COMMIT_BY_RUNNER if by_runner else _COMMIT).search(command)
     if match is None:
         return "", ""
     text, is_whole = _quoted(match["rest"])
-    if not is_whole and is_cut:
+    if not is_whole and len(command) >= MAX_COMMAND_CHARS:
         ends = [end.end() for end in _SENTENCE_END.finditer(text)]
         text = text[: ends[-1]] if ends else text.partition("\n")[0] if "\n" in text else ""
     subject, _, body = _TRAILER.sub("", text).strip().partition("\n")
