@@ -13,8 +13,9 @@ from engram.failpoint import reach
 from engram.memories.merging import merged_content, merged_summary, plain
 from engram.models import episode_changes, episode_evidence, episode_lists, episodes, runs
 from engram.models.contradictions import is_kept_by_hand
-from engram.models.episodes import MAX_QUESTIONS, Episode
+from engram.models.episodes import Episode
 from engram.notes.daily import log_session
+from engram.text.questions import MAX_QUESTIONS
 
 #: Kinds whose near-duplicates are merged; turns and states are records of their time.
 _MERGED_KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.DEAD_END)

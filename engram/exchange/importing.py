@@ -34,6 +34,7 @@ from engram.models.store import Store
 from engram.models.tombstone_transfer import carry_harmless_tombstones, is_named_by_tombstone
 from engram.models.transaction import Tx
 from engram.redaction.suspicion import why_suspect
+from engram.text.questions import clean_questions
 from engram.transcripts.claude_code import AGENT
 
 #: Memories that are added in one transaction: other writers wait no longer.
@@ -205,7 +206,7 @@ class _Importer:
                 content=redact(episode.content),
                 facts=tuple(map(redact, episode.facts)),
                 entities=tuple(map(redact, episode.entities)),
-                questions=tuple(map(redact, episode.questions)),
+                questions=clean_questions(episode.questions, redact),
                 suspect=suspect,
             ),
             history=tuple(

@@ -19,6 +19,8 @@ from engram.redaction import redact
 MAX_ANSWER_MEMORIES = 60
 #: Maximum number of passages of a memory.
 MAX_PASSAGES = 2
+#: Lists that a memory may lack; one of another shape costs no memory.
+_LISTS_BESIDE = {"passages", "entities", "questions"}
 
 Action = Literal["new", "same", "corrects", "supersedes", "resolves", "retracts"]
 ProposedKind = Literal[Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.STATE, Kind.DEAD_END]
@@ -128,10 +130,6 @@ def json_object(text: str) -> dict[str, Any]:
     if not isinstance(answer, dict) or not isinstance(answer.get("memories"), list):
         raise ValueError("the answer has another shape")
     return answer
-
-
-#: Lists that a memory may lack; one of another shape costs no memory.
-_LISTS_BESIDE = {"passages", "entities", "questions"}
 
 
 def _memory(raw: Any) -> ProposedMemory | None:

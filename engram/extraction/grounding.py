@@ -19,11 +19,12 @@ from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, MAX_SU
 from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.extraction.request_lines import Ids
 from engram.extraction.write_filter import is_log, is_own, repeats
-from engram.models.episodes import MAX_CONTENT_CHARACTERS, clean_questions
+from engram.models.episodes import MAX_CONTENT_CHARACTERS
 from engram.redaction import redact
 from engram.redaction.suspicion import why_suspect
 from engram.redaction.voice import typed_text
 from engram.text.content_words import content_words, prefixes
+from engram.text.questions import clean_questions
 from engram.transcripts.record import Action, Role, TextBlock, Turn
 
 #: Share of the content words of a summary, of a memory or a session, that must occur in the turns it rests on.

@@ -15,6 +15,7 @@ from engram.models.runs import add_run, close_run
 from engram.models.sessions import find_session
 from engram.models.store import Store
 from engram.models.transaction import Reader, Tx
+from engram.text.questions import clean_questions
 
 #: Maximum length of a saved content, in characters.
 MAX_SAVED_CHARACTERS = 20_000
@@ -79,7 +80,7 @@ def save_memory(
         confidence=1.0,
         quality=1.0,
         is_pinned=is_pinned,
-        questions=episodes.clean_questions(questions, redact),
+        questions=clean_questions(questions, redact),
         extractor="manual",
         valid_from_ms=store.now_ms(),
     )

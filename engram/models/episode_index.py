@@ -22,7 +22,7 @@ def index_episodes(tx: Tx, episodes: Sequence[tuple[int, Episode]]) -> None:
     tx.run_many(
         _INSERT,
         [
-            (row_id, episode.summary, episode.content, _names(_json(episode.entities), _json(episode.questions)))
+            (row_id, episode.summary, episode.content, _found_by(_json(episode.entities), _json(episode.questions)))
             for row_id, episode in episodes
         ],
     )
@@ -47,12 +47,12 @@ def _indexed(store: Reader, row_id: int) -> list[tuple[Value, ...]]:
     """What the index holds of an episode. Content that was packed because of its age is not in it."""
     rows = store.rows("SELECT id, summary, content, entities, questions FROM episode WHERE id = ?", (row_id,))
     return [
-        (row_id, summary, unpack_text(content), _names(entities, questions))
+        (row_id, summary, unpack_text(content), _found_by(entities, questions))
         for row_id, summary, content, entities, questions in rows
     ]
 
 
-def _names(entities: str, questions: str) -> str:
+def _found_by(entities: str, questions: str) -> str:
     """What a memory is found by beside its words. Without questions it has the tokens of the names alone."""
     return f"{entities} {questions}"
 

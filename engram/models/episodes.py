@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 from peewee import JOIN, SQL, ColumnBase, ModelSelect, Query, fn
@@ -22,8 +21,6 @@ from engram.models.uuids import unpack_uuid
 
 #: Longest content of a memory that Engram makes or merges, in characters. What somebody saves may be longer.
 MAX_CONTENT_CHARACTERS = 4_000
-#: Maximum number of questions that a memory keeps, and of the characters of each.
-MAX_QUESTIONS, MAX_QUESTION_CHARACTERS = 2, 160
 #: Longest summary, in characters, also of a merged or saved memory.
 MAX_SUMMARY_CHARACTERS = 500
 
@@ -108,15 +105,6 @@ class Evidence:
 def new_episode_id() -> str:
     """A new id, ``ep_`` and 12 hex digits."""
     return f"ep_{secrets.token_hex(6)}"
-
-
-def clean_questions(given: Iterable[str], redact: Callable[[str], str]) -> tuple[str, ...]:
-    """Return the questions that a memory keeps of those that somebody wrote for it: redacted, each on one line.
-
-    Only the first ``MAX_QUESTIONS`` count; what is longer than ``MAX_QUESTION_CHARACTERS`` is no question.
-    """
-    asked = (" ".join(redact(question).split()) for question in islice(given, MAX_QUESTIONS))
-    return tuple(dict.fromkeys(text for text in asked if 0 < len(text) <= MAX_QUESTION_CHARACTERS))
 
 
 def is_episode_id(text: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,7 +80,8 @@ def recover_by_hand(store: Store, sources: Sequence[Path], *, actor: Actor) -> R
             except (EngramError, *_UNREADABLE) as error:
                 logger.warning("action=recover source=%s part=memories reason=%s", path.name, error)
                 is_complete = is_complete and number > 0
-    unread = {name for name in unread if not _is_there(store, name) and not _is_automatic(store, sources, name)}
+    unread = {name for name in unread if not _is_there(store, name)}
+    unread -= _automatic(store, sources, unread)
     with store.transaction() as tx:
         apply_tombstones(tx, actor=Actor.TIDYING)
     return Recovered(memories=memories, tombstones=tombstones, lost=len(unread), is_complete=is_complete)
@@ -187,13 +188,17 @@ def _is_there(store: Reader, name: str) -> bool:
     return episodes.find_episode(store, name) is not None or is_named_by_tombstone(store, name, None, (), Source.MANUAL)
 
 
-def _is_automatic(store: Store, sources: Sequence[Path], name: str) -> bool:
-    """True where one of the sources says that no person kept this memory: it is made of the transcripts again."""
-    for path in sources:
-        with opened_source(store, path) as source, contextlib.suppress(EngramError, *_UNREADABLE):
-            if source.row(f"SELECT 1 FROM episode e WHERE e.episode_id = ? AND NOT ({_BY_HAND})", (name,)) is not None:
-                return True
-    return False
+def _automatic(store: Store, sources: Sequence[Path], names: Set[str]) -> set[str]:
+    """Return the memories of which a source says that no person kept them: they are made of the transcripts again."""
+    sql = f"SELECT 1 FROM episode e WHERE e.episode_id = ? AND NOT ({_BY_HAND})"
+    found: set[str] = set()
+    for path in sources if names else ():
+        with opened_source(store, path) as source:
+            for name in names - found:
+                with contextlib.suppress(EngramError, *_UNREADABLE):
+                    if source.row(sql, (name,)) is not None:
+                        found.add(name)
+    return found
 
 
 def _carry(store: Store, source: Store, one: Episode, actor: Actor) -> bool:

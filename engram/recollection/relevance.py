@@ -19,17 +19,12 @@ from engram.text.recollection_stems import stems
 from engram.text.topic_words import topic_words
 
 WEIGHTS_FILE = "relevance_weights.json"
-#: Features of a memory with a vector.
-FEATURES_WITH_MODEL = ("source", "turn", "special", "siblings", "rivals", "rare")
-#: Those of them that count where a memory has no questions: its own cosine says less, and so do those of others.
-FEATURES_WITHOUT_QUESTIONS = ("source", "turn", "special", "rare")
-#: Features of a memory without a vector.
-FEATURES_TEXT_ALONE = ("shared", "text", "words", "support", "rare")
-#: Name of a set of weights → its features.
+#: Name of a set of weights → its features. A memory has a vector and questions, a vector alone, or neither: without
+#: questions its own cosine says less, and so do those of others.
 FEATURES: Mapping[str, tuple[str, ...]] = {
-    "with_model": FEATURES_WITH_MODEL,
-    "without_questions": FEATURES_WITHOUT_QUESTIONS,
-    "text_alone": FEATURES_TEXT_ALONE,
+    "with_model": ("source", "turn", "special", "siblings", "rivals", "rare"),
+    "without_questions": ("source", "turn", "special", "rare"),
+    "text_alone": ("shared", "text", "words", "support", "rare"),
 }
 #: Features are capped at these values: a share, a number of words, a sum of rarities.
 MAX_SHARED, MAX_WORDS, MAX_RARITY = 0.6, 6, 20.0

@@ -16,7 +16,7 @@ from engram.models import injections, outcomes, projects, sessions, tables
 from engram.models.outcomes import Outcome
 from engram.models.pauses import pause
 from engram.models.store import open_store
-from engram.recollection.relevance import FEATURES_TEXT_ALONE
+from engram.recollection.relevance import FEATURES
 from engram.recollection.service import RecollectionService
 from engram.search.service import Searcher
 
@@ -56,7 +56,7 @@ class TestRecord:
         assert shown.episode_id == kept.episode_id == injected.episode_id
         assert shown.score == outcome.score == injected.score
         assert shown.score >= shown.floor == outcome.floor
-        assert set(shown.features) == set(FEATURES_TEXT_ALONE)
+        assert set(shown.features) == set(FEATURES["text_alone"])
         assert outcome.is_text_only
 
     def test_of_what_was_not_shown_the_best_is_recorded(self, memory: Memory) -> None:

@@ -17,7 +17,7 @@ from engram.hub.protocol.sealing import WrongKey, read_body
 from engram.hub.protocol.stamps import MAX_ACCEPTED_AHEAD_MS, clock_of
 from engram.hub.protocol.statement import EXTRACTED, TEXT, Statement, decode
 from engram.memories.forget_together import forget_together
-from engram.models.episodes import MAX_QUESTION_CHARACTERS, MAX_QUESTIONS, MAX_SUMMARY_CHARACTERS
+from engram.models.episodes import MAX_SUMMARY_CHARACTERS
 from engram.models.hub_arriving import take_statements
 from engram.models.hub_incoming import Incoming, known_episodes, note_rows, take_forgotten
 from engram.models.hub_shares import take_share
@@ -34,6 +34,7 @@ from engram.models.store import Store
 from engram.models.transaction import Tx
 from engram.paths import Home
 from engram.redaction import redact_parts, why_suspect
+from engram.text.questions import MAX_QUESTIONS, clean_questions
 
 logger = logging.getLogger(__name__)
 
@@ -152,14 +153,15 @@ def make_incoming(
     facts, names, questions = value["f"][:50], value["e"][:100], value.get("q", [])[:MAX_QUESTIONS]
     parts = [str(part) for part in (value["s"], value["c"], *facts, *names, *questions)]
     summary, content, *listed = redact_parts(parts, redact)
+    asked = clean_questions(listed[len(facts) + len(names) :], str)
     text: dict[str, Any] = {
         "s": summary.strip()[:MAX_SUMMARY_CHARACTERS],
         "c": content[:_MAX_CONTENT],
         "f": listed[: len(facts)],
         "e": [name[:200] for name in listed[len(facts) : len(facts) + len(names)]],
     }
-    if questions:
-        text["q"] = [question[:MAX_QUESTION_CHARACTERS] for question in listed[len(facts) + len(names) :]]
+    if asked:
+        text["q"] = list(asked)
     if not text["s"]:
         raise BadRequest("it has no summary")
     voice = Voice.from_stored(statement.birth.get("v")) if is_own and is_proven else None
