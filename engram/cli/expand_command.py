@@ -15,7 +15,7 @@ from engram.models.branches import branch_remark
 from engram.models.evidence_places import EvidencePlace
 from engram.reports.memory import MemoryReport, report_memory
 from engram.reports.usefulness import describe_uses
-from engram.transcripts.git_head import read_branch
+from engram.transcripts.git_files import read_branch
 
 
 @click.command("expand")

@@ -11,7 +11,7 @@ from engram.errors import BadRequest
 from engram.search.hit_lines import head_of, remarks_of, text_of
 from engram.search.public_hits import PublicHit
 from engram.search.question.query import MAX_HITS
-from engram.transcripts.git_head import read_branch
+from engram.transcripts.git_files import read_branch
 from engram.worker.recall_client import Operation, RecallRequest, RecallResponse, ask_memory
 
 

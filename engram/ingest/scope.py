@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from engram.models.pauses import Span, paused_scopes, pauses_of
 from engram.models.project_erasing import forgotten_span
@@ -10,18 +10,18 @@ from engram.models.projects import find_project_of_identity, known_roots, projec
 from engram.models.sessions import SessionRow, find_session
 from engram.models.store import Store
 from engram.settings import Settings
-from engram.transcripts.project import Project, identify_project, is_excluded
+from engram.transcripts.project import KnownRoot, Project, identify_project, is_excluded
 from engram.vaults import keeps_out
 
 
 def project_for(store: Store, cwd: str, settings: Settings) -> Project:
     """Return the project of a working directory; for a folder that was joined to a project, that project."""
-    project = identify_folder(cwd, settings, known_roots(store))
+    project = identify_folder(cwd, settings, _known_roots(store))
     known = find_project_of_identity(store, project.identity) if project.identity and not project.is_global else None
     return project if known is None else Project(known.identity, known.root, known.name)
 
 
-def identify_folder(cwd: str, settings: Settings, roots: Iterable[str] = ()) -> Project:
+def identify_folder(cwd: str, settings: Settings, roots: Iterable[KnownRoot] = ()) -> Project:
     """Return the project of a working directory by the settings alone, whatever is stored."""
     return identify_project(
         cwd,
@@ -71,6 +71,11 @@ def pauses_for(store: Store, session: SessionRow | None, project: Project | None
     if session is not None:
         identity = _identity(store, session) or identity
     return [*pauses_of(store, identity), *forgotten_span(store, identity)]
+
+
+def _known_roots(store: Store) -> Iterator[KnownRoot]:
+    """Yield the folders of known projects; they are only asked for where a folder is gone."""
+    yield from known_roots(store)
 
 
 def _identity(store: Store, session: SessionRow) -> str | None:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import secrets
 from dataclasses import dataclass
 
-from peewee import Query
+from peewee import Query, Value, fn
 
 from engram.models import tables
 from engram.models.project_names import MAX_NAME_CHARACTERS, is_name_taken
 from engram.models.records import RecordReader
 from engram.models.statement import prepared
 from engram.models.transaction import Reader, Tx
+from engram.transcripts.project import KnownRoot
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +52,12 @@ def list_projects(store: Reader) -> list[ProjectRow]:
     return store.fetch_records(PROJECTS, PROJECTS.select().order_by(tables.Project.name))
 
 
-def known_roots(store: Reader) -> list[str]:
-    """The folders of every project, those that were joined to one included."""
-    return store.fetch_values(_roots())
+def known_roots(store: Reader) -> list[KnownRoot]:
+    """The folders of every project, those that were joined to one included, with what is known of each."""
+    return [
+        KnownRoot(row.root, is_repository=bool(row.is_repository), had_branch=bool(row.had_branch))
+        for row in store.fetch(_roots())
+    ]
 
 
 def ensure_project(tx: Tx, identity: str, wanted_name: str, root: str = "") -> ProjectRow:
@@ -108,4 +112,13 @@ def _of_id(project_id: int) -> Query:
 
 @prepared
 def _roots() -> Query:
-    return tables.Project.select(tables.Project.root) | tables.ProjectFolder.select(tables.ProjectFolder.root)
+    project, folder, turn = tables.Project, tables.ProjectFolder, tables.Turn
+    # On a branch outside a repository: Claude Code writes no name, or HEAD.
+    is_on_branch = (turn.project == project.id) & (turn.cwd == project.root) & turn.branch.not_in(["", "HEAD"])
+    own = project.select(
+        project.root,
+        ((project.remote != "") | (project.first_commit != "")).alias("is_repository"),
+        fn.EXISTS(turn.select(Value(1)).where(is_on_branch)).alias("had_branch"),
+    )
+    # Who joined a folder to a project meant what is below it, too.
+    return own.union_all(folder.select(folder.root, Value(1), Value(0)))

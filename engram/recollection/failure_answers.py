@@ -22,7 +22,7 @@ from engram.recollection.prompts import AskedPrompt, digest_of
 from engram.recollection.render import failure_text, hook_output
 from engram.recollection.scope import SessionScope
 from engram.settings import Settings
-from engram.transcripts.git_head import read_branch
+from engram.transcripts.git_files import read_branch
 from engram.transcripts.record import Action
 
 logger = logging.getLogger(__name__)

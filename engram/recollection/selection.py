@@ -17,7 +17,7 @@ from engram.recollection.searching import Searcher
 from engram.recollection.tool_context import ToolCall
 from engram.recollection.verdicts import find_decisive
 from engram.settings import Settings
-from engram.transcripts.git_head import read_branch
+from engram.transcripts.git_files import read_branch
 
 #: Channels of what counts against the bites of a prompt.
 _OF_PROMPTS = (Channel.PROMPT, Channel.TOOL)

@@ -19,7 +19,7 @@ from engram.models.store import Store
 from engram.recollection.briefing_choice import is_open_problem
 from engram.recollection.prompt_filter import filter_prompt
 from engram.text.failures import programs_of
-from engram.transcripts.git_head import read_branch
+from engram.transcripts.git_files import read_branch
 from engram.transcripts.git_status import WorkTree, read_work_tree
 from engram.transcripts.record import Action
 from engram.transcripts.registry import resume_command

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from engram.enums import BranchState
 from engram.transcripts.git_command import run_git
-from engram.transcripts.git_head import DETACHED
+from engram.transcripts.git_files import DETACHED
 
 #: Names of branches that count as merged in every repository.
 MAIN_NAMES = ("main", "master")

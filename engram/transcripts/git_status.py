@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from engram.transcripts.git_command import filter_options, run_git
-from engram.transcripts.git_head import DETACHED
+from engram.transcripts.git_files import DETACHED
 
 #: Maximum duration for a person who waits, in seconds.
 MAX_STATUS_SECONDS = 5.0

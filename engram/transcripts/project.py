@@ -1,34 +1,56 @@
-"""Identify the project of a working directory by its repository, without running git."""
+"""Identify the project of a working directory by its repository, without running git.
+
+A folder that exists belongs to the repository around it. For one that is gone, what proves a repository decides: git's
+own list of worktrees, the nearest folder above that still exists, the only known repository of the name that a tool's
+folder of worktrees gives. Where nothing proves anything, folders stay apart: two projects for one are a smaller harm
+than the memories of one shown in another.
+"""
 
 from __future__ import annotations
 
 import fnmatch
 import os
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+from typing import NamedTuple
 
 from engram.atomic import read_regular
+from engram.transcripts.git_files import (
+    MAX_DEPTH,
+    config_value,
+    is_bare,
+    read_link,
+    tracks,
+    worktrees_of,
+)
 
-#: Folders in which tools keep worktrees of a repository; the path before them is the repository.
+#: Folders in which tools keep worktrees, as they end a path: ``X/.claude/worktrees``, ``X/.worktrees``.
 _WORKTREE_FOLDERS = (
-    (".claude", "worktrees"),
+    *((tool, folder) for tool in (".claude", ".cursor", ".codex", ".git") for folder in ("worktrees", "worktree")),
+    ("conductor", "workspaces"),
+    (".claude-worktrees",),
     (".worktrees",),
+    (".worktree",),
     ("worktrees",),
-    (".cursor", "worktrees"),
-    (".codex", "worktrees"),
-    (".git", "worktrees"),
     (".trees",),
     (".conductor",),
+    (".wt",),
 )
 #: Names of folders beside the repository that hold its worktrees.
-_BESIDE = re.compile(r"(.+)[.-]worktrees")
-#: Bytes of ``.git`` and ``commondir`` that are read.
-_LINK_BYTES = 4096
+_BESIDE = re.compile(r"([^.].*)[.-]worktrees")
+#: Worktree folders that are inside a repository, unless they are in a home folder. Of all others that must be proven.
+_INSIDE = frozenset({".claude", ".git", ".worktrees", ".worktree", ".trees", ".conductor", ".wt"})
+#: Tools that call a worktree ``ID/REPOSITORY``; all others ``REPOSITORY/NAME``.
+_REPOSITORY_LAST = frozenset({".codex", "vibe-kanban"})
+#: Folders of people, on this machine or another one. They hold projects and are the worktree base of none.
+_HOME = re.compile(r"/(?:var/|export/)?(?:home|users)/[^/]+|/root|[a-z]:\\users\\[^\\]+", re.IGNORECASE)
+#: Names of bare repositories that say nothing: the folder around names those.
+_NAMELESS = frozenset({".bare", ".git", ".repo", "bare", "git", "repo", "bare.git", "repo.git"})
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
-#: Maximum number of folders that are looked at, from the inside out.
-MAX_DEPTH = 64
+#: Bytes of Jujutsu's record of a workspace that are read.
+_CHECKOUT_BYTES = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,22 +67,49 @@ class Project:
     is_global: bool = False
 
 
+class KnownRoot(NamedTuple):
+    """The folder of a known project, and what is known of it should it be gone."""
+
+    path: str
+    #: It was seen as a repository: its remote or first commit is known.
+    is_repository: bool = False
+    #: Sessions in the folder itself were on a branch: it was a repository, or inside one.
+    had_branch: bool = False
+
+
+class _Worktree(NamedTuple):
+    """A path that leads into a folder of worktrees."""
+
+    #: What is before the folder of worktrees.
+    base: PurePath
+    #: The repository beside which the folder is, by its name; None for a folder inside.
+    beside: PurePath | None
+    #: Parts of the path behind the folder of worktrees.
+    inner: tuple[str, ...]
+    #: The folder of worktrees itself.
+    folder: PurePath
+    #: The first name that makes it one, or for ``X/worktrees`` the name ``X``; "" beside a repository.
+    tool: str
+
+
 def identify_project(
     cwd: str,
     *,
-    known_roots: Iterable[str] = (),
+    known_roots: Iterable[KnownRoot] = (),
     root_folders: Collection[str] = (),
     join_worktrees: bool = True,
 ) -> Project:
     """Return the project of a working directory as a transcript names it.
 
     If the folder exists, its repository decides (a worktree belongs to the repository that names it); outside any
-    repository it is a project of its own. If it is gone, the path as written counts, with known worktree suffixes cut;
-    then the longest known project root above it.
+    repository it is a project of its own. If it is gone, its repository is, in this order: one that names it as its
+    worktree; for a folder of worktrees the repository around or beside it or, in a central place, the only known one
+    of that name; the one around the nearest folder above that exists; the longest known root above it that was a
+    repository. Else the path as written is a project of its own.
 
     Args:
-        cwd: POSIX or Windows path, as written.
-        known_roots: roots of known projects.
+        cwd: POSIX or Windows path, as written. Links in it are followed.
+        known_roots: folders of known projects.
         join_worktrees: a worktree belongs to its repository; off makes each a project of its own.
         root_folders: folders that hold projects; a session in such a folder itself has global scope.
     """
@@ -69,32 +118,23 @@ def identify_project(
     path = _pure(cwd)
     if any(_same(path, _pure(os.path.expanduser(folder))) for folder in root_folders):
         return Project(str(path), str(path), _name_of(path), is_global=True)
-    repository = find_repository(Path(cwd), join_worktrees=join_worktrees) if _is_local(cwd) else None
+    path = _real(path)
+    repository = _repository_around(Path(cwd), join_worktrees) if _exists(cwd) else None
     if repository is not None:
-        return Project(str(repository), str(repository), repository.name or str(repository))
+        return _project_of(repository)
     if _exists(cwd):
         return Project(_identity(path), str(path), _name_of(path))
-    path = _without_worktree(path) if join_worktrees else path
-    if _is_local(cwd) and path != _pure(cwd):
-        repository = find_repository(Path(str(path)))
-        if repository is not None:
-            return Project(str(repository), str(repository), repository.name or str(repository))
-    root = _longest_root(path, known_roots) or path
-    return Project(_identity(root), str(root), _name_of(root))
+    return _project_of_gone(path, tuple(known_roots), join_worktrees)
 
 
 def find_repository(folder: Path, *, join_worktrees: bool = True) -> Path | None:
-    """Return the main folder of the repository that holds ``folder``; None outside any. Runs and writes nothing."""
-    if not _exists(str(folder)):
-        return None
-    here = Path(os.path.realpath(folder))
-    for candidate in (here, *here.parents)[:MAX_DEPTH]:
-        git = candidate / ".git"
-        if os.path.isfile(git / "HEAD"):
-            return candidate
-        if os.path.isfile(git):
-            return _main_folder(candidate, git) if join_worktrees else candidate
-    return None
+    """Return the main folder of the repository that holds ``folder``; None outside any, or if the folder is gone.
+
+    Runs and writes nothing. The repository of a bare one with worktrees is the folder around it where that is made for
+    it (``X/.bare``, or a file ``X/.git`` that names it), else the bare one itself. A repository at the home folder
+    holds what it tracks there and nothing else.
+    """
+    return _repository_around(folder, join_worktrees) if _exists(str(folder)) else None
 
 
 def is_excluded(cwd: str, globs: Iterable[str]) -> bool:
@@ -105,6 +145,41 @@ def is_excluded(cwd: str, globs: Iterable[str]) -> bool:
     path = _pure(cwd)
     candidates = [str(path), *(str(parent) for parent in path.parents)]
     return any(fnmatch.fnmatchcase(candidate, pattern) for pattern in patterns for candidate in candidates)
+
+
+# -- a folder that exists
+
+
+def _repository_around(folder: Path, join_worktrees: bool = True, gone: PurePath | None = None) -> Path | None:
+    """Return the repository of a folder that exists; ``gone`` is a folder below it that does not."""
+    here = Path(os.path.realpath(folder))
+    for candidate in (here, *here.parents)[:MAX_DEPTH]:
+        found = _main_folder_at(candidate, join_worktrees)
+        if found is None:
+            continue
+        if _holds_homes(candidate) and not _is_tracked(candidate, here, gone):
+            return None
+        return found
+    return None
+
+
+def _main_folder_at(candidate: Path, join_worktrees: bool) -> Path | None:
+    """Return the main folder of the repository whose top a folder is; None if it is no top of one."""
+    git = candidate / ".git"
+    if os.path.isfile(git / "HEAD"):
+        return candidate
+    if os.path.isfile(git):
+        return _main_folder(candidate, git) if join_worktrees else candidate
+    if os.path.isfile(candidate / ".bare" / "HEAD") and is_bare(candidate / ".bare"):
+        return candidate
+    jujutsu = candidate / ".jj" / "repo"
+    if os.path.isdir(jujutsu):
+        return candidate
+    if os.path.isfile(jujutsu):
+        return _main_workspace(candidate, jujutsu) if join_worktrees else candidate
+    if candidate.name != ".git" and is_bare(candidate):
+        return _folder_of_bare(candidate)
+    return None
 
 
 def _main_folder(worktree: Path, link: Path) -> Path:
@@ -128,21 +203,212 @@ def _main_folder(worktree: Path, link: Path) -> Path:
     named = read_link(git_folder / "gitdir", git_folder)
     if named is None or Path(os.path.realpath(named.parent)) / named.name != link:
         return worktree
-    return common.parent if common.name == ".git" else common
+    return common.parent if common.name == ".git" else _folder_of_bare(common)
 
 
-def read_link(file: Path, base: Path, prefix: str = "") -> Path | None:
-    """Return the path that a link file of git names, relative to ``base``; None if it names none."""
-    data = read_regular(file, _LINK_BYTES)
-    text = data.decode("utf-8", "surrogateescape").strip() if data else ""
-    if not text.startswith(prefix) or "\0" in text:
+def _folder_of_bare(bare: Path) -> Path:
+    """Return the main folder of a repository that git keeps in a folder not called ``.git``.
+
+    That is the folder around it if it is made for it or names it, the work tree of a submodule that names it, or else
+    the bare repository itself.
+    """
+    if bare.name == ".bare" or _names(bare.parent, bare):
+        return bare.parent
+    tree = config_value(bare, "core", "worktree")
+    folder = Path(os.path.realpath(bare / tree)) if tree and "\0" not in tree else None
+    return folder if folder is not None and _names(folder, bare) else bare
+
+
+def _names(folder: Path, git_folder: Path) -> bool:
+    """True if the ``.git`` file of a folder names this folder of git's."""
+    link = folder / ".git"
+    target = read_link(link, folder, prefix="gitdir:") if os.path.isfile(link) else None
+    return target is not None and Path(os.path.realpath(target)) == git_folder
+
+
+def _main_workspace(workspace: Path, link: Path) -> Path:
+    """Return the main workspace of a Jujutsu workspace if both belong together; else the folder itself.
+
+    A secondary workspace has a file ``.jj/repo`` that names the ``.jj/repo`` of the main one. Anybody can write one, so
+    that something must confirm it: the workspace was checked out by an operation that the main one knows, or it is
+    beside or inside the main one.
+    """
+    store = read_link(link, link.parent)
+    if store is None or os.path.islink(link):
+        return workspace
+    store = Path(os.path.realpath(store))
+    main = store.parent.parent
+    if store != main / ".jj" / "repo" or not os.path.isdir(store):
+        return workspace
+    is_near = workspace.parent == main.parent or workspace.is_relative_to(main)
+    return main if is_near or _knows_checkout(store, workspace) else workspace
+
+
+def _knows_checkout(store: Path, workspace: Path) -> bool:
+    """True if the operation that a workspace was last checked out at is one of this repository's."""
+    data = read_regular(workspace / ".jj" / "working_copy" / "checkout", _CHECKOUT_BYTES) or b""
+    # A protocol buffer: field 2 is the id of the operation, 64 bytes.
+    begin = data.find(b"\x12\x40")
+    operation = data[begin + 2 : begin + 66].hex() if begin >= 0 else ""
+    return len(operation) == 128 and os.path.isfile(store / "op_store" / "operations" / operation)
+
+
+def _holds_homes(folder: Path) -> bool:
+    """True for the home folder and every folder above it: a repository there holds only what it tracks."""
+    return Path(os.path.realpath(os.path.expanduser("~"))).is_relative_to(folder)
+
+
+def _is_tracked(root: Path, folder: Path, gone: PurePath | None) -> bool:
+    """True if a repository at or above the home folder holds a folder, which exists, or ``gone`` below it."""
+    if gone is not None and gone != folder and folder == root:
+        return tracks(root, Path(gone))
+    return folder == root or tracks(root, folder)
+
+
+def _project_of(repository: PurePath) -> Project:
+    return Project(_identity(repository), str(repository), repository_name(repository))
+
+
+def repository_name(folder: PurePath) -> str:
+    """Return the name of a repository: of its folder, ``X`` for ``X.git``, and the folder around ``.bare``."""
+    if folder.name in _NAMELESS and folder.parent.name:
+        return folder.parent.name
+    stem = folder.name.removesuffix(".git")
+    return stem or folder.name or str(folder)
+
+
+# -- a folder that is gone
+
+
+def _project_of_gone(path: PurePath, known: Sequence[KnownRoot], join_worktrees: bool) -> Project:
+    worktree = _worktree_in(path)
+    if not join_worktrees:
+        return _project_above(path, known) if worktree is None else _own_project(worktree, depth=1)
+    named = _repository_that_names(path, known)
+    if named is not None:
+        return _project_of(named)
+    if worktree is None or _is_at_repository(path, worktree, known):
+        return _project_above(path, known)
+    if worktree.beside is not None:
+        is_other = _exists(str(worktree.beside)) or _is_home(worktree.beside)
+        is_proven = _repository_above(worktree.beside) == worktree.beside
+        return _own_project(worktree, 1) if is_other and not is_proven else _project_above(worktree.beside, known)
+    if worktree.tool in _INSIDE and not _holds_tools(worktree.base) and not _exists(str(worktree.base)):
+        return _project_above(worktree.base, known)
+    return _project_of_name(worktree, known)
+
+
+def _is_at_repository(path: PurePath, worktree: _Worktree, known: Sequence[KnownRoot]) -> bool:
+    """True if a repository is around a folder of worktrees, or below it on the way to the path."""
+    around = _repository_above(path)
+    top = _longest_root(path, known, around) or around
+    if top is None:
+        return False
+    if top != worktree.folder and _is_below(top, worktree.folder):
+        return True
+    return _is_below(worktree.base, top) and not _holds_tools(worktree.base)
+
+
+def _project_above(path: PurePath, known: Sequence[KnownRoot]) -> Project:
+    """Return the project of the nearest folder above that exists, of a known repository, or the path's own."""
+    around = _repository_above(path)
+    root = _longest_root(path, known, around) or around
+    return Project(_identity(path), str(path), _name_of(path)) if root is None else _project_of(root)
+
+
+def _repository_above(path: PurePath) -> PurePath | None:
+    """Return the repository around the nearest folder at or above a path that exists."""
+    if not isinstance(path, PurePosixPath) or not path.is_absolute():
         return None
-    target = text[len(prefix) :].strip()
-    return base / target if target else None
+    nearest = next((folder for folder in (path, *path.parents)[:MAX_DEPTH] if _exists(str(folder))), None)
+    found = None if nearest is None else _repository_around(Path(nearest), gone=path)
+    return None if found is None else PurePosixPath(found)
+
+
+def _longest_root(path: PurePath, known: Sequence[KnownRoot], around: PurePath | None) -> PurePath | None:
+    """Return the longest known root at or above a path that was a repository, deeper than the one around it.
+
+    Inside a repository that exists, only what was a repository itself counts.
+    """
+    roots = [
+        _real(_pure(root.path))
+        for root in known
+        if root.path and (root.is_repository or (root.had_branch and around is None and not _exists(root.path)))
+    ]
+    useful = [root for root in roots if _is_below(path, root) and len(root.parts) > 1 and not _is_home(root)]
+    longest = max(useful, key=lambda root: len(root.parts), default=None)
+    is_deeper = longest is not None and (around is None or len(longest.parts) > len(around.parts))
+    return longest if is_deeper else None
+
+
+def _repository_that_names(path: PurePath, known: Sequence[KnownRoot]) -> PurePath | None:
+    """Return the known repository that has a record of a worktree at or above the path."""
+    for root in known:
+        if not _is_repository(root.path):
+            continue
+        repository = Path(os.path.realpath(root.path))
+        if any(_is_below(path, PurePosixPath(os.path.realpath(folder))) for folder in worktrees_of(repository)):
+            return PurePosixPath(repository)
+    return None
+
+
+def _worktree_in(path: PurePath) -> _Worktree | None:
+    """Return what a path says of the worktree in it."""
+    parts = path.parts
+    for index in range(1, len(parts) - 1):
+        base = type(path)(*parts[:index])
+        for names in _WORKTREE_FOLDERS:
+            end = index + len(names)
+            if parts[index:end] == names and len(parts) > end:
+                tool = parts[index - 1] if names == ("worktrees",) else names[0]
+                return _Worktree(base, None, parts[end:], type(path)(*parts[:end]), tool)
+        beside = _BESIDE.fullmatch(parts[index])
+        if beside:
+            return _Worktree(base, base / beside[1], parts[index + 1 :], base / parts[index], "")
+    return None
+
+
+def _project_of_name(worktree: _Worktree, known: Sequence[KnownRoot]) -> Project:
+    """Return the only known repository of the name that a worktree gives, or else the worktree's own project."""
+    if len(worktree.inner) > 1:
+        name = worktree.inner[1 if worktree.tool in _REPOSITORY_LAST else 0]
+        same = {root.path: root for root in known if root.path and _gives_name(root.path, name)}
+        repositories = [root for root in same.values() if root.is_repository or _is_repository(root.path)]
+        if len(same) == len(repositories) == 1:
+            return _project_of(_pure(repositories[0].path))
+    return _own_project(worktree, depth=2)
+
+
+def _gives_name(path: str, name: str) -> bool:
+    """True for the folder of a project of this name that is no worktree in a central place itself."""
+    pure = _pure(path)
+    return repository_name(pure) == name and _worktree_in(pure) is None
+
+
+def _is_repository(path: str) -> bool:
+    """True for the main folder of a repository that exists."""
+    real = Path(os.path.realpath(path)) if path and _exists(path) else None
+    return real is not None and _main_folder_at(real, join_worktrees=True) == real
+
+
+def _own_project(worktree: _Worktree, depth: int) -> Project:
+    """Return the project of a worktree of which nothing is known, without the folders inside it."""
+    inner = worktree.inner[:depth]
+    root = worktree.folder.joinpath(*inner)
+    ordered = inner[::-1] if worktree.tool in _REPOSITORY_LAST else inner
+    return Project(_identity(root), str(root), "-".join(ordered))
+
+
+# -- paths
 
 
 def _pure(text: str) -> PurePath:
     return PureWindowsPath(text) if _WINDOWS.match(text) else PurePosixPath(os.path.normpath(text))
+
+
+def _real(path: PurePath) -> PurePath:
+    """Return a path of this machine with the links in it followed, as far as it exists; others as they are."""
+    return PurePosixPath(os.path.realpath(path)) if _is_local(str(path)) and _WINDOWS.match(str(path)) is None else path
 
 
 def _is_local(text: str) -> bool:
@@ -156,23 +422,19 @@ def _exists(text: str) -> bool:
         return False
 
 
-def _without_worktree(path: PurePath) -> PurePath:
-    """Return the path before a worktree folder; one at the top of the file system does not count."""
-    parts = path.parts
-    for index in range(2, len(parts)):
-        for folder in _WORKTREE_FOLDERS:
-            if parts[index : index + len(folder)] == folder and len(parts) > index + len(folder):
-                return type(path)(*parts[:index])
-        beside = _BESIDE.fullmatch(parts[index])
-        if beside and len(parts) > index + 1:
-            return type(path)(*parts[:index], beside[1])
-    return path
+def _is_below(path: PurePath, root: PurePath) -> bool:
+    return type(path) is type(root) and path.is_relative_to(root)
 
 
-def _longest_root(path: PurePath, roots: Iterable[str]) -> PurePath | None:
-    above = [p for p in map(_pure, (r for r in roots if r)) if type(p) is type(path) and path.is_relative_to(p)]
-    useful = [p for p in above if len(p.parts) > 1]
-    return max(useful, key=lambda p: len(p.parts), default=None)
+def _is_home(path: PurePath) -> bool:
+    """True for the folder of a person, on this machine or, by its look, on another one, and for what is above it."""
+    home = PurePosixPath(os.path.realpath(os.path.expanduser("~")))
+    return _HOME.fullmatch(str(path)) is not None or _is_below(home, path)
+
+
+def _holds_tools(path: PurePath) -> bool:
+    """True for the folder of a person, and for a hidden folder in it, in which a tool keeps what is its own."""
+    return _is_home(path) or (path.name.startswith(".") and _is_home(path.parent))
 
 
 def _same(path: PurePath, other: PurePath) -> bool:

@@ -31,7 +31,7 @@ from engram.models.store import Store
 from engram.models.usefulness import Usefulness, usefulness_of
 from engram.redaction.display import fence_safe, one_line
 from engram.search.public_hits import PublicHit
-from engram.transcripts.git_head import read_branch
+from engram.transcripts.git_files import read_branch
 from engram.worker.client import ask_status
 from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, ask_memory
 from engram_mcp import answers

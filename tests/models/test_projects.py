@@ -14,6 +14,7 @@ from engram.models.projects import (
     project_by_id,
 )
 from engram.models.store import Store
+from engram.transcripts.project import KnownRoot
 
 
 def test_a_project_is_made_once_and_found_by_name_identity_and_row(store: Store) -> None:
@@ -40,7 +41,7 @@ def test_a_folder_that_was_joined_means_the_project(store: Store) -> None:
         link_folder(tx, harbor, "/old/harbor", "/old/harbor", "moved")
 
     assert find_project(store, "/old/harbor") == find_project_of_identity(store, "/old/harbor") == harbor
-    assert sorted(known_roots(store)) == ["/dev/harbor", "/old/harbor"]
+    assert sorted(known_roots(store)) == [KnownRoot("/dev/harbor"), KnownRoot("/old/harbor", is_repository=True)]
     with store.transaction() as tx:
         assert ensure_project(tx, "/old/harbor", "harbor") == harbor
 

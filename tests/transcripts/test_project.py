@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from collections.abc import Callable
 from functools import partial
@@ -9,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from engram.transcripts.project import find_repository, identify_project, is_excluded
+from engram.transcripts.git_files import has_commit, read_first_commit, read_remote
+from engram.transcripts.project import KnownRoot, find_repository, identify_project, is_excluded
 
 
 @pytest.fixture
@@ -19,6 +21,21 @@ def repository(tmp_path: Path) -> Path:
     (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
     (root / "src" / "deep").mkdir(parents=True)
     return root
+
+
+def run_git(*arguments: str) -> str:
+    """Run git as somebody without settings; returns what it prints."""
+    settings = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    person = {f"GIT_{who}_{what}": "a@b.example" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    done = subprocess.run(
+        ["git", "-c", "protocol.file.allow=always", *arguments],
+        check=True,
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        env={"PATH": os.environ["PATH"]} | settings | person,
+    )
+    return done.stdout.strip()
 
 
 def add_worktree(repository: Path, folder: Path, name: str = "w1") -> Path:
@@ -175,18 +192,21 @@ def test_a_folder_that_is_gone_counts_as_written_without_worktree_suffixes(cwd: 
     assert identify_project(cwd).identity == identity
 
 
-def test_a_folder_that_is_gone_belongs_to_the_longest_known_root_above_it() -> None:
-    roots = ["/gone", "/gone/engine", "/gone/eng", "", "/"]
+def test_a_folder_that_is_gone_belongs_to_the_longest_known_repository_above_it() -> None:
+    roots = [KnownRoot(root, had_branch=True) for root in ("/gone/group/engine", "/gone/eng", "", "/", "c:\\gone")]
+    roots += [KnownRoot("/gone/group"), KnownRoot("/home/somebody", had_branch=True)]
 
-    assert identify_project("/gone/engine/src", known_roots=roots).identity == "/gone/engine"
-    assert identify_project("C:\\gone\\x", known_roots=[*roots, "c:\\gone"]).identity == "c:\\gone"
-    assert identify_project("/else/where", known_roots=roots).identity == "/else/where"
+    assert identify_project("/gone/group/engine/src", known_roots=roots).identity == "/gone/group/engine"
+    assert identify_project("C:\\gone\\x", known_roots=roots).identity == "c:\\gone"
+    for apart in ("/else/where", "/gone/group/other", "/home/somebody/work/client"):
+        assert identify_project(apart, known_roots=roots).identity == apart
 
 
 def test_a_folder_that_is_there_never_joins_a_root_above_it(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
+    roots = [KnownRoot(str(tmp_path), is_repository=True)]
 
-    assert identify_project(str(tmp_path / "inner"), known_roots=[str(tmp_path)]).identity == str(tmp_path / "inner")
+    assert identify_project(str(tmp_path / "inner"), known_roots=roots).identity == str(tmp_path / "inner")
 
 
 def test_a_session_started_in_a_root_folder_itself_has_global_scope(repository: Path) -> None:
@@ -232,3 +252,321 @@ def test_the_home_folder_may_be_written_short(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("HOME", "/home/me")
 
     assert is_excluded("/home/me/private/x", ["~/private"])
+
+
+# -- bare repositories
+
+
+@pytest.mark.parametrize(
+    ("bare", "has_pointer", "project"),
+    [
+        ("orchard/.bare", True, "orchard"),
+        ("orchard/.bare", False, "orchard"),
+        ("orchard/orchard.git", True, "orchard"),
+        ("orchard/repo.git", False, "orchard/repo.git"),
+        ("hosting/orchard.git", False, "hosting/orchard.git"),
+        ("orchard/.git", False, "orchard"),
+    ],
+)
+def test_a_bare_repository_with_worktrees_is_one_project_of_its_name(
+    tmp_path: Path, bare: str, has_pointer: bool, project: str
+) -> None:
+    folder = tmp_path / bare
+    folder.parent.mkdir(parents=True)
+    run_git("init", "-q", "--bare", str(folder))
+    tree = run_git("--git-dir", str(folder), "hash-object", "-t", "tree", "-w", "--stdin")
+    commit = run_git("--git-dir", str(folder), "commit-tree", "-m", "begin", tree)
+    if has_pointer:
+        (folder.parent / ".git").write_text(f"gitdir: ./{folder.name}\n")
+    for name in ("main", "feat"):
+        run_git("--git-dir", str(folder), "worktree", "add", "-q", "-b", name, str(folder.parent / name), commit)
+    run_git("--git-dir", str(folder), "worktree", "add", "-q", "-b", "far", str(tmp_path / "far"), commit)
+    (folder.parent / "main" / "src").mkdir()
+
+    places = ["main", "main/src", "feat", "../far", folder.name]
+    places += ["."] * (has_pointer or folder.name in (".bare", ".git"))
+    found = {identify_project(str(folder.parent / place)) for place in places}
+
+    assert {(one.identity, one.name) for one in found} == {(str(tmp_path / project), "orchard")}
+
+
+def test_the_worktree_of_a_submodule_belongs_to_the_submodule(tmp_path: Path) -> None:
+    for name in ("library", "engine"):
+        run_git("init", "-q", str(tmp_path / name))
+        run_git("-C", str(tmp_path / name), "commit", "-q", "--allow-empty", "-m", "begin")
+    run_git("-C", str(tmp_path / "engine"), "submodule", "--quiet", "add", str(tmp_path / "library"), "vendor/lib")
+    run_git("-C", str(tmp_path / "engine" / "vendor" / "lib"), "worktree", "add", "-q", str(tmp_path / "side"))
+
+    assert identify_project(str(tmp_path / "side")).identity == str(tmp_path / "engine" / "vendor" / "lib")
+
+
+# -- folders that are gone
+
+
+@pytest.mark.parametrize(
+    "gone",
+    [
+        "old",
+        "src/old/deeper",
+        "thirsty-leavitt-21670b",
+        ".claude/worktree/f1",
+        ".claude/worktrees/f1/src",
+        ".wt/f5",
+        "worktrees/feat",
+        ".git/worktrees/w9",
+        "../engine-worktrees/feat/src",
+    ],
+)
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_folder_that_is_gone_belongs_to_the_repository_that_was_around_it(
+    repository: Path, gone: str, is_known: bool
+) -> None:
+    roots = [KnownRoot(str(repository), True, True), KnownRoot(str(repository / "old"), False, True)] * is_known
+
+    assert identify_project(str(repository / gone), known_roots=roots).identity == str(repository)
+
+
+def test_a_folder_that_is_gone_does_not_belong_to_a_folder_without_a_repository(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    roots = [KnownRoot(str(tmp_path / "work"), had_branch=True)]
+    folders = [str(tmp_path / "work" / client / "site") for client in ("acme", "other")]
+
+    assert [identify_project(folder, known_roots=roots).identity for folder in folders] == folders
+
+
+def test_a_repository_that_is_gone_keeps_its_folders_inside_another_one(repository: Path) -> None:
+    roots = [KnownRoot(str(repository / "clients" / "acme"), is_repository=True)]
+    inner = repository / "clients" / "acme"
+
+    assert identify_project(str(inner / "src"), known_roots=roots).identity == str(inner)
+    assert identify_project(str(repository / "clients" / "b"), known_roots=roots).identity == str(repository)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "somebody"
+    folder.mkdir()
+    monkeypatch.setenv("HOME", str(folder))
+    return folder
+
+
+def make_repositories(*folders: Path) -> list[KnownRoot]:
+    for folder in folders:
+        (folder / ".git").mkdir(parents=True)
+        (folder / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
+    return [KnownRoot(str(folder), True, True) for folder in folders]
+
+
+CENTRAL = [
+    ".claude-worktrees/{name}/brave-fox",
+    ".codex/worktrees/1a2b/{name}",
+    ".cursor/worktrees/{name}/x1/src/deep",
+    "worktrees/{name}/feat",
+    ".worktrees/{name}/feat",
+    "conductor/workspaces/{name}/oslo",
+    ".superset/worktrees/{name}/feat",
+]
+
+
+@pytest.mark.parametrize("place", CENTRAL)
+def test_a_deleted_worktree_in_a_central_place_joins_the_only_repository_of_its_name(home: Path, place: str) -> None:
+    harbor, acme = home / "src" / "harbor", home / "src" / "acme"
+    known = [*make_repositories(harbor, acme), KnownRoot(str(home), had_branch=True), KnownRoot("/gone/b", True)]
+
+    for name, folder in (("harbor", str(harbor)), ("acme", str(acme)), ("b", "/gone/b")):
+        assert identify_project(str(home / place.format(name=name)), known_roots=known).identity == folder
+
+
+@pytest.mark.parametrize("place", CENTRAL)
+@pytest.mark.parametrize("doubt", ["none known", "two known", "a folder of the name", "only the tool's folder is one"])
+def test_a_deleted_worktree_that_nothing_proves_is_a_project_of_its_own(home: Path, place: str, doubt: str) -> None:
+    known = [KnownRoot(str(home), had_branch=True), *make_repositories(home / "src" / "acme")]
+    if doubt == "two known":
+        known += make_repositories(home / "a" / "harbor", home / "b" / "harbor")
+    elif doubt == "a folder of the name":
+        known += [*make_repositories(home / "a" / "harbor"), KnownRoot(str(home / "notes" / "harbor"))]
+    elif doubt == "only the tool's folder is one":
+        known += make_repositories(home / place.partition("/")[0])
+
+    found = [
+        identify_project(str(home / place.format(name="harbor")), known_roots=known),
+        identify_project(str(home / place.format(name="tide")), known_roots=known),
+        identify_project(str(home / place.replace("brave-fox", "owl").replace("feat", "b").format(name="acme2"))),
+    ]
+
+    assert len({one.identity for one in found}) == 3
+    assert {one.identity for one in found}.isdisjoint(root.path for root in known)
+    assert found[0].name.startswith("harbor-")
+
+
+def test_worktrees_of_other_machines_never_become_the_folder_of_a_person() -> None:
+    for home in ("/home/mara", "/Users/mara", "/root", "C:\\Users\\mara"):
+        for place in ("worktrees/harbor/x", ".worktrees/harbor/x", ".codex/worktrees/1a/harbor", ".trees/harbor/x"):
+            slash = "\\" if home.startswith("C") else "/"
+            found = identify_project(home + slash + place.replace("/", slash))
+            assert found.identity not in (home, home.lower())
+            assert found.name == ("harbor-1a" if "codex" in place else "harbor-x")
+
+
+def test_git_s_own_record_of_a_worktree_proves_where_it_belonged(repository: Path, home: Path) -> None:
+    known = [KnownRoot(str(repository)), *make_repositories(home / "a" / "feat", home / "b" / "feat")]
+    for name, folder in (("w1", home / "worktrees" / "feat" / "x"), ("w2", home / "src" / "engine-next")):
+        git = repository / ".git" / "worktrees" / name
+        git.mkdir(parents=True)
+        (git / "gitdir").write_text(f"{folder / '.git'}\n")
+
+        assert identify_project(str(folder / "src"), known_roots=known).identity == str(repository)
+        assert identify_project(str(folder), known_roots=[]).identity == str(folder)
+
+
+def test_each_worktree_is_a_project_of_its_own_where_the_user_wants_that(repository: Path) -> None:
+    known = [KnownRoot(str(repository), True)]
+    gone = repository / ".claude" / "worktrees" / "fox" / "src"
+
+    found = identify_project(str(gone), known_roots=known, join_worktrees=False)
+
+    assert found.identity == str(gone.parent)
+
+
+# -- links
+
+
+def test_a_link_and_the_folder_that_it_points_to_are_one_project(repository: Path, tmp_path: Path) -> None:
+    plain = tmp_path / "notes"
+    (plain / "deep").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(plain)
+    (tmp_path / "by-link").symlink_to(repository / "src")
+
+    assert identify_project(str(tmp_path / "link")).identity == str(plain)
+    assert identify_project(str(tmp_path / "link" / "deep")) == identify_project(str(plain / "deep"))
+    assert identify_project(str(tmp_path / "link" / "gone")).identity == str(plain / "gone")
+    assert identify_project(str(tmp_path / "by-link" / "gone")).identity == str(repository)
+
+
+# -- a repository at the home folder
+
+
+@pytest.mark.parametrize("version", [2, 3, 4])
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_a_repository_at_the_home_folder_holds_only_what_it_tracks(home: Path, version: int, kind: str) -> None:
+    run_git("init", "-q", *(["--separate-git-dir", str(home / ".dotfiles")] if kind == "file" else []), str(home))
+    for file in (".config/editor/init.lua", ".config/editor/lua/keys.lua", ".profile", "bin/tool"):
+        (home / file).parent.mkdir(parents=True, exist_ok=True)
+        (home / file).write_text("x\n")
+        run_git("-C", str(home), "add", file)
+    if version == 3:
+        (home / "bin" / "later").write_text("x\n")
+        run_git("-C", str(home), "add", "--intent-to-add", "bin/later")
+    run_git("-C", str(home), "update-index", "--index-version", str(version))
+    for folder in ("src/client", "src/other", ".config/editor/pack", ".config/mail"):
+        (home / folder).mkdir(parents=True)
+    (repository,) = make_repositories(home / "src" / "harbor")
+
+    for folder in ("", ".config/editor", ".config/editor/lua", "bin", ".config/editor/gone"):
+        assert identify_project(str(home / folder)).identity == str(home)
+    for folder in (
+        "src/client",
+        "src/other",
+        "src",
+        ".config/editor/pack",
+        ".config/mail",
+        "gone",
+        "src/gone",
+        "confi",
+    ):
+        assert identify_project(str(home / folder)).identity == str(home / folder)
+    assert identify_project(str(home / "src" / "harbor" / "x")).identity == repository.path
+
+
+def test_a_damaged_index_at_the_home_folder_claims_nothing(home: Path) -> None:
+    make_repositories(home)
+    (home / "src").mkdir()
+    for content in (b"", b"DIRC", b"DIRC\0\0\0\x02\0\0\0\x09src/", b"DIRC\0\0\0\x63\0\0\0\x01" + b"src/a\0" * 20):
+        (home / ".git" / "index").write_bytes(content)
+        assert identify_project(str(home / "src")).identity == str(home / "src")
+
+
+# -- Jujutsu
+
+
+def make_jujutsu(folder: Path) -> Path:
+    (folder / ".jj" / "repo" / "store").mkdir(parents=True)
+    (folder / "src").mkdir()
+    return folder
+
+
+def add_workspace(main: Path, folder: Path, *, operation: bytes = b"", is_relative: bool = False) -> Path:
+    (folder / ".jj" / "working_copy").mkdir(parents=True)
+    (folder / "src").mkdir()
+    store = main / ".jj" / "repo"
+    (folder / ".jj" / "repo").write_text(os.path.relpath(store, folder / ".jj") if is_relative else str(store))
+    if operation:
+        (folder / ".jj" / "working_copy" / "checkout").write_bytes(b"\x12\x40" + operation + b"\x1a\x04side")
+    return folder
+
+
+@pytest.mark.parametrize("is_relative", [True, False])
+def test_every_workspace_of_jujutsu_is_one_project(tmp_path: Path, is_relative: bool) -> None:
+    main, operation = make_jujutsu(tmp_path / "code" / "engine"), bytes(range(64))
+    (main / ".jj" / "repo" / "op_store" / "operations").mkdir(parents=True)
+    (main / ".jj" / "repo" / "op_store" / "operations" / operation.hex()).write_bytes(b"")
+    add_workspace(main, tmp_path / "code" / "engine-next", is_relative=is_relative)
+    add_workspace(main, main / "spaces" / "inside", is_relative=is_relative)
+    add_workspace(main, tmp_path / "far" / "away", operation=operation, is_relative=is_relative)
+
+    for folder in (main, main / "src", tmp_path / "code" / "engine-next" / "src", main / "spaces" / "inside"):
+        assert identify_project(str(folder)).identity == str(main)
+    assert identify_project(str(tmp_path / "far" / "away" / "src" / "gone")).identity == str(main)
+    alone = identify_project(str(tmp_path / "code" / "engine-next" / "src"), join_worktrees=False)
+    assert alone.identity == str(tmp_path / "code" / "engine-next")
+
+
+def test_a_workspace_of_jujutsu_beside_git_s_folder_is_the_same_project(repository: Path) -> None:
+    make_jujutsu(repository / "x").rename(repository.parent / "moved")
+    (repository / ".jj" / "repo").mkdir(parents=True)
+    add_workspace(repository, repository.parent / "second")
+
+    for folder in (repository, repository / "src", repository.parent / "second"):
+        assert identify_project(str(folder)).identity == str(repository)
+
+
+@pytest.mark.parametrize(
+    "claim", ["the store alone", "an unknown operation", "by a link", "a store elsewhere", "nothing"]
+)
+def test_a_folder_that_claims_to_be_a_workspace_of_jujutsu_is_its_own_project(tmp_path: Path, claim: str) -> None:
+    main = make_jujutsu(tmp_path / "code" / "engine")
+    folder = add_workspace(main, tmp_path / "downloads" / "x", operation=b"o" * 64 * (claim == "an unknown operation"))
+    file = folder / ".jj" / "repo"
+    if claim == "by a link":
+        file.rename(folder / "file")
+        file.symlink_to(folder / "file")
+    elif claim == "a store elsewhere":
+        file.write_text(str(main / ".jj" / "repo" / "store"))
+    elif claim == "nothing":
+        file.write_text("")
+
+    assert identify_project(str(folder / "src")).identity == str(folder)
+
+
+# -- what a repository says in its own files
+
+
+def test_what_git_would_say_is_read_from_its_files(tmp_path: Path) -> None:
+    one, clone, borrowing = tmp_path / "one", tmp_path / "clone", tmp_path / "borrowing"
+    run_git("init", "-q", str(one))
+    run_git("-C", str(one), "commit", "-q", "--allow-empty", "-m", "begin")
+    first = run_git("-C", str(one), "rev-parse", "HEAD")
+    run_git("-C", str(one), "commit", "-q", "--allow-empty", "-m", "go on")
+    run_git("-C", str(one), "remote", "add", "other", "https://else.example/x.git")
+    run_git("-C", str(one), "remote", "add", "origin", "https://me:secret@Code.Example/team/harbor.git")
+    run_git("clone", "-q", "--bare", "--no-local", str(one), str(clone))
+    run_git("-C", str(clone), "repack", "-q", "-a", "-d")
+    run_git("clone", "-q", "--shared", str(clone), str(borrowing))
+
+    assert read_remote(one) == "code.example/team/harbor"
+    assert read_first_commit(one) == first
+    assert not read_first_commit(clone)
+    assert [has_commit(folder, first) for folder in (one, clone, borrowing)] == [True, True, True]
+    assert has_commit(one, "0" * 40) is False
+    assert has_commit(tmp_path / "gone", first) is None
+    assert has_commit(one, "no commit") is None

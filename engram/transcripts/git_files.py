@@ -1,0 +1,260 @@
+"""What a repository says in its own files: branch, remote, commits, worktrees, tracked folders. No git is run.
+
+Every function answers "unknown" (``None``, ``""`` or nothing) for a file that is missing, too large or damaged.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from collections.abc import Iterator
+from functools import lru_cache
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from engram.atomic import read_regular
+
+#: What a transcript calls the branch of a detached head.
+DETACHED = "HEAD"
+#: Maximum number of folders that are looked at, from the inside out.
+MAX_DEPTH = 64
+#: Longest accepted address of a remote, in characters.
+MAX_ADDRESS_CHARS = 500
+#: Bytes that are read of a link file or HEAD, of a config, and of an index or the list of packed objects' prefixes.
+_LINK_BYTES, _CONFIG_BYTES, _INDEX_BYTES = 4096, 1_000_000, 64_000_000
+#: Most worktrees, packs and places of borrowed objects of one repository that are looked at.
+_MAX_WORKTREES, _MAX_PACKS, _MAX_BORROWED = 1_000, 2_000, 16
+_REF = "ref: refs/heads/"
+_COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_SCP_FORM = re.compile(r"(?:[^@/\s]+@)?([\w.-]+):(?!//)(\S+)")
+_SECTION = re.compile(r'\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
+
+
+def read_link(file: Path, base: Path, prefix: str = "") -> Path | None:
+    """Return the path that a link file of git names, relative to ``base``; None if it names none."""
+    data = read_regular(file, _LINK_BYTES)
+    text = data.decode("utf-8", "surrogateescape").strip() if data else ""
+    if not text.startswith(prefix) or "\0" in text:
+        return None
+    target = text[len(prefix) :].strip()
+    return base / target if target else None
+
+
+def is_bare(folder: Path) -> bool:
+    """True for a folder that is laid out as git's own: a bare repository, or the ``.git`` of another one."""
+    return os.path.isfile(folder / "HEAD") and os.path.isdir(folder / "objects") and os.path.isdir(folder / "refs")
+
+
+def git_folder(root: Path) -> Path | None:
+    """Return where git keeps what belongs to the repository whose main folder is ``root``; None if there is none.
+
+    For a worktree it is the folder of its repository; for one of Jujutsu's, the git repository behind it.
+    """
+    link = root / ".git"
+    found: Path | None
+    if os.path.isfile(link):
+        found = read_link(link, root, prefix="gitdir:")
+    else:
+        places = (link, root / ".bare", root, root / ".jj" / "repo" / "store" / "git")
+        found = next((place for place in places if os.path.isfile(place / "HEAD")), None)
+    if found is None:
+        return None
+    common = read_link(found / "commondir", found)
+    return Path(os.path.realpath(common or found))
+
+
+def read_branch(folder: str) -> str:
+    """Return the branch that a folder is on, ``DETACHED`` for none; "" outside a repository."""
+    if not os.path.isabs(folder) or "\0" in folder:
+        return ""
+    here = Path(os.path.realpath(folder))
+    for candidate in (here, *here.parents)[:MAX_DEPTH]:
+        link = candidate / ".git"
+        if os.path.isfile(link):
+            target = read_link(link, candidate, prefix="gitdir:")
+            return "" if target is None else _branch_in(target)
+        if os.path.isfile(link / "HEAD"):
+            return _branch_in(link)
+    return ""
+
+
+def _branch_in(folder: Path) -> str:
+    data = read_regular(folder / "HEAD", _LINK_BYTES)
+    text = data.decode("utf-8", "replace").strip() if data else ""
+    if text.startswith(_REF):
+        return text.removeprefix(_REF)
+    return DETACHED if text else ""
+
+
+def worktrees_of(root: Path) -> Iterator[Path]:
+    """Yield the folders that a repository names as its worktrees, whether they are still there or not."""
+    folder = git_folder(root)
+    if folder is None:
+        return
+    try:
+        names = sorted(os.listdir(folder / "worktrees"))[:_MAX_WORKTREES]
+    except OSError:
+        return
+    for name in names:
+        inner = folder / "worktrees" / name
+        named = read_link(inner / "gitdir", inner)
+        if named is not None:
+            yield Path(os.path.normpath(named.parent))
+
+
+def config_value(folder: Path, section: str, key: str, subsection: str = "") -> str:
+    """Return the last value of a setting in the ``config`` of git's folder; "" if it is not set there.
+
+    Included files are not read, nor are values over several lines.
+    """
+    data = read_regular(folder / "config", _CONFIG_BYTES)
+    found, is_here = "", False
+    for line in data.decode("utf-8", "replace").splitlines() if data else ():
+        line = line.strip()
+        if header := _SECTION.match(line):
+            name = re.sub(r"\\(.)", r"\1", header[2] or "")
+            is_here = header[1].lower() == section and name == subsection
+            line = line[header.end() :].strip()
+        name, separator, value = line.partition("=")
+        if is_here and separator and name.strip().lower() == key:
+            found = value.strip().strip('"')
+    return found
+
+
+def read_remote(root: Path) -> str:
+    """Return the address of a repository's remote ``origin`` in its normal form; "" for none."""
+    folder = git_folder(root)
+    return "" if folder is None else normal_address(config_value(folder, "remote", "url", "origin"))
+
+
+def normal_address(address: str) -> str:
+    """Return one form for all ways to write a remote: ``host/path``, host in lower case, without credentials and
+    ``.git``.
+
+    A local path stays a path. Returns "" for anything that is no address.
+    """
+    address = address.strip()
+    if not address or len(address) > MAX_ADDRESS_CHARS or any(ord(char) < 32 for char in address):
+        return ""
+    if "://" in address:
+        try:
+            parts = urlsplit(address)
+            host, port = (parts.hostname or "").lower(), parts.port
+        except ValueError:
+            return ""
+        is_usual = port in (None, 22, 80, 443, 9418)
+        normal = f"{host}{'' if is_usual else f':{port}'}/{parts.path.strip('/')}" if host else parts.path
+    elif match := _SCP_FORM.fullmatch(address):
+        normal = f"{match[1].lower()}/{match[2].strip('/')}"
+    else:
+        normal = address
+    return normal.rstrip("/").removesuffix(".git")
+
+
+def read_first_commit(root: Path) -> str:
+    """Return the hash of a repository's first commit where its log of HEAD still begins with it; else ""."""
+    folder = git_folder(root)
+    data = read_regular(folder / "logs" / "HEAD", _LINK_BYTES) if folder is not None else None
+    words = data.decode("utf-8", "replace").partition("\n")[0] if data else ""
+    former, _, rest = words.partition(" ")
+    commit = rest.partition(" ")[0]
+    is_first = not former.strip("0") and "\tcommit (initial)" in words
+    return commit if is_first and _COMMIT.fullmatch(commit) else ""
+
+
+def has_commit(root: Path, commit: str) -> bool | None:
+    """Return whether a repository holds a commit (40 or 64 hex digits), packed or not; None if that cannot be read."""
+    folder = git_folder(root)
+    if folder is None or not _COMMIT.fullmatch(commit):
+        return None
+    places = [folder / "objects"]
+    for place in places:
+        if os.path.isfile(place / commit[:2] / commit[2:]) or any(_packs_with(place, commit)):
+            return True
+        borrowed = read_regular(place / "info" / "alternates", _LINK_BYTES)
+        for line in borrowed.decode("utf-8", "surrogateescape").splitlines() if borrowed else ():
+            if line and not line.startswith("#") and "\0" not in line and len(places) < _MAX_BORROWED:
+                places.append(place / line)
+    return False if os.path.isdir(places[0]) else None
+
+
+def _packs_with(objects: Path, commit: str) -> Iterator[Path]:
+    """Yield the lists of packed objects that name the commit."""
+    try:
+        names = [name for name in os.listdir(objects / "pack") if name.endswith(".idx")][:_MAX_PACKS]
+    except OSError:
+        return
+    wanted = bytes.fromhex(commit)
+    for name in names:
+        path = objects / "pack" / name
+        try:
+            with path.open("rb") as file:
+                head = file.read(8 + 1024)
+                if head[:8] != b"\xfftOc\0\0\0\x02" or len(head) < 8 + 1024:
+                    continue
+                before = struct.unpack_from(">I", head, 8 + 4 * (wanted[0] - 1))[0] if wanted[0] else 0
+                until = struct.unpack_from(">I", head, 8 + 4 * wanted[0])[0]
+                file.seek(8 + 1024 + before * len(wanted))
+                listed = file.read((until - before) * len(wanted))
+        except OSError:
+            continue
+        if any(listed[i : i + len(wanted)] == wanted for i in range(0, len(listed), len(wanted))):
+            yield path
+
+
+def tracks(root: Path, folder: Path) -> bool:
+    """True if the repository at ``root`` tracks a file below ``folder``; False where its index cannot be read."""
+    git = git_folder(root)
+    try:
+        inside = folder.relative_to(root).as_posix()
+        status = os.stat(git / "index") if git is not None else None
+    except (OSError, ValueError):
+        return False
+    if git is None or status is None:
+        return False
+    hash_bytes = 32 if config_value(git, "extensions", "objectformat").lower() == "sha256" else 20
+    return inside in _tracked_folders(str(git / "index"), hash_bytes, status.st_mtime_ns, status.st_size)
+
+
+@lru_cache(maxsize=4)
+def _tracked_folders(index: str, hash_bytes: int, changed_at_ns: int, size: int) -> frozenset[str]:
+    """Return every folder, relative to the repository, below which an index lists a file."""
+    del changed_at_ns  # the key of the cache
+    data = read_regular(Path(index), _INDEX_BYTES + 1) if size <= _INDEX_BYTES else None
+    try:
+        names = set(_names_in_index(data or b"", hash_bytes))
+    except (struct.error, ValueError, IndexError):
+        return frozenset()
+    folders: set[str] = set()
+    for name in names:
+        folder = name.rpartition("/")[0]
+        while folder and folder not in folders:
+            folders.add(folder)
+            folder = folder.rpartition("/")[0]
+    return frozenset(folders)
+
+
+def _names_in_index(data: bytes, hash_bytes: int) -> Iterator[str]:
+    """Yield the paths that an index of version 2, 3 or 4 lists. Raises struct.error, ValueError or IndexError."""
+    signature, version, count = struct.unpack_from(">4sII", data)
+    if signature != b"DIRC" or version not in (2, 3, 4):
+        raise ValueError("no index")
+    place, before = 12, b""
+    for _ in range(count):
+        begin = place
+        (flags,) = struct.unpack_from(">H", data, place + 40 + hash_bytes)
+        place += 42 + hash_bytes + 2 * bool(flags & 0x4000)
+        kept = b""
+        if version == 4:
+            cut, byte = 0, 0x80
+            is_first = True
+            while byte & 0x80:
+                byte = data[place]
+                cut = (byte & 0x7F) if is_first else ((cut + 1) << 7) | (byte & 0x7F)
+                place, is_first = place + 1, False
+            kept = before[: len(before) - cut]
+        end = data.index(b"\0", place)
+        before = kept + data[place:end]
+        yield before.decode("utf-8", "surrogateescape")
+        place = end + 1 if version == 4 else begin + (end - begin + 8) // 8 * 8
