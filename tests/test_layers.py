@@ -107,6 +107,7 @@ HOMES = {
     "cryptography": {"engram.hub.protocol"},
     "openai": {"engram.extraction"},
     "orjson": {"engram.transcripts"},
+    "backports": {"engram.transcripts"},
     "sentence_transformers": {"engram.embedding"},
     "torch": {"engram.embedding"},
     "onnx": {"engram.embedding"},

@@ -29,6 +29,8 @@ class Source:
     part: str = ""
     #: Session that started this one as a subagent; "" for a session of its own.
     parent_id: str = ""
+    #: True if all that was read of it is to be compared with what it holds now, although nothing looks wrong.
+    is_doubtful: bool = False
 
     @property
     def place(self) -> Place:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import zlib
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.errors import TranscriptError
-from engram.transcripts.tail import Chunk, Position, fingerprint, read_chunk
+from engram.transcripts.tail import Chunk, Position, fingerprint, holds_prefix, read_chunk
 
 START = Position()
 
@@ -109,7 +112,7 @@ def test_an_unfinished_long_line_moves_nothing(tmp_path: Path) -> None:
 
     chunk = read_chunk(path, before, chunk_bytes=1000)
 
-    assert chunk == Chunk((), (), before, 5002)
+    assert chunk == Chunk((), (), before, 5002, stamp=chunk.stamp)
 
 
 @pytest.mark.parametrize(
@@ -130,6 +133,98 @@ def test_a_rewritten_file_is_noticed(tmp_path: Path, name: str, content: bytes) 
     assert read_chunk(path, position).is_rewritten, name
 
 
+def written(path: Path, content: bytes) -> Path:
+    path.write_bytes(content)
+    return path
+
+
+def rename_over(path: Path, content: bytes) -> None:
+    """Replace a file by a new one with the same time."""
+    facts = path.stat()
+    new = written(path.with_suffix(".new"), content)
+    os.utime(new, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    new.replace(path)
+
+
+HEAD = b"".join(b'{"number": %04d}\n' % number for number in range(1000))
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("the last line in place", lambda path: written(path, HEAD.replace(b"0999", b"xxxx"))),
+        ("the last line, and grown", lambda path: written(path, HEAD.replace(b"0999", b"xxxx") + b'{"a": 1}\n')),
+        ("a late line removed, and grown", lambda path: written(path, HEAD.replace(b'{"number": 0998}\n', b"") * 2)),
+        ("a line in the middle in place", lambda path: written(path, HEAD.replace(b"0100", b"xxxx"))),
+        ("a new file with another middle", lambda path: rename_over(path, HEAD.replace(b"0100", b"x" * 4))),
+        ("a new file that is longer", lambda path: rename_over(path, HEAD.replace(b"0100", b"xxxx") + b'{"a": 1}\n')),
+        ("an older file", lambda path: os.utime(written(path, HEAD.replace(b"0100", b"xxxx") + b"{}\n"), ns=(1, 1))),
+        ("cut in the middle of a line", lambda path: written(path, HEAD[:-5])),
+        ("emptied", lambda path: written(path, b"")),
+    ],
+)
+def test_whatever_was_written_before_the_cursor_is_noticed(
+    tmp_path: Path, name: str, change: Callable[[Path], object]
+) -> None:
+    path = written(tmp_path / "a.jsonl", HEAD)
+    os.utime(path, ns=(10**18, 10**18))
+    position = read_chunk(path, Position()).position
+
+    change(path)
+
+    assert read_chunk(path, position).is_rewritten, name
+
+
+def test_the_middle_of_a_file_that_grew_as_usual_is_compared_by_whoever_doubts(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.jsonl", HEAD)
+    position = read_chunk(path, Position()).position
+    written(path, HEAD.replace(b"0100", b"xxxx") + b'{"a": 1}\n')
+
+    assert not read_chunk(path, position).is_rewritten
+    assert read_chunk(path, position, is_doubtful=True).is_rewritten
+    assert not holds_prefix(path, position)
+
+
+@pytest.mark.parametrize("chunk_bytes", [7, 100, 5000, 1_000_000])
+def test_a_file_that_only_grew_or_was_copied_is_never_read_again(tmp_path: Path, chunk_bytes: int) -> None:
+    path = tmp_path / "a.jsonl"
+    content, position = b"", Position()
+
+    for number in range(12):
+        content += b'{"number": %04d}\n' % number * (number * 50 + 1)
+        written(path, content) if number % 2 else rename_over(written(path, content[:-1]), content)
+        while True:
+            chunk = read_chunk(path, position, chunk_bytes=chunk_bytes, is_doubtful=True)
+            assert not chunk.is_rewritten
+            position = chunk.position
+            if not chunk.has_more:
+                break
+
+    assert position.offset == len(content)
+    assert position.prefix == zlib.crc32(content)
+    assert holds_prefix(path, position)
+
+
+def test_a_cursor_of_an_older_version_goes_on_and_learns_what_was_before_it(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.jsonl", HEAD)
+    read = read_chunk(path, Position()).position
+    old = Position.of_facts({"offset": read.offset, "lines": read.lines, "fingerprint": read.fingerprint.hex()})
+    written(path, HEAD + b"{}\n")
+
+    chunk = read_chunk(path, old)
+    written(path, HEAD[10:] + b"{}\n" * 100)
+
+    assert [line.data for line in chunk.lines] == [b"{}"]
+    assert chunk.position.prefix == zlib.crc32(HEAD + b"{}\n")
+    assert read_chunk(path, old).is_rewritten
+
+
+def test_a_position_survives_its_way_through_a_cursor(tmp_path: Path) -> None:
+    position = read_chunk(written(tmp_path / "a.jsonl", HEAD), Position()).position
+
+    assert Position.of_facts(json.loads(json.dumps(position.as_facts()))) == position
+
+
 def test_growing_changes_no_fingerprint(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_bytes(b"a" * 3000)
@@ -146,17 +241,31 @@ def test_a_file_without_a_whole_first_line_has_no_fingerprint(tmp_path: Path) ->
     assert fingerprint(path) == b""
 
 
-def test_links_pipes_and_folders_are_not_opened(tmp_path: Path) -> None:
-    real = tmp_path / "real.jsonl"
-    real.write_bytes(b"a\n")
-    link, pipe, folder = tmp_path / "link.jsonl", tmp_path / "pipe.jsonl", tmp_path / "folder.jsonl"
-    link.symlink_to(real)
+def test_pipes_devices_and_folders_are_not_opened_by_name_or_by_link(tmp_path: Path) -> None:
+    pipe, folder = tmp_path / "pipe.jsonl", tmp_path / "folder.jsonl"
     os.mkfifo(pipe)
     folder.mkdir()
+    links = [tmp_path / f"link{number}.jsonl" for number in range(5)]
+    for link, target in zip(links, (pipe, folder, "/dev/zero", "/etc/hostname", links[4]), strict=True):
+        link.symlink_to(target)
 
-    for path in (link, pipe, folder, tmp_path / "missing.jsonl", tmp_path / "nul\0.jsonl"):
+    for path in (pipe, folder, *links, tmp_path / "missing.jsonl", tmp_path / "nul\0.jsonl"):
         with pytest.raises(TranscriptError):
             read_chunk(path, Position())
+
+
+def test_a_link_is_followed_only_to_the_users_own_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, link = tmp_path / "real.jsonl", tmp_path / "link.jsonl"
+    real.write_bytes(b"a\n")
+    link.symlink_to(real)
+
+    lines, _ = read_all(link)
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+
+    assert lines == [b"a"]
+    with pytest.raises(TranscriptError, match="another user"):
+        read_chunk(link, Position())
+    assert read_all(real)[0] == [b"a"]
 
 
 def test_no_file_stays_open(tmp_path: Path) -> None:

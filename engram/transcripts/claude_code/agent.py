@@ -15,12 +15,12 @@ from engram.transcripts.claude_code.discover import (
     projects_folder,
     transcripts_below,
 )
-from engram.transcripts.claude_code.entry import Entry, Kind, parse_line
+from engram.transcripts.claude_code.entry import RECORDS, Entry, Kind, parse_line
 from engram.transcripts.claude_code.state import ReaderState, dump_cursor, load_cursor
 from engram.transcripts.claude_code.turn_builder import TurnBuilder
 from engram.transcripts.parsed_lines import parse_lines, too_long_lines
 from engram.transcripts.source import Cursor, EntryTime, PullRequest, Reading, Source, StoredTurns, Unreadable
-from engram.transcripts.tail import Line, Position, fingerprint, read_chunk
+from engram.transcripts.tail import Line, Position, holds_prefix, read_chunk
 
 #: Lines that are held as parsed objects at once: a query asks which of their entries are stored.
 _LINES_AT_ONCE = 200
@@ -60,13 +60,20 @@ class ClaudeCode:
     ) -> Reading:
         """Read the whole lines behind the cursor. Raises TranscriptError."""
         position, state = load_cursor(cursor)
-        chunk = read_chunk(source.path, position, chunk_bytes=max_bytes, max_line_bytes=settings.line_limit_bytes)
+        chunk = read_chunk(
+            source.path,
+            position,
+            chunk_bytes=max_bytes,
+            max_line_bytes=settings.line_limit_bytes,
+            is_doubtful=source.is_doubtful,
+            ends_whole=RECORDS.ends_whole,
+        )
         if chunk.is_rewritten:
             return Reading(cursor=dump_cursor(Position(), state.restarted()), is_restart=True, has_more=True)
         if chunk.position.offset == position.offset:
             return Reading(
                 cursor=cursor,
-                stamp=str(chunk.size),
+                stamp=chunk.stamp,
                 size=chunk.size,
                 bytes_read=position.offset,
                 lines_read=position.lines,
@@ -84,7 +91,7 @@ class ClaudeCode:
             cwd=portion.cwd,
             compacted_at_ms=portion.compacted_at_ms,
             pull_requests=tuple(portion.pull_requests),
-            stamp=str(chunk.size),
+            stamp=chunk.stamp,
             size=chunk.size,
             bytes_read=chunk.position.offset,
             lines_read=chunk.position.lines,
@@ -92,9 +99,8 @@ class ClaudeCode:
         )
 
     def is_moved(self, source: Source, cursor: Cursor) -> bool:
-        """True if the file begins with the line that the cursor's file began with (``/cd`` moves transcripts)."""
-        position, _ = load_cursor(cursor)
-        return bool(position.fingerprint) and position.fingerprint == fingerprint(source.path)
+        """True if the file holds all that was read of the cursor's file (``/cd`` moves transcripts)."""
+        return holds_prefix(source.path, load_cursor(cursor)[0])
 
 
 class _Portion:
@@ -121,7 +127,7 @@ class _Portion:
 
     def add(self, lines: Sequence[Line]) -> None:
         """Add the next lines."""
-        entries, unreadable = parse_lines(lines, parse_line)
+        entries, unreadable = parse_lines(lines, parse_line, RECORDS)
         self.unreadable += unreadable
         self._known.update(self._stored.known_entries([entry.uuid for entry in entries if entry.uuid]))
         for entry in entries:

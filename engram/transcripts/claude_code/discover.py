@@ -11,6 +11,7 @@ from pathlib import Path
 from engram.paths import is_session_id
 from engram.transcripts.claude_code import AGENT
 from engram.transcripts.source import Source
+from engram.transcripts.transcript_files import stamp_of
 
 SUFFIX = ".jsonl"
 _SUBAGENT_PREFIX = "agent-"
@@ -71,7 +72,7 @@ def identify(path: Path, projects: Path | None = None, *, with_subagents: bool =
         agent=AGENT,
         path=path,
         session_id=f"{parent}.{path.stem}"[:128] if parent else path.stem,
-        stamp=str(facts.st_size),
+        stamp=stamp_of(facts),
         size=facts.st_size,
         changed_at_ns=facts.st_mtime_ns,
         parent_id=parent,

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from engram.clock import parse_time_ms
 from engram.transcripts.json_bytes import parse_json
+from engram.transcripts.parsed_lines import BLANK, Records
 from engram.transcripts.source import PullRequest, Unreadable
 from engram.transcripts.tail import Line
 from engram.transcripts.text import storable_id, storable_text
@@ -18,6 +19,12 @@ _TYPE = re.compile(_SCALARS + rb'"type":"([\w-]++)"')
 _ATTACHMENT = re.compile(_SCALARS + rb'"attachment":\{')
 #: A web address that is short enough to be kept.
 _WEB_ADDRESS = re.compile(r"https?://[!-~]{1,300}")
+#: How a record is recognised on a broken line.
+RECORDS = Records(
+    re.compile(r'\{\s*"(?:parentUuid|type|uuid|sessionId|isSidechain)"'), frozenset({"type", "sessionId"})
+)
+#: What shows that a line may hold another record behind its first one.
+_MORE = (b'}{"', b'{"parentUuid"', b'"queue-operation"')
 #: Bytes at the beginning of a line that decide whether looking for its type is worthwhile.
 _HEAD_BYTES = 700
 
@@ -99,10 +106,15 @@ def _is_skipped(raw: bytes) -> bool:
     head = raw[:_HEAD_BYTES]
     if head.startswith(b'{"type":') or b'"type":"progress"' in head:
         sniffed = _TYPE.match(raw)
-        return sniffed is not None and sniffed[1] not in _KIND_BYTES
+        return sniffed is not None and sniffed[1] not in _KIND_BYTES and not _holds_more(raw)
     if b'"attachment":{' in head:
-        return b"queued_command" not in raw and _ATTACHMENT.match(raw) is not None
-    return not head.startswith(b"{") and not raw.strip()
+        return b"queued_command" not in raw and _ATTACHMENT.match(raw) is not None and not _holds_more(raw)
+    return not head.startswith(b"{") and not raw.strip(BLANK)
+
+
+def _holds_more(raw: bytes) -> bool:
+    """True if another record may be behind the first one of a line; strings hold none of these unescaped."""
+    return any(raw.find(sign, 1) >= 0 for sign in _MORE)
 
 
 def _entry(line: Line, data: dict[str, Any]) -> Entry | None:

@@ -8,13 +8,13 @@ from pathlib import Path
 from engram.settings import Settings
 from engram.transcripts.codex import AGENT
 from engram.transcripts.codex.discover import SUFFIX, find_rollouts, rollouts_at, session_folders
-from engram.transcripts.codex.entry import Entry, Kind, parse_line
+from engram.transcripts.codex.entry import RECORDS, Entry, Kind, parse_line
 from engram.transcripts.codex.identify import Identified, identify
 from engram.transcripts.codex.state import ReaderState, dump_cursor, load_cursor
 from engram.transcripts.codex.turn_builder import Built, TurnBuilder
 from engram.transcripts.parsed_lines import parse_lines, too_long_lines
 from engram.transcripts.source import Cursor, Reading, Source, StoredTurns
-from engram.transcripts.tail import Position, fingerprint, read_chunk
+from engram.transcripts.tail import Position, holds_prefix, read_chunk
 from engram.transcripts.text import storable_text
 
 
@@ -46,18 +46,25 @@ class Codex:
     ) -> Reading:
         """Read the whole lines behind the cursor. Raises TranscriptError."""
         position, state = load_cursor(cursor)
-        chunk = read_chunk(source.path, position, chunk_bytes=max_bytes, max_line_bytes=settings.line_limit_bytes)
+        chunk = read_chunk(
+            source.path,
+            position,
+            chunk_bytes=max_bytes,
+            max_line_bytes=settings.line_limit_bytes,
+            is_doubtful=source.is_doubtful,
+            ends_whole=RECORDS.ends_whole,
+        )
         if chunk.is_rewritten:
             return Reading(cursor=dump_cursor(Position(), state.restarted()), is_restart=True, has_more=True)
         if chunk.position.offset == position.offset:
             return Reading(
                 cursor=cursor,
-                stamp=str(chunk.size),
+                stamp=chunk.stamp,
                 size=chunk.size,
                 bytes_read=position.offset,
                 lines_read=position.lines,
             )
-        parsed, unreadable = parse_lines(chunk.lines, parse_line)
+        parsed, unreadable = parse_lines(chunk.lines, parse_line, RECORDS)
         entries = list(identify(parsed, source.session_id, state.naming))
         built = _build(source, state, entries, stored)
         compactions = (entry.at_ms for entry in parsed if entry.kind is Kind.COMPACTION and entry.at_ms)
@@ -69,7 +76,7 @@ class Codex:
             unreadable=(*too_long_lines(chunk), *unreadable),
             cwd=next(filter(None, map(_folder_of, parsed)), ""),
             compacted_at_ms=max(compactions, default=None),
-            stamp=str(chunk.size),
+            stamp=chunk.stamp,
             size=chunk.size,
             bytes_read=chunk.position.offset,
             lines_read=chunk.position.lines,
@@ -77,9 +84,8 @@ class Codex:
         )
 
     def is_moved(self, source: Source, cursor: Cursor) -> bool:
-        """True if the file begins with the line that the cursor's file began with: archiving moves a rollout."""
-        position, _ = load_cursor(cursor)
-        return bool(position.fingerprint) and position.fingerprint == fingerprint(source.path)
+        """True if the file holds all that was read of the cursor's file: archiving moves or compresses a rollout."""
+        return holds_prefix(source.path, load_cursor(cursor)[0])
 
 
 def _build(source: Source, state: ReaderState, entries: list[Identified], stored: StoredTurns) -> Built:

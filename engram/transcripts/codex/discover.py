@@ -15,6 +15,7 @@ from engram.transcripts.codex import AGENT
 from engram.transcripts.json_bytes import parse_json
 from engram.transcripts.source import Source
 from engram.transcripts.text import storable_id
+from engram.transcripts.transcript_files import stamp_of
 
 SUFFIX = ".jsonl"
 #: Folders of sessions in Codex's folder: by year, month and day, and those that the user archived.
@@ -70,7 +71,7 @@ def _source(path: Path, *, with_subagents: bool) -> Iterator[Source]:
         agent=AGENT,
         path=path,
         session_id=f"{parent}.{match[1]}"[:128] if parent else match[1],
-        stamp=str(facts.st_size),
+        stamp=stamp_of(facts),
         size=facts.st_size,
         changed_at_ns=facts.st_mtime_ns,
         parent_id=parent,

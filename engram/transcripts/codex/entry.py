@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from engram.clock import parse_time_ms
 from engram.transcripts.codex.prompt import folder_in, typed_text
 from engram.transcripts.json_bytes import parse_json
+from engram.transcripts.parsed_lines import BLANK, Records
 from engram.transcripts.source import Unreadable
 from engram.transcripts.tail import Line
 from engram.transcripts.text import PICTURE, storable, storable_text
@@ -68,6 +69,9 @@ class Entry(NamedTuple):
 #: Kinds of payloads that are skipped before they are parsed: half of all lines.
 _SKIPPED = re.compile(rb'"payload":\{"type":"(?:token_count|reasoning|agent_reasoning\w*)"')
 _HEAD_BYTES = 200
+#: How a record is recognised on a broken line, and what shows that a line may hold another one behind its first.
+RECORDS = Records(re.compile(r'\{\s*"(?:timestamp|type)"'), frozenset({"timestamp", "type", "payload"}))
+_MORE = (b'}{"', b'{"timestamp"')
 #: Types that stand without an envelope in rollouts of versions before 0.32.
 _BARE_TYPES = ("message", "function_call", "function_call_output", "local_shell_call")
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
@@ -78,7 +82,9 @@ _FINISHED = ("CommandExecution", "FileChange", "McpToolCall")
 def parse_line(line: Line) -> Entry | Unreadable | None:
     """Return the entry of a line; None for a blank line and for types that are not read. Never raises on any bytes."""
     raw = line.data
-    if not raw.strip() or _SKIPPED.search(raw[:_HEAD_BYTES]):
+    if not raw.strip(BLANK):
+        return None
+    if _SKIPPED.search(raw[:_HEAD_BYTES]) and not any(raw.find(sign, 1) >= 0 for sign in _MORE):
         return None
     try:
         data = parse_json(raw)

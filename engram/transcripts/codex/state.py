@@ -77,11 +77,7 @@ def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
     """Return the place in the file and the reader's state that a cursor holds. Raises BrokenDatabase if damaged."""
     try:
         facts = json.loads(cursor.position or "{}")
-        position = Position(
-            offset=int(facts.get("offset", 0)),
-            lines=int(facts.get("lines", 0)),
-            fingerprint=bytes.fromhex(facts.get("fingerprint", "")),
-        )
+        position = Position.of_facts(facts)
         naming = Naming(
             turn_id=str(facts.get("turn_id", "")),
             texts=int(facts.get("texts", 0)),
@@ -109,10 +105,7 @@ def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
 
 def dump_cursor(position: Position, state: ReaderState) -> Cursor:
     """Return the cursor that ``load_cursor`` reads."""
-    facts = {
-        "offset": position.offset,
-        "lines": position.lines,
-        "fingerprint": position.fingerprint.hex(),
+    facts = position.as_facts() | {
         "current": state.current,
         "previous": state.previous,
         "unconfirmed": state.unconfirmed,

@@ -10,8 +10,10 @@ from engram.clock import parse_time_ms
 from engram.transcripts.gemini import AGENT
 from engram.transcripts.json_bytes import parse_json
 from engram.transcripts.messages import Call, Message, path_texts
+from engram.transcripts.parsed_lines import BLANK, Records, parse_lines
 from engram.transcripts.record import Role
 from engram.transcripts.source import Unreadable
+from engram.transcripts.tail import Line
 from engram.transcripts.text import storable_id, storable_text
 
 #: Message types that hold words; info, warning and error are the program's own.
@@ -22,6 +24,8 @@ _SUMMARY = "<state_snapshot>"
 _EDITS = frozenset({"replace", "edit", "write_file"})
 _SHELL = "run_shell_command"
 _EXIT_CODE = re.compile(r"^Exit Code: (-?\d{1,6})$", re.MULTILINE)
+#: How a record is recognised on a broken line.
+_RECORDS = Records(re.compile(r'\{\s*"(?:id|sessionId|\$set)"'), frozenset({"id", "type", "timestamp"}))
 _DONE = {"success": False, "error": True, "cancelled": True}
 
 
@@ -49,20 +53,17 @@ class Chat:
 
     def add_lines(self, data: bytes) -> None:
         """Add the whole lines of a file; the rest behind the last newline is not written yet."""
+        lines: list[Line] = []
         offset = 0
-        for line in data[: data.rfind(b"\n") + 1].splitlines(keepends=True):
-            if line.strip():
-                self._add_line(line, offset)
-            offset += len(line)
+        for number, line in enumerate(data[: data.rfind(b"\n") + 1].split(b"\n"), 1):
+            lines.append(Line(offset, len(line), number, line))
+            offset += len(line) + 1
+        records, unreadable = parse_lines(lines, _parse_line, _RECORDS)
+        self.unreadable += unreadable
+        for record in records:
+            self._add_record(record)
 
-    def _add_line(self, line: bytes, offset: int) -> None:
-        try:
-            record = parse_json(line)
-        except (ValueError, RecursionError):
-            self.unreadable.append(Unreadable(offset, len(line.rstrip(b"\r\n")), "no JSON"))
-            return
-        if not isinstance(record, dict):
-            return
+    def _add_record(self, record: dict[str, Any]) -> None:
         changed = record.get("$set")
         if isinstance(changed, dict):
             self._add_all(changed.get("messages"))
@@ -104,6 +105,17 @@ class Chat:
             if _text(record.get("content")).startswith(_SUMMARY)
         ]
         return max((at_ms for at_ms in times if at_ms), default=None)
+
+
+def _parse_line(line: Line) -> dict[str, Any] | Unreadable | None:
+    """Return the object on a line; None for a blank line and other values."""
+    if not line.data.strip(BLANK):
+        return None
+    try:
+        value = parse_json(line.data)
+    except (ValueError, RecursionError):
+        return Unreadable(line.offset, len(line.data.rstrip(b"\r")), "no JSON")
+    return value if isinstance(value, dict) else None
 
 
 def _visible(record: dict[str, Any], role: Role) -> str:
