@@ -20,9 +20,10 @@ from engram.reports.contradictions import list_contradictions
 def contradictions(context: click.Context, workspace: Workspace, as_json: bool) -> None:
     """List memories that contradict each other, or decide between them.
 
-    Nobody but you replaces what you pinned or saved. If a later memory or a correction by Claude disagrees with it,
-    both stay in force until you decide here. Memories that your own files contradict (CLAUDE.md, rules, auto memory)
-    are listed too, and memories that are suspect: their text looks like an order to Claude.
+    Nobody but you replaces what you pinned, saved, said or chose. If a later memory or a correction by Claude disagrees
+    with it, both stay in force until you decide here; what you say or choose later replaces what you said before.
+    Memories that your own files contradict (CLAUDE.md, rules, auto memory) are listed too, and memories that are
+    suspect: their text looks like an order to Claude.
 
     Example: engram contradictions
     """

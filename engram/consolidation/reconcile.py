@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from engram.consolidation.context import Context
-from engram.enums import Actor, Scope, Status, Voice
+from engram.enums import Actor, Scope, Status
 from engram.errors import ExtractionError
 from engram.models import episode_changes, episode_evidence
-from engram.models.contradictions import ENDING_REASONS, is_kept_by_hand, note_contradiction
+from engram.models.contradictions import ENDING_REASONS, Ending, ending_of, note_contradiction
 from engram.models.episodes import Episode
 from engram.text.summary_words import words_of
 
@@ -74,23 +74,20 @@ def reconcile(context: Context) -> None:
 
 def _apply(context: Context, relation: Related) -> None:
     older, newer = relation.older, relation.newer
-    if (
-        newer.holds_from_ms < older.holds_from_ms
-        or not _is_about_the_same(newer, older)
-        or older.suspect
-        or newer.suspect
-    ):
+    if newer.holds_from_ms < older.holds_from_ms or not _is_about_the_same(newer, older) or older.suspect:
         return
+    ending = ending_of(older, newer, Actor.MODEL)
     if relation.action == "same":
-        _archive_repeated(context, older, newer)
+        if ending is Ending.ENDS:
+            _archive_repeated(context, older, newer)
         return
     reason = ENDING_REASONS[relation.action]
-    if _is_settled(older, newer):
+    if ending is Ending.CONTRADICTION:
         with context.store.transaction() as tx:
             if context.unchanged(tx, older, newer) is not None:
                 note_contradiction(tx, older.episode_id, newer.episode_id, f"{reason}: {newer.summary}")
         return
-    if context.is_undone("supersede", older):
+    if ending is not Ending.ENDS or context.is_undone("supersede", older):
         return
     with context.store.transaction() as tx:
         if (now := context.unchanged(tx, older, newer)) is None:
@@ -110,10 +107,8 @@ def _apply(context: Context, relation: Related) -> None:
 
 
 def _archive_repeated(context: Context, older: Episode, newer: Episode) -> None:
-    """Archive the earlier memory and give its evidence to the later one, unless a person stated or kept the earlier
-    one.
-    """
-    if _is_settled(older, newer) or context.is_undone("archive", older):
+    """Archive the earlier memory and give its evidence to the later one."""
+    if context.is_undone("archive", older):
         return
     with context.store.transaction() as tx:
         if (now := context.unchanged(tx, older, newer)) is None:
@@ -133,13 +128,6 @@ def _archive_repeated(context: Context, older: Episode, newer: Episode) -> None:
             )
         context.archive_repeated(tx, older, newer, Actor.MODEL)
         context.tell(f"archive {older.episode_id} (says the same as {newer.episode_id})")
-
-
-def _is_settled(older: Episode, newer: Episode) -> bool:
-    """Return True if only a person may end the earlier memory: they kept it by hand, or said it and not the later
-    one.
-    """
-    return is_kept_by_hand(older) or (older.voice == Voice.USER and newer.voice != Voice.USER)
 
 
 def _is_about_the_same(first: Episode, second: Episode) -> bool:

@@ -8,11 +8,11 @@ from typing import Any
 from engram.consolidation.ageing import aged
 from engram.consolidation.context import Context
 from engram.consolidation.supersede import says_otherwise
-from engram.enums import Actor, Importance, Kind, Source, Status
+from engram.enums import Actor, Importance, Kind, Status
 from engram.failpoint import reach
 from engram.memories.merging import merged_content, merged_summary, plain
 from engram.models import episode_changes, episode_evidence, episode_lists, episodes, runs
-from engram.models.contradictions import is_kept_by_hand
+from engram.models.contradictions import Ending, ending_of
 from engram.models.episodes import Episode
 from engram.notes.daily import log_session
 from engram.text.questions import MAX_QUESTIONS
@@ -22,7 +22,10 @@ _MERGED_KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.DEAD_
 
 
 def archive_exact_duplicates(context: Context) -> None:
-    """Archive exact duplicates of a project and scope, except the one that was judged wrong, else the most trusted."""
+    """Archive exact duplicates of a project and scope, except the one that was judged wrong, else the most trusted.
+
+    Nothing ends in a memory of less authority: then the other one ends, or both stay.
+    """
     if context.changed is not None and not context.changed:
         return
     # What a memory says and where, as a digest → its row id.
@@ -34,12 +37,21 @@ def archive_exact_duplicates(context: Context) -> None:
         if kept is None or kept.id == episode.id:
             first[key] = episode.id
             continue
-        if episode.is_lowered and not kept.is_lowered:
-            if is_kept_by_hand(kept):
-                continue  # somebody stated it beside the judgement: both stay
-            kept, episode = episode, kept  # what says the same as a wrong memory is wrong too
-        if not episode.is_pinned and not context.is_undone("archive", episode):
+        if episode.is_lowered != kept.is_lowered:
+            # What says the same as a wrong memory is wrong too, unless somebody stated it beside the judgement.
+            kept, episode = (episode, kept) if episode.is_lowered else (kept, episode)
+            may_end = ending_of(episode, kept, Actor.TIDYING, is_users_word=False) is Ending.ENDS
+        else:
+            if not _may_join(episode, kept):
+                kept, episode = episode, kept
+            may_end = _may_join(episode, kept)
+        if may_end and not context.is_undone("archive", episode):
             first[key] = _archive_into(context, kept, episode).id
+
+
+def _may_join(merged: Episode, kept: Episode) -> bool:
+    """Return True if a memory may end in another one that says the same word for word."""
+    return ending_of(merged, kept, Actor.TIDYING, is_same_text=True) is Ending.ENDS
 
 
 def _digest_of_said(episode: Episode) -> bytes:
@@ -95,12 +107,15 @@ def merge_near_duplicates(context: Context) -> None:
 
 
 def _may_merge(older: Episode, newer: Episode) -> bool:
-    are_current = all(e.is_current and not e.suspect and not e.is_pinned for e in (older, newer))
+    are_current = all(e.is_current and not e.suspect for e in (older, newer))
     are_judged_alike = older.is_lowered == newer.is_lowered
     same_place = (older.project_id, older.scope, older.kind) == (newer.project_id, newer.scope, newer.kind)
-    same_place = same_place and older.origin == newer.origin
-    same_voice = older.voice == newer.voice and older.source == newer.source == Source.AUTO
-    if not (are_current and are_judged_alike and same_place and same_voice and older.kind in _MERGED_KINDS):
+    # Both texts become one, so neither may be somebody else's or kept by hand.
+    same_voice = (older.voice, older.origin) == (newer.voice, newer.origin)
+    may_end = all(ending_of(*pair, Actor.TIDYING) is Ending.ENDS for pair in ((older, newer), (newer, older)))
+    if not (are_current and are_judged_alike and same_place and same_voice and may_end):
+        return False
+    if older.kind not in _MERGED_KINDS:
         return False
     return not says_otherwise(older.summary, newer.summary)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from engram.enums import Actor, Kind, Source, Status
 from engram.models import contradictions, episode_changes, episodes
+from engram.models.contradictions import Ending
 from engram.models.episodes import Episode
 from engram.models.store import Store
 from engram.text import subject
@@ -61,26 +62,15 @@ _CHANGED = re.compile(
 )
 
 
-def may_end(newer: Episode, older: Episode) -> bool:
-    """Return False where somebody else's memory would end this person's: only they, or their own words, do that."""
-    return newer.origin in ("", older.origin)
+def why_outdated(newer: Episode, older: Episode, cosine: float) -> str:
+    """Return why ``newer`` and ``older`` cannot both hold; "" if they can.
 
-
-def replaces(newer: Episode, older: Episode, cosine: float) -> str:
-    """Return why ``newer`` supersedes ``older``; "" if it does not, or if a person has to decide.
+    They are about the same subject, and the newer one abandons, changes or denies what the older one says.
 
     Args:
         newer: said later.
         older: said earlier, of the same project or both global.
         cosine: the cosine of their summaries.
-    """
-    return "" if contradictions.is_kept_by_hand(older) else why_outdated(newer, older, cosine)
-
-
-def why_outdated(newer: Episode, older: Episode, cosine: float) -> str:
-    """Return why ``newer`` and ``older`` cannot both hold; "" if they can.
-
-    They are about the same subject, and the newer one abandons, changes or denies what the older one says.
     """
     if not (_may_change(newer) and _may_change(older)):
         return ""
@@ -161,7 +151,7 @@ def supersede_pairs(
 ) -> list[str]:
     """Supersede the older memory of each pair if the newer one replaces it; returns a line for each change.
 
-    What a person saved or pinned stays; a contradiction is noted for a person to decide.
+    If ``ending_of`` finds that the user has to decide, both stay and a contradiction is noted.
 
     Args:
         store: the open memory.
@@ -182,10 +172,11 @@ def supersede_pairs(
         if len(pair) == 2:
             older, newer = sorted(pair.values(), key=lambda e: (e.holds_from_ms, e.id))
             reason = "" if older.id in gone or is_spared(older) else _reason(older, newer, cosine)
-            if reason and contradictions.is_kept_by_hand(older):
+            ending = contradictions.ending_of(older, newer, Actor.TIDYING) if reason else Ending.STAYS
+            if ending is Ending.CONTRADICTION:
                 if is_dry or _note_contradiction(store, older, newer, reason):
                     told.append(f"contradiction of {older.episode_id} and {newer.episode_id} ({reason})")
-            elif reason and (is_dry or _supersede(store, older, newer, reason, run_id)):
+            elif ending is Ending.ENDS and (is_dry or _supersede(store, older, newer, reason, run_id)):
                 told.append(f"supersede {older.episode_id} by {newer.episode_id} ({reason})")
                 gone.add(older.id)
     return told
@@ -218,12 +209,7 @@ def _supersede(store: Store, older: Episode, newer: Episode, reason: str, run_id
 
 def _reason(older: Episode, newer: Episode, cosine: float) -> str:
     # A newer memory that was itself superseded since still ends the older one.
-    are_current = (
-        older.is_current
-        and (newer.is_current or newer.status == Status.SUPERSEDED)
-        and not (older.suspect or newer.suspect)
-        and may_end(newer, older)
-    )
+    are_current = older.is_current and (newer.is_current or newer.status == Status.SUPERSEDED) and not older.suspect
     same_place = (older.project_id, older.scope) == (newer.project_id, newer.scope)
     is_later = newer.holds_from_ms > older.holds_from_ms
     return why_outdated(newer, older, cosine) if are_current and same_place and is_later else ""

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from engram.enums import Actor, Importance, Scope, Status, Voice
+from engram.enums import Actor, Importance, Scope, Status
 from engram.extraction.candidate import ENDING_ACTIONS, Candidate
-from engram.models.contradictions import ENDING_REASONS, is_kept_by_hand, note_contradiction
+from engram.models.contradictions import ENDING_REASONS, Ending, ending_of, is_kept_by_hand, note_contradiction
 from engram.models.episode_changes import change_episode
 from engram.models.episode_evidence import add_evidence
 from engram.models.episodes import Episode, Evidence, find_episode
 from engram.models.runs import add_run, close_run
 from engram.models.transaction import Tx
-from engram.models.visibility import may_stand_for
 from engram.models.watermarks import undone
 
 
@@ -38,10 +37,9 @@ def apply_actions(
 ) -> Applied:
     """Apply what candidates say of existing memories.
 
-    These memories are never changed: pinned and saved ones (a contradiction is noted, and a person decides), those of
-    another project, global ones of another project if the candidate holds in this project only, those said later than
-    the candidate, and those that a person restored. A memory of the user's ends only by what the user said. A suspect
-    candidate ends nothing.
+    Whether a memory may end is decided by ``ending_of``. Besides, these memories are never changed: those of another
+    project, those said later than the candidate, and those that a person restored. A suspect candidate changes
+    nothing.
 
     Args:
         tx: the transaction.
@@ -62,7 +60,7 @@ def apply_actions(
         if candidate.action == "same":
             _confirm(tx, older, candidate, evidence(candidate), run_id, applied)
         elif candidate.action in ENDING_ACTIONS:
-            newer = stored(place)
+            newer = None if candidate.action == "retracts" else stored(place)
             if candidate.action == "retracts" or (newer is not None and newer.id != older.id):
                 _end(tx, older, newer, candidate, put_back, run_id, applied)
     close_run(tx, run_id, applied.lines)
@@ -118,17 +116,15 @@ def _end(
     applied: Applied,
 ) -> None:
     """Archive or supersede a memory, unless a person has to decide or has decided."""
-    if newer is not None and candidate.action != "retracts" and not may_stand_for(newer, older):
-        return
     since = newer.holds_from_ms if newer is not None else candidate.said_at_ms
     if since < older.holds_from_ms:
         return
-    is_users = older.voice == Voice.USER and not candidate.rests_on_user
-    if is_kept_by_hand(older) or is_users:
-        if newer is not None and note_contradiction(tx, older.episode_id, newer.episode_id, _why(candidate)):
-            applied.contradictions += 1
+    ending = ending_of(older, newer, Actor.MODEL, is_users_word=candidate.rests_on_user)
+    if ending is not Ending.ENDS:
+        if newer is not None and ending is Ending.CONTRADICTION:
+            applied.contradictions += bool(note_contradiction(tx, older.episode_id, newer.episode_id, _why(candidate)))
         return
-    action = "archive" if newer is None or candidate.action == "retracts" else "supersede"
+    action = "archive" if newer is None else "supersede"
     if (action, older.episode_id) in put_back:
         return
     if action == "archive":

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from engram.enums import Actor, Status, Voice
+from engram.enums import Actor, Status
+from engram.models.contradictions import Ending, ending_of
 from engram.models.episode_changes import change_episode
 from engram.models.episode_evidence import merge_evidence
 from engram.models.episodes import Episode, evidence_of, find_episode
 from engram.models.extractions import DISTILLED_AGAIN
 from engram.models.transaction import Tx
-from engram.models.visibility import may_stand_for
 from engram.text.content_words import content_words, prefixes
 
 #: Share of a memory's words that its successor must have, if they rest on a common entry, and if not.
@@ -20,7 +20,8 @@ MIN_SHARE, MIN_SHARE_ELSEWHERE = 0.25, 0.5
 def replace_memories(tx: Tx, older: Iterable[Episode], newer: Sequence[Episode], model: str, run_id: int) -> list[str]:
     """Supersede each memory by the new one that says the same, which also gets its evidence; archive the others.
 
-    What the user said or chose stays in force unless a new memory says it.
+    What ``ending_of`` protects stays in force: what the user said or chose ends only if a new memory has the user say
+    it, and what somebody pinned or saved does not end.
 
     Args:
         tx: the transaction.
@@ -40,7 +41,7 @@ def replace_memories(tx: Tx, older: Iterable[Episode], newer: Sequence[Episode],
         successor = _successor(tx, episode, newer)
         if successor is not None:
             lines.append(_supersede(tx, episode, successor, model, run_id))
-        elif episode.voice == Voice.ASSISTANT:
+        elif ending_of(episode, None, Actor.MODEL) is Ending.ENDS:
             reason = f"{DISTILLED_AGAIN} by {model}, which did not keep it"
             change_episode(tx, episode, "archive", reason, run_id=run_id, status=Status.ARCHIVED, actor=Actor.MODEL)
             lines.append(f"archive {episode.episode_id} ({DISTILLED_AGAIN})")
@@ -53,7 +54,7 @@ def _successor(tx: Tx, older: Episode, newer: Sequence[Episode]) -> Episode | No
     entries = {entry.uuid for entry in evidence_of(tx, older.id)}
     best, best_share = None, 0.0
     for episode in newer:
-        if episode.suspect or not episode.is_current or not may_stand_for(episode, older):
+        if not episode.is_current or ending_of(older, episode, Actor.MODEL) is not Ending.ENDS:
             continue
         there = prefixes(content_words(f"{episode.summary}\n{episode.content}"))
         share = len(words & there) / max(1, len(words))

@@ -16,7 +16,14 @@ from engram.memories.save import (
     voice_of,
 )
 from engram.models import episode_changes, episodes
-from engram.models.contradictions import BOTH, Contradiction, note_decision, open_contradictions
+from engram.models.contradictions import (
+    BOTH,
+    Contradiction,
+    Ending,
+    ending_of,
+    note_decision,
+    open_contradictions,
+)
 from engram.models.episodes import Episode
 from engram.models.runs import add_run, close_run
 from engram.models.store import Store
@@ -50,8 +57,8 @@ def correct_memory(
 ) -> Correction:
     """Replace a memory with another text, with the reason in the history of both.
 
-    The new memory has the old one's kind, scope, project and importance. An agent never replaces what a person pinned
-    or saved: its text is stored as provisional beside it, and a contradiction is noted.
+    The new memory has the old one's kind, scope, project and importance. An agent never replaces what the user
+    pinned, saved, said or chose: its text is stored as provisional beside it, and a contradiction is noted.
 
     Args:
         store: the open memory.
@@ -100,7 +107,8 @@ def supersede_memory(store: Store, episode_id: str, successor_id: str, *, actor:
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: one of them is not in force, they are the same, or the new one is not seen wherever the old one is.
+        BadRequest: one of them is not in force, they are the same, the new one is not seen wherever the old one is, or
+            only the user may end the old one.
     """
     with store.transaction() as tx:
         old, new = require_episode(store, episode_id), require_episode(store, successor_id)
@@ -111,6 +119,8 @@ def supersede_memory(store: Store, episode_id: str, successor_id: str, *, actor:
                 raise BadRequest(f"{episode.episode_id} is {episode.status} already; choose memories that are in force")
         if not may_stand_for(new, old):
             raise BadRequest(f"{old.episode_id} is seen where {new.episode_id} is not; make that one global first")
+        if ending_of(old, new, actor) is not Ending.ENDS:
+            raise BadRequest(f"{old.episode_id} was pinned, saved or said by the user: only the user replaces it")
         run_id = add_run(tx, "save")
         changed = supersede(tx, old, new, "replaced by hand", actor=actor, run_id=run_id)
         close_run(tx, run_id, [f"supersede {old.episode_id} by {new.episode_id}"])

@@ -7,7 +7,7 @@ from typing import Any
 from engram.enums import Actor, Judgement, Status
 from engram.errors import BadRequest
 from engram.memories.save import Redact, require_episode
-from engram.models.contradictions import is_persons_own
+from engram.models.contradictions import Ending, ending_of, is_kept_by_hand
 from engram.models.episode_changes import note_judgement
 from engram.models.episode_history import JUDGEMENT_ACTIONS, TAKE_BACK, Change, fields_of_snapshot, history_of, snapshot
 from engram.models.episodes import Episode
@@ -62,8 +62,11 @@ def _check_agent(episode: Episode, judgement: Judgement, standing: list[Change])
     ask = f"ask the user, who can run `engram feedback {episode.episode_id} {judgement}`"
     if standing and standing[-1].actor is Actor.USER:
         raise BadRequest(f"the user judged {episode.episode_id} as {judgement_of(standing[-1])}; {ask}")
-    if judgement is not Judgement.HELPFUL and is_persons_own(episode):
-        raise BadRequest(f"{episode.episode_id} was pinned or saved by the user and stays; {ask}")
+    may_end = ending_of(episode, None, Actor.AGENT) is Ending.ENDS
+    # A wrong memory does not end, so an agent may say so of what an extractor took for the user's words.
+    if judgement is Judgement.HELPFUL or may_end or (judgement is Judgement.WRONG and not is_kept_by_hand(episode)):
+        return
+    raise BadRequest(f"{episode.episode_id} was pinned, saved or said by the user and stays; {ask}")
 
 
 def _standing_judgement(episode: Episode, standing: list[Change]) -> Judgement | None:

@@ -9,7 +9,7 @@ from typing import Any
 from engram.enums import Actor, Importance, Kind, Scope, Source, Status, Voice
 from engram.errors import BadRequest, NotFound
 from engram.models import episode_changes, episodes, visibility
-from engram.models.contradictions import is_persons_own, note_contradiction
+from engram.models.contradictions import Ending, ending_of, note_contradiction
 from engram.models.episodes import MAX_SUMMARY_CHARACTERS, Episode, Evidence
 from engram.models.runs import add_run, close_run
 from engram.models.sessions import find_session
@@ -51,9 +51,8 @@ def save_memory(
         scope: ``project`` needs ``project_id``; ``global`` is for every project.
         importance: ``normal`` or ``high``.
         supersedes: id of the memory that this one replaces; this one must be visible wherever that one is. An agent
-        does
-            not replace what a person pinned or saved: a contradiction is noted instead. The replacement is logged as a
-            run, which can be undone.
+            does not replace what the user pinned, saved, said or chose: a contradiction is noted instead. The
+            replacement is logged as a run, which can be undone.
         kind: one of ``SAVED_KINDS``.
         questions: what it answers, in other words; it is found by them. At most two are kept.
 
@@ -104,11 +103,11 @@ def replace_memory(
 ) -> tuple[Episode, int]:
     """Store a new memory in the place of an old one; returns it and the number of a contradiction.
 
-    Only a person's memory replaces what a person pinned or saved. A memory of an agent is stored as provisional beside
-    it, and a contradiction is noted for a person to decide; its number is 0 otherwise.
+    If the old memory may not end by this actor (``ending_of``), the new one is stored as provisional beside it, and a
+    contradiction is noted for the user to decide; its number is 0 otherwise.
     """
     run_id = add_run(tx, "save")
-    if is_persons_own(old) and actor is not Actor.USER:
+    if ending_of(old, new, actor) is not Ending.ENDS:
         new = dataclasses.replace(new, status=Status.PROVISIONAL, is_pinned=False)
         made = episode_changes.add_episode(tx, new, evidence, actor=actor, action=action, reason=reason, run_id=run_id)
         number = note_contradiction(tx, old.episode_id, made.episode_id, reason)

@@ -1,18 +1,22 @@
-"""Contradictions: two memories that cannot both hold, of which a person saved or pinned one; a person decides."""
+"""Whether a memory may end by another one, and the contradictions that are left for the user to decide."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 
 from peewee import ColumnBase, fn
 
-from engram.enums import Source, Voice
+from engram.enums import Actor, Source, Voice
 from engram.models import tables
 from engram.models.episodes import IS_CURRENT, Episode
 from engram.models.records import RecordReader
 from engram.models.transaction import Reader, Tx
+from engram.models.visibility import may_stand_for
 
+#: Voices of what the user said or chose.
+USERS_VOICES = (Voice.USER, Voice.CHOSEN)
 #: Decision by which both memories stay.
 BOTH = "both"
 #: Why the older of two memories no longer holds, by what is said of the newer one.
@@ -24,14 +28,62 @@ ENDING_REASONS = {
 }
 
 
+class Ending(Enum):
+    """Whether a memory may end because of another one, or because of what was said about it."""
+
+    #: It ends.
+    ENDS = auto()
+    #: It stays in force beside the other one, and the user decides between them.
+    CONTRADICTION = auto()
+    #: It stays in force, and there is nothing to decide.
+    STAYS = auto()
+
+
+def ending_of(
+    older: Episode,
+    newer: Episode | None,
+    actor: Actor,
+    *,
+    is_users_word: bool | None = None,
+    is_same_text: bool = False,
+) -> Ending:
+    """Decide whether a memory may end, and how. Every module that ends a memory asks here. Pure.
+
+    What the user decided ends only by the user. Pinned and saved memories end only by a command of the user's; an agent
+    may also replace what an agent saved. What the user said or chose also ends by what the user says or chooses later.
+    Somebody else's memory ends only memories of the same author, and a suspect one only suspect ones. A memory is only
+    replaced by one that is seen everywhere where it is seen.
+
+    Args:
+        older: the memory that would end.
+        newer: the memory that would take its place; None if it would end without a successor.
+        actor: who ends it; ``Actor.USER`` means that the user asked for exactly this.
+        is_users_word: whether the user's own words say that it ends; None to conclude that from the newer memory.
+        is_same_text: both say the same, word for word, so that nothing is lost unless the older memory has more
+            authority: then it stays.
+    """
+    if actor is Actor.USER:
+        return Ending.ENDS
+    if newer is not None:
+        is_authors = newer.origin in ("", older.origin)
+        if (newer.suspect and not older.suspect) or not is_authors or not may_stand_for(newer, older):
+            return Ending.STAYS
+        if is_same_text:
+            has_less = (is_kept_by_hand(older) and not is_kept_by_hand(newer)) or (
+                older.voice in USERS_VOICES and newer.voice not in USERS_VOICES
+            )
+            return Ending.STAYS if older.is_pinned or has_less else Ending.ENDS
+        if is_users_word is None:
+            is_users_word = newer.voice in USERS_VOICES
+    is_agents = actor is Actor.AGENT and older.voice == Voice.AGENT and not older.is_pinned
+    if is_kept_by_hand(older) and not is_agents:
+        return Ending.CONTRADICTION
+    return Ending.CONTRADICTION if older.voice in USERS_VOICES and not is_users_word else Ending.ENDS
+
+
 def is_kept_by_hand(episode: Episode) -> bool:
-    """True for what is pinned or was saved: nothing that happens by itself replaces it."""
+    """Return True for a memory that somebody pinned or saved: no extraction and no tidying changes its text."""
     return episode.is_pinned or episode.source == Source.MANUAL
-
-
-def is_persons_own(episode: Episode) -> bool:
-    """True for what is pinned or was saved by a person: no agent replaces it."""
-    return episode.is_pinned or (episode.source == Source.MANUAL and episode.voice != Voice.AGENT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ def search_lines(hits: Sequence[PublicHit], note: str = "") -> str:
 def contradiction_line(older_id: str, newer_id: str) -> str:
     """What an answer says if the user has to decide between two memories."""
     return (
-        f" {older_id} was pinned or saved by the user and stays. Ask the user to decide with "
+        f" {older_id} was pinned, saved or said by the user and stays. Ask the user to decide with "
         f"'engram contradictions keep {newer_id}' (or {older_id})."
     )
 

@@ -196,7 +196,7 @@ def forget(access: Access, episode_id: str, is_source_forgotten: bool = False, p
 
 
 def correct(access: Access, episode_id: str, text: str, why: str, project: str | None = None) -> str:
-    """Replace a memory by another text. What the user pinned or saved is left for the user to decide."""
+    """Replace a memory by another text. What the user pinned, saved, said or chose is left for them to decide."""
     from engram.memories.correct import correct_memory
 
     with access.store() as store:

@@ -12,7 +12,7 @@ from near_pairs import BOTH_HOLD, CHANGES
 
 from engram.clock import FixedClock
 from engram.consolidation.service import consolidate
-from engram.consolidation.supersede import replaces
+from engram.consolidation.supersede import why_outdated
 from engram.embedding.embedder import Embedder
 from engram.enums import Actor, Kind, Scope, Voice
 from engram.memories.save import save_memory
@@ -33,7 +33,7 @@ def decision(summary: str) -> Episode:
 
 def why(embedder: Embedder, older: str, newer: str) -> str:
     rows = embedder.embed([older, newer])
-    return replaces(decision(newer), decision(older), float(np.dot(rows[0], rows[1])))
+    return why_outdated(decision(newer), decision(older), float(np.dot(rows[0], rows[1])))
 
 
 def tidy(store: Store, settings: Settings, embedder: Embedder) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ def test_of_pairs_that_look_alike_none_replaces_the_other(bundled: Embedder) -> 
 
 
 def test_not_even_where_a_model_takes_them_for_the_same() -> None:
-    wrong = [pair for pair in BOTH_HOLD if replaces(decision(pair[1]), decision(pair[0]), 0.99)]
+    wrong = [pair for pair in BOTH_HOLD if why_outdated(decision(pair[1]), decision(pair[0]), 0.99)]
 
     assert wrong == []
 

@@ -8,8 +8,8 @@ import pytest
 
 from engram.consolidation.proven import why_not_proven
 from engram.consolidation.service import consolidate
-from engram.consolidation.supersede import may_end
-from engram.enums import Status
+from engram.enums import Actor, Status
+from engram.models.contradictions import Ending, ending_of
 from engram.models.episodes import Episode, find_episode
 from engram.models.store import Store
 from engram.models.usefulness import Usefulness
@@ -50,6 +50,9 @@ def test_tidying_leaves_ones_own_beside_a_teammates(
 
 def test_only_its_author_or_ones_own_words_end_a_memory(keep: Keep) -> None:
     mine, theirs, others = keep("a"), keep("b", origin="teammate ada"), keep("c", origin="teammate bob")
-    assert [may_end(newer, older) for newer, older in ((theirs, mine), (others, theirs))] == [False, False]
-    assert [may_end(newer, older) for newer, older in ((mine, theirs), (theirs, theirs))] == [True, True]
+    found = [
+        ending_of(older, newer, Actor.TIDYING)
+        for newer, older in ((theirs, mine), (others, theirs), (mine, theirs), (theirs, theirs))
+    ]
+    assert found == [Ending.STAYS, Ending.STAYS, Ending.ENDS, Ending.ENDS]
     assert why_not_proven(theirs, Usefulness(shown=9, used=9), [], 1 << 50) == "it is teammate ada's"

@@ -9,9 +9,9 @@ import pytest
 from changed_minds import BOTH_STAY, CHANGED
 
 from engram.clock import FixedClock
-from engram.consolidation.supersede import replaces, supersede_pairs, why_outdated
+from engram.consolidation.supersede import supersede_pairs, why_outdated
 from engram.embedding.embedder import Embedder
-from engram.enums import Actor, Scope, Source
+from engram.enums import Actor, Scope
 from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode
 from engram.models.store import open_store
@@ -68,22 +68,7 @@ def test_what_is_about_something_else_replaces_nothing(bundled: Embedder) -> Non
     wrong = [
         (old, new, why)
         for old, new in BOTH_STAY
-        if (why := replaces(decision(new), decision(old), cosine(bundled, old, new)))
+        if (why := why_outdated(decision(new), decision(old), cosine(bundled, old, new)))
     ]
 
     assert len(wrong) / len(BOTH_STAY) <= 0.05, wrong
-
-
-def test_a_pinned_memory_is_never_replaced_by_itself() -> None:
-    old, new, _ = CHANGED[0]
-
-    assert replaces(decision(new), decision(old), 0.9)
-    assert not replaces(decision(new), decision(old, is_pinned=True), 0.9)
-
-
-@pytest.mark.parametrize("voice", ["assistant", "user"])
-def test_what_was_saved_is_not_replaced_by_itself_whoever_speaks_later(voice: str) -> None:
-    old, new, _ = CHANGED[0]
-
-    assert not replaces(decision(new, voice=voice), decision(old, source=Source.MANUAL), 0.9)
-    assert why_outdated(decision(new, voice=voice), decision(old, source=Source.MANUAL), 0.9)

@@ -81,7 +81,7 @@ def settings(tmp_path: Path) -> Settings:
                 project_id=project.id,
                 importance="high" if number == 0 else "normal",
                 entities=("cache.py",),
-                voice="user",
+                voice="assistant" if number == 1 else "user",
                 extractor="openai-m",
             )
             with store.transaction() as tx:
@@ -254,7 +254,7 @@ def test_an_agent_judges_a_memory_and_its_expands_count_as_uses_where_it_was_sho
     assert "will not be shown again" in lowered
     assert "Use: shown in 7 sessions, used in 1; judged wrong" in seen
     assert "bad by agent: port 8080 is free" in seen
-    assert refused.startswith(f"ERROR {pinned} was pinned or saved by the user and stays; ask the user")
+    assert refused.startswith(f"ERROR {pinned} was pinned, saved or said by the user and stays; ask the user")
     assert unknown == "ERROR verdict must be one of helpful, wrong, outdated"
     assert "Use: shown in 7 sessions, used in 1; judged helpful, which makes it 10% more relevant" in again
     with open_store(settings.places.memory_db) as store:
@@ -287,11 +287,14 @@ def test_replacing_a_memory_marks_the_old_one_and_names_the_new(settings: Settin
             content="The cache lives in Redis now",
             scope="project",
             importance="normal",
-            supersedes="ep_000000000000",
+            supersedes=replaced,
         )
-        return await call(client, "memory_expand", id="ep_000000000000")
+        return await call(client, "memory_expand", id=replaced)
 
+    replaced = "ep_000000000001"
     assert "Superseded by ep_" in serve(settings, tmp_path / "alpha", work)
+    replaced = "ep_000000000000"  # the user said it
+    assert "status: active" in serve(settings, tmp_path / "alpha", work)
 
 
 def test_tools_alone_are_announced(settings: Settings, tmp_path: Path) -> None:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import pytest
-
-from engram.enums import Actor, Source, Status, Voice
+from engram.enums import Actor, Status
 from engram.models import contradictions, episode_changes
 from engram.models.episodes import Episode
 from engram.models.runs import add_run
@@ -67,21 +65,3 @@ def test_a_decision_ends_it_until_its_run_is_undone(store: Store, keep: Keep) ->
     with store.transaction() as tx:
         contradictions.reopen_contradictions(tx, run_id)
     assert [one.id for one in contradictions.open_contradictions(store)] == [number]
-
-
-@pytest.mark.parametrize(
-    ("fields", "by_hand", "persons_own"),
-    [
-        ({}, False, False),
-        ({"is_pinned": True}, True, True),
-        ({"source": Source.MANUAL, "voice": Voice.USER}, True, True),
-        ({"source": Source.MANUAL, "voice": Voice.AGENT}, True, False),
-    ],
-)
-def test_what_nothing_may_replace_by_itself(
-    keep: Keep, fields: dict[str, object], by_hand: bool, persons_own: bool
-) -> None:
-    memory = keep("a memory", **fields)
-
-    assert contradictions.is_kept_by_hand(memory) == by_hand
-    assert contradictions.is_persons_own(memory) == persons_own
