@@ -1,7 +1,8 @@
 """Rules against planted instructions: does a text that would become a memory try to give orders?
 
-What the user typed may be imperative ("always use pnpm"). What was pasted, quoted or relayed may not, and nobody's
-text may carry forged roles, hidden characters, orders to forget the rules, or commands that fetch and run.
+Nobody's text may carry forged roles, hidden characters, orders to forget the rules, or commands that fetch and run.
+What was pasted, quoted, relayed or imported may say of a project what it likes, but not direct the agent or the user
+(`engram.redaction.conduct`). What comes in from outside is judged whole, its names included.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 from itertools import chain
 from urllib.parse import unquote
 
+from engram.redaction.conduct import order_in
 from engram.redaction.display import hidden_characters
 from engram.redaction.suspicion_rules import RULES, lower_case
 
@@ -31,7 +33,7 @@ _CONFUSABLE = str.maketrans(
 _BEYOND_LATIN = re.compile(r"[^\x00-\u02ff]+")
 _SPACED = re.compile(r"\b(?:\w[ .\-_*]){5,}\w\b")
 _LEET = str.maketrans("013457@$", "oieastas")
-_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{24,}={0,2}")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_-]{20,}={0,2}")
 #: Text in hex digits: no byte of ASCII is above 7f. What begins with a set of characters is found twice as fast.
 _HEX = re.compile(
     r"[0-7](?:[0-9a-fA-F][ :,]?(?:[0-7][0-9a-fA-F][ :,]?){15,}|(?<=0)x[0-9a-fA-F]{2},? ?(?:0x[0-9a-fA-F]{2},? ?){7,})"
@@ -44,7 +46,9 @@ _ESCAPES = re.compile(
 #: Whatever ``_ESCAPES`` finds has one of these in it, or eight bits.
 _ESCAPE_MARKS, _BITS = ("\\", "%", "&#"), re.compile("[01]{8}")
 #: More characters of base64 or of hex than a name has.
-_LONG = re.compile(r"[A-Za-z0-9+/]{60}")
+_LONG = re.compile(r"[A-Za-z0-9+/]{60,}={0,2}")
+#: The digest of a file, in hex or (sha512, sha384) in base64.
+_DIGEST = re.compile(r"[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128}|[A-Za-z0-9+/]{64}|[A-Za-z0-9+/]{86}==")
 _TALKATIVE = re.compile(r"[A-Za-z]{2}[ ,.'/-]{1,3}[A-Za-z]{2}")
 
 
@@ -53,20 +57,20 @@ def why_suspect(text: str, *, is_typed: bool, is_assistant: bool = False) -> str
 
     Args:
         text: the future memory, or the part of a prompt that it comes from.
-        is_typed: the user typed it (see `split_typed`): it may be imperative and hold links.
-        is_assistant: the assistant wrote it: it may be imperative and hold links too, but not claim or order more.
+        is_typed: the user typed it (see `split_typed`): it may order what it likes.
+        is_assistant: the assistant wrote it, of its own work. Anything else is relayed: it may not order conduct.
     """
     hidden = hidden_characters(text)
     if hidden and hidden > _allowed_hidden(text):
         return "hidden characters"
-    scopes = ("all",) if is_typed or is_assistant else ("all", "pasted")
+    is_relayed = not (is_typed or is_assistant)
     for start in range(0, max(len(text), 1), _PIECE - 500):
         piece = text[start : start + _PIECE]
         for reading in _readings(piece):
-            reason = _first_reason(reading, scopes)
+            reason = _first_reason(reading, is_relayed=is_relayed)
             if reason:
                 return reason
-        reason = _encoded(piece, scopes, is_plain=is_typed or is_assistant)
+        reason = _encoded(piece, is_relayed=is_relayed)
         if reason:
             return reason
     return None
@@ -100,19 +104,22 @@ def _without_combining(match: re.Match[str]) -> str:
     return "".join(char for char in match.group() if not unicodedata.combining(char))
 
 
-def _first_reason(text: str, scopes: tuple[str, ...]) -> str | None:
+def _first_reason(text: str, *, is_relayed: bool) -> str | None:
     lower = lower_case(text)
-    return next((r.reason for r in RULES if r.scope in scopes and r.shows_in(text, lower)), None)
+    for rule in RULES:
+        if (is_relayed or rule.scope == "all") and rule.shows_in(text, lower):
+            return rule.reason
+    return order_in(text.lower()) if is_relayed else None
 
 
-def _encoded(text: str, scopes: tuple[str, ...], *, is_plain: bool) -> str | None:
+def _encoded(text: str, *, is_relayed: bool) -> str | None:
     """Return why an encoded payload is suspect: for what it decodes to, or in relayed text for its presence."""
     for decoded in _decoded(text):
-        if _TALKATIVE.search(decoded) and (not is_plain or _first_reason(decoded, ("all", "pasted"))):
+        if _TALKATIVE.search(decoded) and (is_relayed or _first_reason(decoded, is_relayed=True)):
             return "encoded text"
     if any(_shows_orders(turned) for turned in (codecs.decode(text, "rot13"), text[::-1])):
         return "encoded text"
-    if not is_plain and ("pasted" in scopes) and _LONG.search(text):
+    if is_relayed and any(not _DIGEST.fullmatch(match.group()) for match in _LONG.finditer(text)):
         return "encoded text"
     return None
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 
 class Rule(NamedTuple):
-    """A reason, its pattern, and the texts it applies to: "all", "assistant" and pasted, or "pasted" alone."""
+    """A reason, its pattern, and the texts it applies to: "all", or "relayed": those that nobody typed here."""
 
     reason: str
     #: A pattern in lower case; no letter of a text matters by its case.
@@ -56,7 +56,7 @@ def _compiled(source: str, flags: int = 0) -> re.Pattern[str]:
 
 _RULES_WORDS = (
     r"(?:instructions?|rules?|prompts?|guidelines?|directives?|constraints?|polic(?:y|ies)|restrictions?|safeguards?|"
-    r"guardrails?|training|orders?|commands?|system messages?|safety|programming|memor(?:y|ies))\b"
+    r"guardrails?|training|orders|commands|system messages?|safety|programming)\b"
 )
 _SECRETS = (
     r"(?:\bsecrets?\b|api[ _-]?keys?|access keys?|\btokens?\b|passwords?|credentials?|\.env\b|environment variables?|"
@@ -69,22 +69,17 @@ _SECRETS_MARKS = (
     *(".npmrc", "cookie", "conversation", "transcript", "chat history", "source code", "system prompt"),
     *("memory contents", "customer data", "repo", "whoami", "/etc/passwd"),
 )
-_SEND_MARKS = (
-    *("send", "post", "upload", "forward", "mail", "exfiltrate", "transmit", "leak", "copy", "share", "submit"),
-    *("report", "push", "publish", "put", "append", "include", "paste", "write", "embed", "encode", "curl", "sync"),
-    *("mirror", "attach", "cat", "print", "reveal", "dump", "expose", "disclose"),
-)
-_SEND = (
-    r"(?:send|post|upload|forward|e-?mail|exfiltrate|transmit|leak|copy|share|submit|report|push|publish|put|"
-    r"append|include|paste|write|embed|encode|curl|sync|mirror|attach|cat|print|reveal|output|dump|expose|disclose)"
-)
 RULES: tuple[Rule, ...] = (
     Rule(
         "orders to forget the rules",
         r"\b(?:ignore|disregard|forget|override|overrule|bypass|circumvent|drop|discard|neglect|void|cancel|set "
         r"aside|pay no attention to|do not (?:follow|obey)|don't (?:follow|obey)|stop following|nullif(?:y|"
-        r"ies))\b[^.\n]{0,40}\b(?:previous|prior|earlier|above|preceding|existing|former|original|all|any|every|your|"
-        r"system|other|initial|safety|these|those|the)\b[^.\n]{0,40}\b" + _RULES_WORDS,
+        r"ies))\b[^.\n]{0,40}\b(?:(?:previous|prior|earlier|above|preceding|existing|former|original|all|any|every|"
+        r"your|"
+        r"system|initial|safety)\b[^.\n]{0,40}\b"
+        + _RULES_WORDS
+        + r"|(?:the|these|those|other)\b[^.\n]{0,24}\b(?:instructions|"
+        r"rules|guidelines|directives|system prompt|restrictions|safeguards|guardrails)\b(?! (?:to|for) ))",
         marks=(
             *("ignor", "disregard", "forget", "overrid", "overrule", "bypass", "circumvent", "drop", "discard"),
             *("neglect", "void", "cancel", "set aside", "pay no attention", "do not", "don't", "stop following"),
@@ -92,8 +87,7 @@ RULES: tuple[Rule, ...] = (
         ),
         also=(
             *("instruction", "rule", "prompt", "guideline", "directive", "constraint", "polic", "restriction"),
-            *("safeguard", "guardrail", "training", "order", "command", "system message", "safety", "programming"),
-            "memor",
+            *("safeguard", "guardrail", "training", "orders", "commands", "system message", "safety", "programming"),
         ),
     ),
     Rule(
@@ -116,9 +110,9 @@ RULES: tuple[Rule, ...] = (
         "a forged role or tag",
         r"<\s*/?\s*(?:system|assistant|human|developer|instructions?|important|memor(?:y|ies)|system[-_ ]\w+|"
         r"function_calls|function_results|invoke|tool_(?:result|use|call)\w*|admin|operator|anthropic\w*|claude\w*|"
-        r"antml\w*|command-\w+|local-command-\w+|user[-_](?:prompt|message|input|preference)\w*|policy|rules?|hidden|"
-        r"secret|override|context|engram\w*|recall\w*|additionalcontext|user|prompt)\b[^<>]{0,200}>",
-        "pasted",
+        r"antml\w*|command-\w+|local-command-\w+|user[-_](?:prompt|message|input|preference)\w*|override|engram\w*|"
+        r"recall\w*|additionalcontext)\b[^<>]{0,200}>",
+        "relayed",
     ),
     Rule(
         "a forged role or tag",
@@ -147,9 +141,12 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "a forged role or tag",
-        r"^\W{0,8}(?:user|human|me|operator|admin(?:istrator)?|owner|maintainer|boss|root|tool|claude|ai|agent|model|"
-        r"bot)\s*(?:says?|said|message|prompt|note|request|instruction|directive|wrote|preference|rule)?\W{0,3}[:>]",
-        "pasted",
+        r"^\W{0,8}(?:(?:user|human|me|operator|boss|claude|ai|assistant|agent)\W{0,3}[:>](?=\s*\w+[ ,])|(?:user|"
+        r"human|"
+        r"operator|admin(?:istrator)?|owner|maintainer|boss|root|tool|claude|ai|agent|model|bot)\s*(?:says?|said|"
+        r"message|"
+        r"prompt|note|request|instruction|directive|wrote|preference|rule)\W{0,3}[:>])",
+        "relayed",
     ),
     Rule(
         "a new identity for the assistant",
@@ -162,43 +159,6 @@ RULES: tuple[Rule, ...] = (
             *("developer mode", "jailbr", "do anything now", "dan", "god", "unrestricted", "restrictions", "filters"),
             *("limitations", "sudo mode", "maintenance mode", "debug mode", "you are", "you have", "act as"),
         ),
-    ),
-    Rule(
-        "a new identity for the assistant",
-        r"\byou are (?:now|actually|really|no longer)\b|\byou(?:'re| are) an? (?:ai|assistant|agent|model|helpful|"
-        r"autonomous|expert|bot|unrestricted|different)|\bact as\b|\bpretend (?:to be|you|that)|\brole-?play|\byou "
-        r"must now\b|\byour (?:new|real|true|actual|only) (?:task|goal|role|instructions?|purpose|job|objective|"
-        r"mission|name)|\bnew (?:instructions?|rules?|role|task|directives?|objective|persona)\b|\bfrom (?:now on|"
-        r"this point|here on)\b|\bgoing forward\b|\bhenceforth\b|\bfor (?:all|every) (?:future|subsequent|following|"
-        r"later)\b|\bin (?:all|every) (?:future|subsequent) ",
-        "pasted",
-        marks=(
-            *("you are", "you're a", "act as", "pretend ", "play", "you must now", "your new"),
-            *("your real", "your true", "your actual", "your only", "new instruction", "new rule", "new role"),
-            *("new task", "new directive", "new objective", "new persona", "from now on", "from this point"),
-            *("from here on", "going forward", "henceforth", "for all", "for every", "in all", "in every"),
-        ),
-    ),
-    Rule(
-        "secrecy towards the user",
-        r"\b(?:do not|don't|never|without|avoid|refrain from|must not|should not|no need to)\b[^.\n]{0,24}\b(?:tell|"
-        r"telling|mention|mentioning|reveal|revealing|inform|informing|notify|notifying|show|showing|disclos\w+|"
-        r"alert\w*|warn\w*|let)\b[^.\n]{0,24}\b(?:the )?(?:user|human|developer|owner|anyone|them|him)\b|\b(?:hide|"
-        r"conceal|keep) (?:this|it|that|these)?\s?(?:secret|hidden|quiet|silent)?\s?from (?:the )?(?:user|human|"
-        r"developer|owner|them)|\bkeep (?:this|it) (?:secret|hidden|quiet|confidential|between us)|\bthe user "
-        r"(?:must|should|need|does|will|can)(?:n't| not) (?:know|see|notice|be told|learn|find)|\bunbeknownst\b",
-        marks=("user", "human", "developer", "owner", "anyone", "them", "him", "keep ", "unbeknownst"),
-        also=(
-            *("do not", "don't", "never", "without", "avoid", "refrain", "must not", "should not", "no need", "hide"),
-            *("conceal", "keep ", "the user", "unbeknownst"),
-        ),
-    ),
-    Rule(
-        "secrecy towards the user",
-        r"\b(?:silently|secretly|quietly|covertly|stealthily|in the background)\b|\bwithout (?:asking|confirm\w+|"
-        r"permission|approval|telling|prompting|notif\w+|a prompt|any (?:confirmation|prompt))",
-        "pasted",
-        marks=("silently", "secretly", "quietly", "covertly", "stealthily", "in the background", "without "),
     ),
     Rule(
         "a command that fetches and runs",
@@ -218,27 +178,9 @@ RULES: tuple[Rule, ...] = (
         ),
     ),
     Rule(
-        "a command that fetches and runs",
-        r"\b(?:download|fetch|get|grab|pull|curl|wget|clone)\b[^.\n]{0,120}\b(?:and|then|,)\s*(?:\w+\s)?(?:run|"
-        r"execute|install|eval\w*|source|start|launch|follow|apply|obey)\b|\b(?:pip3?|npm|pnpm|yarn|gem|cargo|go|"
-        r"brew|npx|uvx?)\s+(?:\w+\s+)?(?:-\S+\s+)*(?:git\+)?https?://|\b(?:run|execute|eval\w*|"
-        r"source)\b[^.\n]{0,60}https?://",
-        "pasted",
-        marks=("download", "fetch", "get", "grab", "pull", "curl", "wget", "clone", "://"),
-        also=(
-            *("run", "execute", "install", "eval", "source", "start", "launch", "follow", "apply", "obey"),
-            "://",
-        ),
-    ),
-    Rule(
         "sending secrets away",
-        r"\b"
-        + _SEND
-        + r"\w*\b[^\n]{0,120}"
-        + _SECRETS
-        + r"[^\n]{0,120}(?:https?://|\bto\b[^\n]{0,30}(?:@[\w-]+\.|url|webhook|server|endpoint|pastebin|gist|channel|"
-        r"attacker|\.(?:com|io|net|xyz|ru|example)\b)|requestbin|ngrok)|(?:https?://|\bcurl\b|\bwget\b|"
-        r"\bnc\b)[^\n]{0,160}(?:\$\(|`|\$\{?|@|<\s?)[^\n]{0,40}(?:"
+        r"(?:https?://[^\s`]{0,160}(?:\$[({]|`|\$[a-z_])|(?:\bcurl\b|\bwget\b|\bnc\b)[^\n]{0,160}(?:\$\(|`|\$\{?|@|<\s?))"
+        r"[^\n]{0,40}(?:"
         + _SECRETS
         + r"|cat\s|env\b|printenv|base64|token|key|secret)|!\[[^\]]{0,80}\]\(\s*https?://[^)]{0,200}(?:[?&=]|\{)",
         marks=(*_SECRETS_MARKS, "cat", "base64", "!["),
@@ -246,135 +188,5 @@ RULES: tuple[Rule, ...] = (
             *("://", "@", "url", "webhook", "server", "endpoint", "pastebin", "gist", "channel", "attacker", ".com"),
             *(".io", ".net", ".xyz", ".ru", ".example", "requestbin", "ngrok", "$", "`", "<"),
         ),
-    ),
-    Rule(
-        "sending secrets away",
-        r"\b"
-        + _SEND
-        + r"\w*\b[^.\n]{0,80}"
-        + _SECRETS
-        + r"|!\[[^\]]{0,80}\]\(\s*https?://|"
-        + _SECRETS
-        + r"[^.\n]{0,60}\b(?:to|into|via) (?:https?|the (?:url|server|webhook|endpoint))",
-        "pasted",
-        marks=(*_SECRETS_MARKS, "!["),
-        also=(*_SEND_MARKS, "://", " http", "the url", "the server", "the webhook", "the endpoint"),
-    ),
-    Rule(
-        "weakening protection",
-        r"dangerously-?skip-?permissions|\bbypasspermissions\b|\bauto-?approv\w+|\b(?:skip|disable|bypass|turn off|"
-        r"switch off|remove|deactivate|weaken|ignore)\b[^.\n]{0,50}\b(?:permissions?|sandbox\w*|security|safety|"
-        r"approval|authenti\w+|authori[sz]ation|firewall|antivirus|signature|tls|ssl|certificate|verification|verify|"
-        r"hooks?|guard\w*|confirmations?|csrf|audit\w*|logging|review)\b",
-        "pasted",
-        marks=(
-            *("dangerously", "bypasspermissions", "approv", "skip", "disable", "bypass"),
-            *("turn off", "switch off", "remove", "deactivate", "weaken", "ignore"),
-        ),
-        also=(
-            *("permission", "sandbox", "security", "safety", "approv", "authenti", "authori", "firewall", "antivirus"),
-            *("signature", "tls", "ssl", "certificate", "verif", "hook", "guard", "confirmation", "csrf", "audit"),
-            *("logging", "review"),
-        ),
-    ),
-    Rule(
-        "a destructive command",
-        r"\brm\s+-[a-z]*[rf][a-z]*\b",
-        "pasted",
-        marks=("rm",),
-        also=("-",),
-    ),
-    Rule(
-        "a destructive command",
-        r"\bchmod\s+(?:-r\s+)?[0-7]?777\b|\bmkfs\b|\bdd\s+if=|:\(\)\s*\{|"
-        r"git\s+push\s+[^\n]{0,40}(?:--force|-f\b)|git\s+reset\s+--hard|\bdrop\s+(?:table|database)\b|"
-        r"authorized_keys|/etc/(?:sudoers|passwd|shadow|hosts|cron)|crontab\s|--no-verify|\bgit "
-        r"config\b[^\n]{0,60}(?:credential|hookspath|url)|\bld_preload\b|\.(?:bashrc|zshrc|profile|bash_profile)\b|"
-        r"\bxp_cmdshell\b|os\.system\(|subprocess\.|child_process",
-        "pasted",
-        marks=(
-            *("chmod", "mkfs", "if=", ":()", "--force", "-f", "--hard", "drop", "authorized_keys", "/etc/"),
-            *("crontab", "--no-verify", "git config", "ld_preload", ".bashrc", ".zshrc", ".profile", ".bash_profile"),
-            *("xp_cmdshell", "os.system(", "subprocess.", "child_process"),
-        ),
-        also=(
-            *("-", "777", "mkfs", "if=", ":()", "table", "database", "authorized_keys", "/etc/", "crontab", "url"),
-            *("credential", "hookspath", "ld_preload", ".bashrc", ".zshrc", ".profile", ".bash_profile"),
-            *("xp_cmdshell", "os.system(", "subprocess.", "child_process"),
-        ),
-    ),
-    Rule(
-        "a claim in the user's name",
-        r"\b(?:the |this |your )?(?:user|owner|developer|maintainer|team lead|admin\w*|boss|customer|human|operator|"
-        r"engineer)\s+(?:has\s+|have\s+|had\s+|already\s+|hereby\s+|explicitly\s+)*(?:prefers?|wants?|likes?|"
-        r"expects?|requires?|requests?|requested|asked|asks|authori[sz]\w+|approv\w+|agreed|agrees|consent\w*|"
-        r"confirm\w*|grant\w*|allow\w*|permit\w*|instruct\w*|decided|said|says|trusts?|demands?|mandate\w*|always|"
-        r"never)\b|\bon behalf of the user\b|\bas the user\b|\buser(?:'s)? (?:preference|wish|rule|directive|"
-        r"instruction|decision|request)s?\b|\bpre-?(?:approved|authori[sz]ed)\b|\bi,? the user\b|\bthis is (?:me|the "
-        r"user|your user|the owner)\b|\bi am the (?:user|owner|admin\w*|developer)|\bmy (?:rule|preference|"
-        r"instruction) (?:is|for you)",
-        "pasted",
-        marks=(
-            *("user", "owner", "developer", "maintainer", "team lead", "admin", "boss", "customer", "human"),
-            *("operator", "engineer", "approved", "authori", "this is me"),
-            *("my rule", "my preference", "my instruction"),
-        ),
-    ),
-    Rule(
-        "an order about memory",
-        r"\b(?:remember|memori[sz]e|save|store|record|persist|keep|add|write|note|log|put|insert|retain|"
-        r"learn)\b[^.\n]{0,60}\b(?:memor(?:y|ies)|claude\.md|agents\.md|long[- ]term|permanently|for (?:all |every "
-        r")?(?:future|later|next)|in mind|your (?:notes|context|rules|instructions|knowledge))|\bmemory_(?:save|"
-        r"recall|forget)\b|\bremember (?:that|this|to|the following|forever)\b",
-        "pasted",
-        marks=(
-            *("memor", "remember", "claude.md", "agents.md", "term", "permanently", "future"),
-            *("later", "next", "in mind", "your notes", "your context", "your rules", "your instructions"),
-            "your knowledge",
-        ),
-    ),
-    Rule(
-        "a link in relayed text",
-        r"https?://|\bwww\.[a-z0-9-]+\.|\b(?:ftps|ftp|files|file|data|javascript|ssh|git|wss|ws):(?://|[a-z]+[/,])|"
-        r"\]\([^)\s]+\)|"
-        r"hxxps?:|\b[a-z0-9-]+(?:\[\.\]|\(dot\)| dot )(?:com|io|net|org|xyz)",
-        "pasted",
-        marks=(
-            *("://", "www.", "](", "hxxp", "[.]", "(dot)", " dot ", "ftp:", "ftps:", "file:", "files:", "data:"),
-            *("javascript:", "ssh:", "git:", "ws:", "wss:"),
-        ),
-    ),
-    Rule(
-        "an order in relayed text",
-        r"\b(?:always|never|must(?:n't)?|do not|don'?t|shall|mandatory|required to|make sure|ensure|be sure|be "
-        r"careful to|it is (?:important|critical|essential|vital|imperative)|you (?:should|need|have to|will|can|may|"
-        r"ought|are (?:required|expected|allowed|to))|we (?:always|never)|under no circumstances|no matter what|at "
-        r"all times|whenever you|when(?:ever)? (?:asked|you|the (?:assistant|agent|user|model))|if you are (?:an? "
-        r")?(?:ai|llm|agent|assistant|claude|model|language)|please|kindly|attention|important|urgent|critical|"
-        r"warning to|note to|hello) ?\b|\b(?:claude|copilot|cursor|assistants?|(?:ai|llm|coding|"
-        r"autonomous) (?:agents?|assistants?|models?|tools?|systems?|readers?|bots?)|language models?|llms?|agents? "
-        r"reading)\b",
-        "pasted",
-        marks=(
-            *("always", "never", "must", "do not", "don", "shall", "mandatory", "required to", "sure", "be careful"),
-            *("it is ", "you ", "under no circumstances", "no matter what", "at all times", "whenever you"),
-            *("we always", "when asked", "when you", "when the ", "whenever the ", "whenever asked"),
-            *("please", "kindly", "attention", "important", "urgent", "critical", "warning to", "note to"),
-            *("hello", "claude", "copilot", "cursor", "assistant", "ai ", "llm", "coding ", "autonomous "),
-            *("language model", "agent"),
-        ),
-    ),
-    Rule("an order in relayed text", r"\b(?:dear|hey|hi) ?\b", "pasted"),
-    Rule(
-        "an order in relayed text",
-        r"(?:^|[.!?:;\"'“(\-*>•]\s*|\b(?:and|then|first|next|now|finally|also|just|to|step \d+:?)\s+)(?:run|execute|"
-        r"install|use|add|delete|remove|disable|enable|set|replace|commit|push|call|invoke|respond|reply|answer|"
-        r"output|print|say|save|store|write|treat|consider|stop|skip|trust|approve|grant|allow|change|update|insert|"
-        r"include|prefer|switch|start|begin|open|visit|read|follow|go|copy|send|post|upload|fetch|download|load|"
-        r"import|eval|evaluate|decode|translate|repeat|forget|ignore|assume|pretend|create|make|modify|edit|drop|"
-        r"kill|reset|revert|merge|deploy|publish|give|take|put|keep|do|perform|apply|obey|comply|confirm|verify|"
-        r"check|proceed|continue|switch|turn|configure|export|append|prepend|reveal|show|tell|tag|transfer|pay|buy|"
-        r"whitelist|click|enter|type|paste|pip|npm|curl|wget|sudo|git)\b(?!\s*[=:(]|ing|ed)",
-        "pasted",
     ),
 )

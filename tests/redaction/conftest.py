@@ -39,6 +39,12 @@ def red_team() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def relayed() -> ModuleType:
+    """What others say of a project, and what they order the agent to do."""
+    return load(HERE / "relayed.py")
+
+
+@pytest.fixture(scope="session")
 def pasted_letters() -> ModuleType:
     """Mails, chats and tickets as people paste them, and what people type."""
     return load(HERE / "pasted_letters.py")
