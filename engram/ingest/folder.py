@@ -8,9 +8,11 @@ from engram.errors import NotFound
 from engram.ingest.scope import identify_folder, project_for
 from engram.models.projects import ProjectRow, ensure_project, find_project, list_projects
 from engram.models.store import Store
+from engram.models.transaction import Tx
 from engram.paths import Home
 from engram.redaction.display import visible
 from engram.settings import Settings
+from engram.transcripts.project import Project
 from engram.vaults import Vault, find_vault, keeps_out, list_vaults, vault_of_folder, vault_of_identity
 
 
@@ -31,10 +33,22 @@ def scope_of_folder(store: Store, settings: Settings, cwd: str, *, make: bool = 
     if keeps_out(settings.places, project.identity, cwd):
         return FolderScope(None)
     known = find_project(store, project.identity)
-    if known is None and make:
+    if make and (known is None or not known.root):
         with store.transaction() as tx:
-            known = ensure_project(tx, project.identity, project.name, project.root)
+            known = ensure(tx, project)
     return FolderScope(known)
+
+
+def ensure(tx: Tx, project: Project) -> ProjectRow:
+    """Return the stored project of what was identified, made where it is new."""
+    return ensure_project(
+        tx,
+        project.identity,
+        project.name,
+        project.root,
+        remote=project.remote,
+        first_commit=project.first_commit,
+    )
 
 
 def named_project(store: Store, name: str) -> ProjectRow:

@@ -10,8 +10,9 @@ from pathlib import Path, PurePath
 from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.models.project_folders import ProjectHints, list_hints, merge_projects, note_hints
+from engram.models.projects import MOVED, lose_folder
 from engram.models.store import Store
-from engram.transcripts.git_hints import read_git_hints
+from engram.transcripts.git_hints import is_other_repository, read_git_hints
 
 logger = logging.getLogger(__name__)
 
@@ -40,7 +41,13 @@ def read_hints(store: Store, limit: int = MAX_READ) -> int:
         hints for hints in list_hints(store) if not 0 <= now_ms - hints.read_at_ms < FRESH_MS and _present_folder(hints)
     ]
     for hints in sorted(due, key=lambda hints: hints.read_at_ms)[:limit]:
-        read = read_git_hints(Path(_present_folder(hints)))
+        folder = Path(_present_folder(hints))
+        if str(folder) == hints.project.root and is_other_repository(folder, hints.remote, hints.first_commit):
+            with store.transaction() as tx:
+                lose_folder(tx, hints.project.id)
+            logger.info("action=lose_folder project=%d", hints.project.id)
+            continue
+        read = read_git_hints(folder)
         note_hints(store, hints.project.id, read.remote, read.first_commit)
     return min(len(due), limit)
 
@@ -68,7 +75,7 @@ def join_moved(store: Store) -> list[str]:
         if not move.is_certain:
             continue
         try:
-            reason = f"moved from {move.former.project.root}: same remote and first commit"
+            reason = f"{MOVED}{move.former.project.root}: same remote and first commit"
             merge_projects(store, move.former.project, move.present.project, reason, actor=Actor.TIDYING)
         except BadRequest as error:
             logger.info("action=join_moved project=%d not=%s", move.former.project.id, error)

@@ -2,23 +2,47 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
 
 from engram.models.pauses import Span, paused_scopes, pauses_of
 from engram.models.project_erasing import forgotten_span
-from engram.models.projects import find_project_of_identity, known_roots, project_by_id
+from engram.models.projects import AT_SAME_PATH, ProjectRow, claims_of, known_roots, project_by_id
 from engram.models.sessions import SessionRow, find_session
 from engram.models.store import Store
 from engram.settings import Settings
+from engram.transcripts.git_files import read_first_commit, read_remote
+from engram.transcripts.git_hints import is_other_repository, token_of
 from engram.transcripts.project import KnownRoot, Project, identify_project, is_excluded
 from engram.vaults import keeps_out
 
 
 def project_for(store: Store, cwd: str, settings: Settings) -> Project:
-    """Return the project of a working directory; for a folder that was joined to a project, that project."""
+    """Return the project of a working directory; for a folder that was joined to a project, that project.
+
+    A repository at the path of a project that had another remote and first commit is another project.
+    """
     project = identify_folder(cwd, settings, _known_roots(store))
-    known = find_project_of_identity(store, project.identity) if project.identity and not project.is_global else None
-    return project if known is None else Project(known.identity, known.root, known.name)
+    if not project.identity or project.is_global:
+        return project
+    claims, root = claims_of(store, project.identity), Path(project.root)
+    is_there = os.path.isdir(root)
+    for claim in claims:
+        if not is_there or claim.is_by_hand:
+            return _as_known(project, claim.project)
+        if not is_other_repository(root, claim.remote, claim.first_commit):
+            return _as_known(project, claim.project)
+    if claims:
+        project = replace(project, identity=f"{project.identity}{AT_SAME_PATH}{token_of(root)}")
+    if is_there and project.is_repository:
+        project = replace(project, remote=read_remote(root), first_commit=read_first_commit(root))
+    return project
+
+
+def _as_known(project: Project, known: ProjectRow) -> Project:
+    return replace(project, identity=known.identity, root=known.root or project.root, name=known.name)
 
 
 def identify_folder(cwd: str, settings: Settings, roots: Iterable[KnownRoot] = ()) -> Project:

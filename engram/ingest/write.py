@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 from engram.failpoint import reach
 from engram.ingest.due import note_due
+from engram.ingest.folder import ensure
 from engram.ingest.result import Written
 from engram.ingest.scope import needs_project
 from engram.models.contexts import note_context_start, note_copied_history
 from engram.models.extractions import withdraw_memories
-from engram.models.projects import ensure_project
 from engram.models.pull_requests import add_pull_requests
 from engram.models.sessions import SessionRow, add_known_values, ensure_session, find_session, touch_session
 from engram.models.store import Store
@@ -92,7 +92,7 @@ def _session(tx: Tx, portion: Portion) -> SessionRow | None:
     project = portion.project
     row = None
     if project is not None and project.identity and not project.is_global and needs_project(session):
-        row = ensure_project(tx, project.identity, project.name, project.root)
+        row = ensure(tx, project)
     times = [u.turn.started_at_ms for u in portion.updates if u.turn.started_at_ms is not None]
     return ensure_session(
         tx,

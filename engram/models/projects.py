@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from peewee import Query, Value, fn
 
@@ -42,6 +42,51 @@ def find_project_of_identity(store: Reader, identity: str) -> ProjectRow | None:
     return project or store.fetch_record(PROJECTS, _of_joined_folder(identity))
 
 
+#: Between a path and what tells apart the repositories that were at it one after another, in their identities. No path
+#: that was normalised contains it.
+AT_SAME_PATH = "//"
+#: What sorts right behind every identity with it.
+_BEHIND_SAME_PATH = "/0"
+#: How the reason begins why a folder was joined to a project that was there before.
+MOVED = "moved from "
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A project that is or was at a path, and what its repository said of itself."""
+
+    project: ProjectRow
+    remote: str
+    first_commit: str
+    #: Why the path was joined to the project; "" for its own path.
+    reason: str = ""
+
+    @property
+    def is_by_hand(self) -> bool:
+        """True if a person joined the path to the project: what its repository said need not be true of the path."""
+        return bool(self.reason) and not self.reason.startswith(MOVED)
+
+
+def claims_of(store: Reader, identity: str) -> list[Claim]:
+    """The projects that are or were at a path: the one that the path means by itself, and others at the same path."""
+    claims = [
+        Claim(
+            project=ProjectRow(id=row.id, identity=row.identity, name=row.name, root=row.root),
+            remote=row.remote,
+            first_commit=row.first_commit,
+            reason=row.reason,
+        )
+        for row in store.fetch(_claims_of(identity, identity + AT_SAME_PATH, identity + _BEHIND_SAME_PATH))
+    ]
+    # Those whose repository can be recognised first; where nothing tells them apart, the one that has the folder now.
+    return sorted(claims, key=lambda claim: (not (claim.remote or claim.first_commit), not claim.project.root))
+
+
+def lose_folder(tx: Tx, project_id: int) -> None:
+    """Note that a project no longer has the folder that it had: another repository is there now."""
+    tx.run(tables.Project.update(root="").where(tables.Project.id == project_id))
+
+
 def project_by_id(store: Reader, project_id: int) -> ProjectRow | None:
     """A project by its row id."""
     return store.fetch_record(PROJECTS, _of_id(project_id))
@@ -60,15 +105,17 @@ def known_roots(store: Reader) -> list[KnownRoot]:
     ]
 
 
-def ensure_project(tx: Tx, identity: str, wanted_name: str, root: str = "") -> ProjectRow:
-    """The project of an identity, made where it is new.
+def ensure_project(
+    tx: Tx, identity: str, wanted_name: str, root: str = "", *, remote: str = "", first_commit: str = ""
+) -> ProjectRow:
+    """The project of an identity, made where it is new, with what its repository says of itself.
 
     The name is for display: one line of at most 60 characters without secrets and hidden characters; one that another
     project has or had gets a number.
     """
     known = find_project_of_identity(tx, identity)
     if known is not None:
-        return known
+        return known if known.identity != identity else _with_folder(tx, known, root)
     # Not above: hooks and short commands never make a project, and the rules take a while to load.
     from engram.redaction import redact
     from engram.redaction.display import visible
@@ -80,10 +127,27 @@ def ensure_project(tx: Tx, identity: str, wanted_name: str, root: str = "") -> P
         name = f"{wanted_name[: MAX_NAME_CHARACTERS - 6]}-{number}"
     row_id = tx.insert(
         tables.Project.insert(
-            stable_id=secrets.token_hex(8), identity=identity, name=name, root=root, updated_at_ms=tx.now_ms()
+            stable_id=secrets.token_hex(8),
+            identity=identity,
+            name=name,
+            root="",
+            updated_at_ms=tx.now_ms(),
+            remote=remote,
+            first_commit=first_commit,
         )
     )
-    return ProjectRow(id=row_id, identity=identity, name=name, root=root)
+    return _with_folder(tx, ProjectRow(id=row_id, identity=identity, name=name, root=""), root)
+
+
+def _with_folder(tx: Tx, project: ProjectRow, root: str) -> ProjectRow:
+    """Give a project without a folder the one that it has now; whoever had that before has none."""
+    if not root or project.root:
+        return project
+    for claim in claims_of(tx, project.identity.partition(AT_SAME_PATH)[0]):
+        if claim.project.id != project.id and claim.project.root == root and not claim.reason:
+            lose_folder(tx, claim.project.id)
+    tx.run(tables.Project.update(root=root).where(tables.Project.id == project.id))
+    return replace(project, root=root)
 
 
 @prepared
@@ -103,6 +167,16 @@ def _of_joined_folder(identity: str) -> Query:
     return PROJECTS.select().where(
         tables.Project.id == folder.select(folder.project_id).where(folder.identity == identity)
     )
+
+
+@prepared
+def _claims_of(identity: str, begin: str, end: str) -> Query:
+    project, folder = tables.Project, tables.ProjectFolder
+    columns = (project.id, project.identity, project.name, project.root, project.remote, project.first_commit)
+    is_there = (project.identity == identity) | ((project.identity >= begin) & (project.identity < end))
+    own = project.select(*columns, Value("").alias("reason")).where(is_there)
+    joined = project.select(*columns, folder.reason).join(folder, on=folder.project_id == project.id)
+    return own.union_all(joined.where(folder.identity == identity))
 
 
 @prepared

@@ -65,6 +65,11 @@ class Project:
     name: str
     #: True for a session that was started in a root folder itself: its memories hold everywhere.
     is_global: bool = False
+    #: True if a repository was found, here or among the known ones.
+    is_repository: bool = False
+    #: Of a project that is not known yet: the remote and first commit of its repository, as far as files say.
+    remote: str = ""
+    first_commit: str = ""
 
 
 class KnownRoot(NamedTuple):
@@ -266,7 +271,7 @@ def _is_tracked(root: Path, folder: Path, gone: PurePath | None) -> bool:
 
 
 def _project_of(repository: PurePath) -> Project:
-    return Project(_identity(repository), str(repository), repository_name(repository))
+    return Project(_identity(repository), str(repository), repository_name(repository), is_repository=True)
 
 
 def repository_name(folder: PurePath) -> str:

@@ -5,6 +5,7 @@ not.
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +19,7 @@ from engram.ingest.folder import scope_of_folder
 from engram.ingest.moves import find_moves, join_moved, read_hints
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
-from engram.models.project_folders import list_hints
+from engram.models.project_folders import link_folder, list_hints
 from engram.models.projects import ProjectRow, list_projects
 from engram.models.store import Store
 from engram.search.service import Query, Searcher
@@ -208,3 +209,120 @@ def test_nothing_that_a_repository_names_is_run(make_repository: MakeRepository,
 )
 def test_all_ways_to_write_a_remote_are_one(address: str, normal: Any) -> None:
     assert normal_address(address) == normal
+
+
+# -- another repository at the path of a known one
+
+
+@pytest.mark.parametrize("first_remote", [REMOTE, ""])
+@pytest.mark.parametrize("second", ["other remote", "no remote", "no repository", "no commit", "other, packed"])
+@pytest.mark.parametrize("has_scanned", [True, False])
+def test_another_repository_at_a_known_path_is_another_project(
+    store: Store,
+    settings: Settings,
+    make_repository: MakeRepository,
+    tmp_path: Path,
+    first_remote: str,
+    second: str,
+    has_scanned: bool,
+) -> None:
+    folder = make_repository("workspace", first_remote, "the first")
+    first = project_of(store, settings, folder)
+    if has_scanned:
+        read_hints(store)
+    folder.rename(tmp_path / "first")
+    if second == "no repository":
+        folder.mkdir()
+    elif second == "no commit":
+        folder.mkdir()
+        git(folder, "init", "-q")
+    else:
+        make_repository("workspace", "" if second == "no remote" else "https://else.example/b", "the second")
+    if "packed" in second:
+        git(folder, "gc", "-q")
+
+    assert scope_of_folder(store, settings, str(folder)).project is None
+    read_hints(store)
+    other = project_of(store, settings, folder)
+
+    assert other.id != first.id
+    assert (other.root, other.name) == (str(folder), "workspace-2")
+    assert {one.name: one.root for one in list_projects(store)} == {"workspace": "", "workspace-2": str(folder)}
+    assert project_of(store, settings, folder) == other
+    read_hints(store)
+    assert find_moves(store) == []
+    shutil.rmtree(folder)
+    (tmp_path / "first").rename(folder)
+    again = project_of(store, settings, folder)
+    assert (again.id, again.root) == (first.id, str(folder))
+    assert {one.name: one.root for one in list_projects(store)} == {"workspace": str(folder), "workspace-2": ""}
+
+
+@pytest.mark.parametrize("change", ["clone", "shallow", "new address", "history that was cut", "workspace gone"])
+def test_the_same_repository_at_its_path_stays_the_same_project(
+    store: Store, settings: Settings, make_repository: MakeRepository, tmp_path: Path, change: str
+) -> None:
+    folder = make_repository("workspace")
+    first = project_of(store, settings, folder)
+    read_hints(store)
+    if change in ("clone", "shallow"):
+        git(folder, "commit", "-q", "--allow-empty", "-m", "second")
+        source = folder.rename(tmp_path / "source")
+        depth = ["--depth=1"] * (change == "shallow")
+        git(tmp_path, "clone", "-q", *depth, source.as_uri(), str(folder))
+        git(folder, "remote", "set-url", "origin", REMOTE.replace("https", "ssh"))
+    elif change == "new address":
+        git(folder, "remote", "set-url", "origin", "https://else.example/b")
+        git(folder, "gc", "-q")
+    elif change == "history that was cut":
+        git(folder, "checkout", "-q", "--orphan", "anew")
+        git(folder, "commit", "-q", "--allow-empty", "-m", "anew")
+        git(folder, "remote", "set-url", "origin", "https://else.example/b")
+    else:
+        folder.rename(tmp_path / "away")
+
+    assert project_of(store, settings, folder) == first
+    read_hints(store)
+    assert project_of(store, settings, folder) == first
+    assert len(list_projects(store)) == 1
+
+
+def test_two_shallow_clones_at_one_path_are_told_apart_by_their_remotes(
+    store: Store, settings: Settings, make_repository: MakeRepository, tmp_path: Path
+) -> None:
+    sources = [make_repository(name) for name in ("one", "two")]
+    for source in sources:
+        git(source, "commit", "-q", "--allow-empty", "-m", "second")
+    found = []
+    for source in sources:
+        git(tmp_path, "clone", "-q", "--depth=1", source.as_uri(), str(tmp_path / "workspace"))
+        found.append(project_of(store, settings, tmp_path / "workspace").name)
+        read_hints(store)
+        shutil.rmtree(tmp_path / "workspace")
+
+    assert found == ["workspace", "workspace-2"]
+
+
+def test_a_folder_that_a_person_joined_to_a_project_may_hold_another_repository(
+    store: Store, settings: Settings, make_repository: MakeRepository
+) -> None:
+    first = project_of(store, settings, make_repository("harbor"))
+    fork = make_repository("fork", "https://else.example/fork")
+    with store.transaction() as tx:
+        link_folder(tx, first, str(fork), str(fork), "by hand")
+    read_hints(store)
+
+    assert project_of(store, settings, fork) == first
+
+
+def test_a_repository_in_a_folder_that_was_known_without_one_stays_its_project(
+    store: Store, settings: Settings, tmp_path: Path
+) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    first = project_of(store, settings, folder)
+    read_hints(store)
+    git(folder, "init", "-q")
+    git(folder, "commit", "-q", "--allow-empty", "-m", "begin")
+
+    assert project_of(store, settings, folder) == first
