@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from engram.enums import Kind, Status
 from engram.extraction.bite import cut, joined
 from engram.extraction.candidate import MAX_SUMMARY_WORDS, Candidate
-from engram.extraction.labels import entities_of, kind_of
+from engram.extraction.cues import entities_of, kind_of
 from engram.extraction.support import excerpt, supporting
 from engram.extraction.write_filter import is_own
 from engram.models.episodes import MAX_CONTENT_CHARACTERS
@@ -95,7 +95,7 @@ def _kind(subject: str, bite: str) -> Kind:
     scope = _TYPE.match(subject)
     if (scope and scope["type"] == "fix") or subject.lower().startswith(("fix", "correct", "repair")):
         return Kind.FIX
-    kind = kind_of(bite, "", is_user=False)
+    kind = kind_of(bite, "")
     return kind if kind in (Kind.FIX, Kind.DEAD_END) else Kind.DECISION
 
 

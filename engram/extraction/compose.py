@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from engram.enums import Importance, Kind, Scope, Status, Voice
 from engram.extraction.candidate import MAX_FACTS, Candidate
-from engram.extraction.labels import entities_of, importance_of, kind_of
+from engram.extraction.cues import entities_of, importance_of, kind_of
 from engram.extraction.select import Option
 from engram.extraction.support import MAX_SUPPORT_CHARACTERS, excerpt, supporting
 from engram.models.episodes import MAX_CONTENT_CHARACTERS
@@ -48,23 +48,23 @@ def candidate(option: Option, *, is_global: bool = False) -> Candidate:
 
 
 def _kind(option: Option) -> Kind:
-    if option.directive is not None:
-        return option.directive.kind
+    if option.rule is not None:
+        return option.rule.kind
     if option.episode is not None:
         return Kind.FIX
-    return kind_of(option.passage.bite, option.label, is_user=option.is_typed)
+    return kind_of(option.passage.bite, option.label)
 
 
 def _importance(option: Option, kind: Kind) -> Importance:
-    if option.directive is not None:
-        return Importance.HIGH if option.directive.is_lasting else Importance.NORMAL
-    return importance_of(kind, option.quality, is_user=option.is_typed)
+    if option.rule is not None:
+        return Importance.HIGH if option.rule.is_lasting else Importance.NORMAL
+    return importance_of(kind, option.quality)
 
 
 def _scope(option: Option, is_global: bool) -> Scope:
     if is_global:
         return Scope.GLOBAL
-    return option.directive.scope if option.directive is not None else Scope.PROJECT
+    return option.rule.scope if option.rule is not None else Scope.PROJECT
 
 
 def _standing(option: Option) -> tuple[Status, float]:

@@ -6,30 +6,38 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from engram.enums import Source
+from engram.enums import Kind, Source, Voice
 from engram.errors import Conflict
 from engram.extraction.batch import Batch
 from engram.extraction.near import nearest
 from engram.extraction.protocol import ExtractionContext, NearMemory
+from engram.extraction.user_rules import orders, says_the_same
 from engram.ingest.forgotten import without_entries
 from engram.models.contradictions import is_kept_by_hand
 from engram.models.episode_lists import current_episodes
 from engram.models.episodes import Episode, episodes_of_session, evidence_of, find_episode
+from engram.models.fulltext import search_passages
 from engram.models.judgements import JudgedMemory, judged_memories
 from engram.models.projects import ProjectRow, project_by_id
+from engram.models.recent import user_texts_elsewhere
 from engram.models.sessions import SessionRow, find_session
 from engram.models.store import Store
 from engram.models.tombstones import barred_entries
 from engram.models.transaction import Tx
 from engram.models.turns import StoredTurn
 from engram.redaction.display import one_line
+from engram.redaction.voice import typed_text
 from engram.settings import Settings
-from engram.transcripts.record import Turn
+from engram.text.content_words import content_words
+from engram.transcripts.record import Role, Turn
 
 #: Maximum number of memories that ended by a judgement and are shown to an extractor.
 MAX_JUDGED_MEMORIES = 6
 #: Maximum length of the reason of a judgement that is shown, in characters.
 MAX_WHY_CHARACTERS = 160
+
+#: How many of an order's words are looked for in other sessions, the longest, and in how many passages at most.
+MAX_SEARCHED_WORDS, MAX_SEARCHED_PASSAGES = 3, 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +80,7 @@ class ContextBuilder:
             self.build(batch.turns),
             known=tuple(saved),
             kept_before=0,
+            said_before=self._said_before(self.readable(batch.turns)),
             following=next(iter(self.readable(batch.after[:1])), None),
         )
 
@@ -81,6 +90,20 @@ class ContextBuilder:
         barred = barred_entries(self.store, entries | {turn.turn.key for turn in turns})
         readable = [without_entries(turn.turn, barred) for turn in turns]
         return [turn for turn in readable if turn.said or turn.actions or not barred]
+
+    def _said_before(self, turns: Sequence[Turn]) -> frozenset[str]:
+        """Return the orders of the user in these turns that they gave in another session of the project too."""
+        typed = [typed_text(said.text) for turn in turns for said in turn.said if said.role is Role.USER]
+        given = {order for text in typed for order in orders(text)}
+        return frozenset(order for order in given if self._is_said_elsewhere(order))
+
+    def _is_said_elsewhere(self, order: str) -> bool:
+        words = tuple(sorted(content_words(order), key=len)[-MAX_SEARCHED_WORDS:])
+        if self.session.own_project_id is None or not words:
+            return False
+        hits = search_passages(self.store, [words], MAX_SEARCHED_PASSAGES, project_id=self.session.own_project_id)
+        texts = user_texts_elsewhere(self.store, [row_id for row_id, _ in hits], self.session.id)
+        return any(says_the_same(order, other) for text in texts for other in orders(typed_text(text)))
 
     def _nearest(
         self, turns: Sequence[StoredTurn], judged: Mapping[int, JudgedMemory], own: Sequence[Episode]
@@ -150,6 +173,7 @@ def _near_memory(episode: Episode, judged: Mapping[int, JudgedMemory]) -> NearMe
         state="in force" if memory is None else _judged_state(memory),
         at_ms=episode.holds_from_ms,
         is_fixed=is_kept_by_hand(episode),
+        is_users_rule=episode.voice == Voice.USER and episode.kind in (Kind.PREFERENCE, Kind.DECISION),
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from engram.enums import Importance, Kind, Scope, Status, Voice
 from engram.extraction.bite import cut
 from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, MAX_SUMMARY_WORDS, Candidate
-from engram.extraction.labels import entities_of
+from engram.extraction.cues import entities_of
 from engram.extraction.support import excerpt, supporting
 from engram.extraction.write_filter import is_own
 from engram.models.episodes import MAX_CONTENT_CHARACTERS

@@ -18,6 +18,7 @@ from engram.extraction.answer import (
 from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, MAX_SUMMARY_WORDS, Candidate
 from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.extraction.request_lines import Ids
+from engram.extraction.user_rules import lays_down_for_all_projects
 from engram.extraction.write_filter import is_log, is_own, repeats
 from engram.models.episodes import MAX_CONTENT_CHARACTERS
 from engram.redaction import redact
@@ -133,10 +134,17 @@ def _candidate(
     )
     is_chosen = not is_user and _is_chosen(said for _, said in evidence.said)
     is_typed = is_user and all(_is_typed(quote, said) for quote, said in quotes or [(s.text, s) for s in sources])
-    is_everywhere = context.is_global or not context.project
-    # Only what the user said or chose is a preference, and only the user's own words are global.
+    # Only what the user said or chose is a preference, and only the user's own words for all projects are global.
     kind = Kind.FACT if proposed.kind == Kind.PREFERENCE and not users else proposed.kind
-    is_global = is_everywhere or (proposed.scope == Scope.GLOBAL and (is_user or kind is not Kind.PREFERENCE))
+    is_global = context.is_global or (
+        proposed.scope == Scope.GLOBAL
+        and is_user
+        and any(
+            lays_down_for_all_projects(typed_text(said.text), summary, context.project)
+            for said in users
+            if said.role is Role.USER
+        )
+    )
     voice = Voice.USER if is_user else Voice.CHOSEN if is_chosen else Voice.ASSISTANT
     return Candidate(
         kind=kind,

@@ -1,4 +1,4 @@
-"""Cue words of languages other than English, as data: a few for each, so that no directive and no fix is lost.
+"""Cue words of languages other than English, as data: a few for each, so that no rule and no fix is lost.
 
 Add a language by adding an entry to ``LANGUAGES``. Words that are also English words must not stand here.
 """
@@ -27,8 +27,14 @@ class Language:
     order: str
     #: How the team does it: we use.
     decides: str
-    #: Wordings that hold for the current task only, or of somebody who does not know.
+    #: Wordings that hold for this moment, place or task only, or of somebody who does not know.
     passing: str
+    #: Takes back what was said before it.
+    takes_back: str
+    #: Somebody else's opinion, or a supposition.
+    others: str
+    #: Tells how something behaves.
+    describes: str
     #: What binds a sentence to this code base.
     local: str
     #: All projects of the user.
@@ -46,10 +52,27 @@ LANGUAGES = {
         order=r"bitte (?:kein\w*|nicht|verwende|benutze|nimm)|(?:verwende|benutze|nutze|nimm) .{2,60} (?:statt|anstatt|"
         r"anstelle)|vermeide|achte darauf|stell(?:e)? sicher|ich (?:bevorzuge|möchte lieber|will kein\w*)",
         decides=r"wir (?:verwenden|benutzen|nutzen|setzen|nehmen|haben uns)",
-        passing=r"vorerst|erst ?mal|für den moment|gerade|heute|diesmal|noch nicht|ich weiß nicht|keine ahnung",
+        passing=r"vorerst|erst ?mal|für den moment|gerade|heute|morgen|jetzt erst|diesmal|dieses mal|noch nicht|"
+        r"ich weiß nicht|keine ahnung|bis (?:\w+ )?(?:morgen|montag|freitag|dann|dahin|release|fertig)|solange|während|"
+        r"(?:in|für|bei|auf|an) dies\w+ (?!projekt|repo)\w+|nur (?:hier|jetzt|in|für|bei)|die (?:erste|zweite|dritte|"
+        r"letzte|andere) (?:option|variante|lösung|möglichkeit)|einfach",
+        takes_back=r"vergiss (?:das|es|was|die regel)|quatsch|nein,? warte|warte,? nein|doch nicht|"
+        r"war (?:nur )?(?:ein )?"
+        r"(?:spaß|scherz|witz)|(?:nur )?(?:spaß|scherz|witz)|ich mein(?:t)?e|nehme ich zurück|nehme (?:das|die \w+|"
+        r"es) zurück|"
+        r"stimmt (?:gar )?nicht|streich das|war falsch|ich habe mich (?:geirrt|vertan)|sehe ich anders",
+        others=r"(?:er|sie|man|jemand|kollegen?|chef\w*|reviewer|leute|manche|viele) (?:\w+ )?(?:sag\w*|mein\w*|will|"
+        r"wollen|"
+        r"find\w*|glaub\w*|denk\w*|empfiehl\w*|empfehl\w*)|\w+ (?:sagt|sagte|meint|meinte|findet|glaubt|denkt|"
+        r"empfiehlt|schreibt|will),? (?:dass|wir|man|immer|nie)|laut|angeblich|vielleicht|ich (?:glaube|denke|vermute|"
+        r"finde)|"
+        r"könnten?|sollten wir|was wäre|wäre (?:es )?|oder",
+        describes=r"(?:schlägt|schlagen|schlug) \w* ?\w* ?fehl|funktionier\w+|klappt\w*|scheiter\w+|stürzt|crasht|"
+        r"failt|"
+        r"passiert|kommt|hatte[n]?|war(?:en)?|wurde[n]?",
         local=r"hier|dies\w* (?:projekt|repo\w*|datei|code)|unser\w*",
         universal=r"(?:in |für |bei )?(?:allen|jedem|jedes) (?:meiner |meinen |unserer )?(?:projekt\w*|repo\w*)|"
-        r"überall",
+        r"überall,? wo ich arbeite",
         cause=r"weil|ursache|deshalb|dadurch|aufgrund|grund (?:war|ist)|lag an|liegt an",
         problem=r"fehler|fehlte|fehlgeschlagen|schlug fehl|schlägt fehl|kaputt|falsch\w*|veraltet\w*|"
         r"ging nicht|geht nicht",
@@ -61,9 +84,22 @@ LANGUAGES = {
         r"borres|edites)|"
         r"(?:usa|utiliza) .{2,60} en (?:vez|lugar) de|evita|asegúrate|prefiero|no quiero",
         decides=r"(?:usamos|utilizamos|preferimos|decidimos)",
-        passing=r"por ahora|de momento|por el momento|hoy|esta vez|todavía no|no sé|aún no",
+        passing=r"por ahora|de momento|por el momento|hoy|mañana|esta vez|todavía no|no sé|aún no|hasta|mientras|"
+        r"(?:en|para|de) est[aeo]s? (?!proyecto|repo)\w+|solo (?:aquí|ahora|en|para|por)|sólo (?:aquí|ahora|en|para|"
+        r"por)|"
+        r"la (?:primera|segunda|tercera|última|otra) (?:opción|variante|solución)",
+        takes_back=r"olvida (?:eso|esto|lo que|la regla)|olvídalo|no,? espera|espera,? no|perdón|quise decir|"
+        r"quería decir|"
+        r"(?:es|era) (?:una )?broma|mejor no|retiro (?:lo|la|eso|esa)|me equivoqué|cambié de (?:idea|opinión)|"
+        r"borra eso|"
+        r"no estoy de acuerdo",
+        others=r"(?:él|ella|ellos|alguien|mi jefe|el jefe|el revisor|la gente|algunos|muchos) (?:\w+ )?(?:dice\w*|"
+        r"piensa\w*|"
+        r"cree\w*|quiere\w*|opina\w*|recomienda\w*|insiste\w*)|según|tal vez|quizás?|creo que|pienso que|podríamos|"
+        r"deberíamos|sería|o",
+        describes=r"fall[ao]n?|funciona\w*|ocurre\w*|pasa\w*|rompe\w*|tarda\w*|era[n]?|fue(?:ron)?|tení\w+",
         local=r"aquí|est[ae] (?:proyecto|repo\w*|archivo|código)|nuestr\w+",
-        universal=r"(?:en )?todos (?:los|mis) (?:proyectos|repositorios)|en cualquier proyecto|en todas partes",
+        universal=r"(?:en )?todos (?:los|mis) (?:proyectos|repositorios)|en cualquier proyecto",
         cause=r"porque|debido a|ya que|por eso|la causa|el motivo|causad[oa] por",
         problem=r"fallo|falló|fallaba|falla|roto|rota|faltaba|incorrect[oa]|obsolet[oa]|no funcionaba",
         repair=r"arreglad[oa]|corregid[oa]|solucionad[oa]|resuelt[oa]|ya funciona",
@@ -72,7 +108,11 @@ LANGUAGES = {
         lasting=r"必ず|常に|いつも|絶対に|決して|今後|これからは|これからも|毎回|以後",
         order=r"しないで|使わないで|書かないで|ようにして|ではなく|の代わりに|禁止|避けて",
         decides=r"(?:使います|使っています|採用しました|に決めました|にしました)",
-        passing=r"とりあえず|今は|今回は|まだ|一旦|わからない|分からない",
+        passing=r"とりあえず|今は|今回|今日|明日|まだ|一旦|だけ|まで|間は|わからない|分からない|この(?!プロジェクト|リポジトリ|"
+        r"コードベース)\w",
+        takes_back=r"やっぱり|冗談|忘れて|撤回|取り消|いや、|間違え|間違いでした|じゃなくて|訂正",
+        others=r"さんが|と言って|と言った|らしい|だそう|によると|かもしれ|と思う|と思います|どうかな|でしょうか|ですか",
+        describes=r"失敗|エラー|壊れ|落ち|遅い|出る|出ます|なる|なります|でした|いました",
         local=r"この(?:プロジェクト|リポジトリ|ファイル|コード)|ここでは",
         universal=r"(?:すべて|全て|全部|どの)の?プロジェクト",
         cause=r"原因|ため|ので|から(?=、|。)|理由",
@@ -96,6 +136,9 @@ LASTING = pattern(lambda language: language.lasting)
 ORDER = pattern(lambda language: language.order)
 DECIDES = pattern(lambda language: language.decides)
 PASSING = pattern(lambda language: language.passing)
+TAKES_BACK = pattern(lambda language: language.takes_back)
+OTHERS = pattern(lambda language: language.others)
+DESCRIBES = pattern(lambda language: language.describes)
 LOCAL = pattern(lambda language: language.local)
 UNIVERSAL = pattern(lambda language: language.universal)
 CAUSE = pattern(lambda language: language.cause)

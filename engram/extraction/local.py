@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from engram.extraction.candidate import Candidate
+from engram.enums import Voice
+from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, Candidate
 from engram.extraction.commits import commits
 from engram.extraction.compose import candidate
 from engram.extraction.decisions import decisions, without_dialogs
 from engram.extraction.protocol import ExtractionContext
-from engram.extraction.select import Chooser, session_room
+from engram.extraction.select import RULE_QUALITY, Chooser, session_room, users_texts
+from engram.extraction.user_rules import takings_back
 from engram.extraction.weights import WEIGHTS
 from engram.extraction.write_filter import repeats
+from engram.redaction.voice import typed_text
 from engram.text.content_words import content_words
 from engram.transcripts.record import Role, TextBlock, Turn
 
@@ -21,7 +24,7 @@ MIN_QUALITY = 0.1
 
 
 class LocalExtractor:
-    """Reads dialogs and commit messages, and chooses passages by a small logistic model.
+    """Reads rules of the user, dialogs and commit messages, and chooses passages by a small logistic model.
 
     ``docs/extraction.md`` says what it was measured on.
     """
@@ -50,9 +53,38 @@ class LocalExtractor:
             taken,
             room=session_room(turns) - len(committed),
             project=context.project,
+            said_before=context.said_before,
         )
-        candidates = [*decided, *committed, *(candidate(option, is_global=context.is_global) for option in chosen)]
+        composed = [candidate(option, is_global=context.is_global) for option in chosen]
+        candidates = [*decided, *committed, *composed, *retractions(turns, context)]
         return _best(candidates, [turn.key for turn in turns], context.session_cap - context.kept_before)
+
+
+def retractions(turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
+    """Return a candidate for each rule of another session that the user takes back in one of the turns."""
+    rules = [memory for memory in context.near if memory.is_users_rule and not memory.is_fixed]
+    found = []
+    for turn in turns:
+        for said in users_texts(turn):
+            for taking in takings_back(typed_text(said.text)):
+                found += [
+                    Candidate(
+                        kind=rule.kind,
+                        summary=taking.sentence[:MAX_CANDIDATE_SUMMARY_CHARACTERS],
+                        content=taking.sentence,
+                        evidence=(said.uuid,) if said.uuid else (),
+                        turn_keys=(turn.key,),
+                        voice=Voice.USER,
+                        quality=RULE_QUALITY,
+                        action="retracts",
+                        target=rule.reference,
+                        rests_on_user=True,
+                        said_at_ms=said.at_ms or 0,
+                    )
+                    for rule in rules
+                    if taking.is_about(rule.summary)
+                ]
+    return found
 
 
 def _unrepeated(candidates: Iterable[Candidate], known: Sequence[str]) -> list[Candidate]:

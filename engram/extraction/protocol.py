@@ -28,6 +28,8 @@ class NearMemory:
     at_ms: int = 0
     #: Pinned or saved by hand: no extractor changes it.
     is_fixed: bool = False
+    #: A rule, in the user's own words.
+    is_users_rule: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,8 @@ class ExtractionContext:
     near: tuple[NearMemory, ...] = ()
     #: The session's next turn after these; None if there is none yet.
     following: Turn | None = None
+    #: Orders of the user in these turns that they gave in another session too, as ``user_rules.orders`` returns them.
+    said_before: frozenset[str] = frozenset()
 
 
 class Extractor(Protocol):

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engram.extraction.bite import Passage, passages
-from engram.extraction.cues import CAUSE, REPAIR
-from engram.extraction.directives import Directive, directives
+from engram.extraction.cues import CAUSE, REPAIR, tells_fix
 from engram.extraction.fixes import FixEpisode, fix_episodes
-from engram.extraction.labels import tells_fix
 from engram.extraction.place import Place, places
 from engram.extraction.score import features, quality
 from engram.extraction.streams import streams
+from engram.extraction.user_rules import Judgement, TakingBack, rules, takings_back
 from engram.extraction.write_filter import is_log, is_own, repeats
 from engram.redaction.voice import typed_text
 from engram.text.content_words import content_words
-from engram.text.statements import plain
 from engram.transcripts.record import Role, TextBlock, Turn
 
 #: Maximum number of candidates of a turn.
@@ -27,8 +25,8 @@ MESSAGE_DECAY = 0.9
 TURN_DECAY = 0.7
 #: A turn with this number of messages has room for twice as many passages.
 TURN_MESSAGES = 40
-#: Quality of a directive; the user's own rules are always kept.
-DIRECTIVE_QUALITY = 0.95
+#: Quality of a rule of the user; these are always kept.
+RULE_QUALITY = 0.95
 #: Factor by which a passage about a fix episode counts more, the first of each episode.
 FIX_FACTOR = 1.6
 #: Minimum worth of such a passage that names cause and repair.
@@ -59,7 +57,7 @@ class Option:
     others: tuple[TextBlock, ...] = ()
     #: Its quality after comparison with what was chosen of the same turn before it.
     worth: float = 0.0
-    directive: Directive | None = None
+    rule: Judgement | None = None
     episode: FixEpisode | None = None
 
 
@@ -79,8 +77,11 @@ class Chooser:
         *,
         room: int,
         project: str = "",
+        said_before: Collection[str] = (),
     ) -> list[Option]:
-        """Return the best passages of a session, in the order of the turns.
+        """Return the user's rules and the assistant's best passages of a session, in the order of the turns.
+
+        What else the user said is found in the transcript; no memory is made of it.
 
         Args:
             turns: The session's turns, with the user's refusals read as their words.
@@ -88,16 +89,18 @@ class Chooser:
             taken: Content words of what is kept already.
             room: Maximum number of passages; the user's rules are kept beyond it.
             project: Display name of the project.
+            said_before: Orders of the user in these turns that they gave in another session too.
         """
         seen = list(taken)
+        rules_of = rules_of_turns(turns, following, project, said_before)
         episodes = fix_episodes(turns)
         chosen: list[Option] = []
         for turn, after in zip(turns, [*turns, following][1:], strict=True):
             ended_here = [episode for episode in episodes if episode.turn_key == turn.key]
-            chosen.extend(self._of_turn(turn, after, ended_here, seen, project))
-        rules = [place for place, option in enumerate(chosen) if option.directive is not None]
-        others = sorted(set(range(len(chosen))) - set(rules), key=lambda place: (-chosen[place].worth, place))
-        return [chosen[place] for place in sorted([*rules, *others[: max(0, room - len(rules))]])]
+            chosen.extend(self._of_turn(turn, after, ended_here, seen, rules_of.get(turn.key, [])))
+        kept = [place for place, option in enumerate(chosen) if option.rule is not None]
+        others = sorted(set(range(len(chosen))) - set(kept), key=lambda place: (-chosen[place].worth, place))
+        return [chosen[place] for place in sorted([*kept, *others[: max(0, room - len(kept))]])]
 
     def _of_turn(
         self,
@@ -105,10 +108,10 @@ class Chooser:
         following: Turn | None,
         episodes: Sequence[FixEpisode],
         taken: list[frozenset[str]],
-        project: str,
+        rules_of_turn: Sequence[Option],
     ) -> list[Option]:
         """Return the best passages of a turn that neither overlap nor repeat what is taken, the best first."""
-        options = [*_directive_options(turn, project), *self._passages(turn, following, episodes)]
+        options = [*rules_of_turn, *self._passages(turn, following, episodes)]
         chosen: list[Option] = []
         while options and len(chosen) < MAX_TURN_CANDIDATES:
             worth, best = max(((_worth(o, chosen), o) for o in options), key=lambda pair: pair[0])
@@ -131,30 +134,28 @@ class Chooser:
 
 
 def scored(turn: Turn, following: Turn | None) -> Iterator[tuple[Option, dict[str, float]]]:
-    """Yield every passage of a turn with its features; its quality is not set yet."""
+    """Yield every passage of the assistant in a turn with its features; its quality is not set yet."""
     place_of = {id(said): place for said, place in places(turn, following)}
     for stream in streams(turn):
         first_place = place_of[id(stream.messages[0])]
-        if any(is_own(said.text) or is_log(said.text) for said in stream.messages):
+        if first_place.is_user or any(is_own(said.text) or is_log(said.text) for said in stream.messages):
             continue
-        typed = plain(typed_text(stream.messages[0].text)) if first_place.is_user else ""
-        for passage in passages(stream.statements, is_user=first_place.is_user):
+        for passage in passages(stream.statements):
             first = stream.statements[passage.start]
             told = stream.messages_of(passage.start, passage.stop)
             place = place_of[id(told[0])]
             label = f"{first.topic} {first.lead}".strip()
-            is_typed = place.is_user and first.text[:40] in typed
-            option = Option(turn, told[0], passage, place, label, first.line, 0.0, is_typed, others=told[1:])
+            option = Option(turn, told[0], passage, place, label, first.line, 0.0, others=told[1:])
             yield option, features(passage, stream.statements, place, len(told))
 
 
 def _worth(option: Option, chosen: Sequence[Option]) -> float:
     """Return the quality, reduced for each chosen passage of the same message and turn; more for an untold fix."""
-    if option.directive is not None:
+    if option.rule is not None:
         return option.quality
     if option.episode is not None and all(other.episode != option.episode for other in chosen):
         is_explained = CAUSE.search(option.passage.bite) and REPAIR.search(option.passage.bite)
-        return max(MIN_FIX_WORTH if is_explained else 0.0, min(DIRECTIVE_QUALITY, FIX_FACTOR * option.quality))
+        return max(MIN_FIX_WORTH if is_explained else 0.0, min(RULE_QUALITY, FIX_FACTOR * option.quality))
     same = sum(other.said is option.said for other in chosen)
     room = 1 + option.place.messages / TURN_MESSAGES
     return float(option.quality * MESSAGE_DECAY**same * TURN_DECAY ** ((len(chosen) - same) / room))
@@ -178,15 +179,41 @@ def overlap(option: Option, other: Option) -> bool:
     return bool(one_stream) and mine.start < theirs.stop and theirs.start < mine.stop
 
 
-def _directive_options(turn: Turn, project: str) -> Iterator[Option]:
+def rules_of_turns(
+    turns: Sequence[Turn], following: Turn | None, project: str, said_before: Collection[str] = ()
+) -> dict[str, list[Option]]:
+    """Return the user's rules by turn key, without those that a later prompt takes back.
+
+    Args:
+        turns: the session's turns, in order.
+        following: the turn after them, if there is one.
+        project: display name of the project.
+        said_before: orders that the user gave in another session too.
+    """
+    options: dict[str, list[Option]] = {}
+    later: list[TakingBack] = []
+    for turn, after in reversed(list(zip(turns, [*turns, following][1:], strict=True))):
+        following_prompt = typed_text(after.prompt) if after is not None else ""
+        found = []
+        for said in users_texts(turn):
+            place = Place(is_user=True, chars=len(said.text))
+            typed = typed_text(said.text)
+            for rule in rules(typed, project=project, following=following_prompt, said_before=said_before):
+                if any(taking.is_about(rule.sentence) for taking in later):
+                    continue
+                line = _line_of(said.text, rule.sentence)
+                passage = Passage(-1 - line, -line, rule.sentence, "")
+                found.append(Option(turn, said, passage, place, "", line, RULE_QUALITY, True, rule=rule))
+            later.extend(takings_back(typed))
+        options[turn.key] = found
+    return options
+
+
+def users_texts(turn: Turn) -> Iterator[TextBlock]:
+    """Yield the texts of a turn in which the user may lay something down."""
     for said in turn.said:
-        if said.role is not Role.USER or is_own(said.text) or is_log(said.text):
-            continue
-        place = Place(is_user=True, chars=len(said.text))
-        for directive in directives(typed_text(said.text), project):
-            line = _line_of(said.text, directive.bite)
-            passage = Passage(-1 - line, -line, directive.bite, "")
-            yield Option(turn, said, passage, place, "", line, DIRECTIVE_QUALITY, True, directive=directive)
+        if said.role is Role.USER and not is_own(said.text) and not is_log(said.text):
+            yield said
 
 
 def _line_of(text: str, bite: str) -> int:

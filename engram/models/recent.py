@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from peewee import ColumnBase, Query, fn
@@ -11,7 +13,7 @@ from engram.models import tables
 from engram.models.episodes import IS_GLOBAL, Episode, select_episodes
 from engram.models.packed_actions import unpack_calls, unpack_facts
 from engram.models.sessions import SESSIONS, SessionRow
-from engram.models.statement import prepared
+from engram.models.statement import in_json_list, prepared
 from engram.models.transaction import Reader
 from engram.models.turns import StoredTurn, load_turn_row
 from engram.transcripts.record import Action, Opening, Role
@@ -76,6 +78,11 @@ class CitedText:
 def texts_of_evidence(store: Reader, episode_ref: int) -> list[CitedText]:
     """The texts that a memory rests on, in the order of the turns; tool calls and texts that are gone are left out."""
     return [CitedText(Role(row.role), row.text) for row in store.fetch(_texts_of_evidence(episode_ref))]
+
+
+def user_texts_elsewhere(store: Reader, passage_ids: Sequence[int], session_ref: int) -> list[str]:
+    """Return the texts of the user that some passages are from, without those of one session."""
+    return [str(text) for text in store.fetch_values(_user_texts_of(json.dumps(list(passage_ids)), session_ref))]
 
 
 def prompt_near(store: Reader, session_id: str, at_ms: int, within_ms: int = 10_000) -> str:
@@ -164,6 +171,14 @@ def _texts_of_evidence(episode_ref: int) -> Query:
     is_cited = (evidence.turn_id == block.turn) & (evidence.uuid == block.uuid)
     query = block.select(block.role, block.text).join(evidence, on=is_cited)
     return query.where(evidence.episode == episode_ref).order_by(block.turn, block.seq)
+
+
+@prepared
+def _user_texts_of(passage_ids: str, session_ref: int) -> Query:
+    block, passage = tables.TextBlock, tables.Passage
+    is_users = (passage.role == Role.USER.value) & (passage.session_ref != session_ref)
+    query = block.select(block.text).join(passage, on=passage.text_block == block.id).distinct()
+    return query.where(in_json_list(passage.id, passage_ids) & is_users)
 
 
 @prepared

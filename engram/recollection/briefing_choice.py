@@ -7,7 +7,7 @@ from collections.abc import Collection
 from enum import StrEnum
 
 from engram.enums import Importance, Kind, Scope, Source, Status, Voice
-from engram.extraction.directives import is_directive
+from engram.extraction.user_rules import is_rule
 from engram.models.episodes import Episode
 from engram.models.recent import calls_of_evidence, texts_of_evidence
 from engram.models.store import Store
@@ -35,11 +35,6 @@ _OPEN = re.compile(
 #: Words that a person begins an answer with.
 _FILLER = re.compile(
     r"^(?:(?:yes|yeah|ok(?:ay)?|sure|right|also|and|but|so|please|oh|well|hmm)\b[,.!:]?\s*)+", re.IGNORECASE
-)
-#: Thinking aloud, which lays nothing down.
-_TENTATIVE = re.compile(
-    r"\b(?:theoretically|maybe|perhaps|i (?:think|guess|wonder)|say the same|need to validate|not sure|could we)\b",
-    re.IGNORECASE,
 )
 #: A choice about what to do next.
 _PASSING_CHOICE = re.compile(
@@ -146,8 +141,8 @@ def text_of(episode: Episode) -> str:
         return "" if is_passing or len(summary) > MAX_TEXT_CHARACTERS else summary
     if episode.voice == Voice.USER:
         rule = whole_sentences(_FILLER.sub("", summary), MAX_TEXT_CHARACTERS)
-        is_rule = is_directive(rule) and not (is_of_the_moment(rule) or _TENTATIVE.search(rule) or "…" in rule)
-        return rule[:1].upper() + rule[1:] if is_rule else ""
+        is_told = is_rule(rule) and not (is_of_the_moment(rule) or "…" in rule)
+        return rule[:1].upper() + rule[1:] if is_told else ""
     return standing_part(summary, MAX_TEXT_CHARACTERS)
 
 

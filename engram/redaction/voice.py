@@ -1,6 +1,6 @@
 """Tell what the user typed in a prompt from what was pasted, quoted or relayed.
 
-When in doubt a line is not typed: the user repeats a directive that was missed, but a directive that somebody else
+When in doubt a line is not typed: the user repeats a rule that was missed, but a rule that somebody else
 planted would be obeyed for ever.
 """
 

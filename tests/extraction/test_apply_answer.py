@@ -219,7 +219,7 @@ def test_what_the_user_said_ends_only_by_what_the_user_says(desk: Desk) -> None:
 @pytest.mark.parametrize("action", ["supersedes", "corrects", "resolves", "retracts"])
 @pytest.mark.parametrize("is_global", [False, True])
 def test_what_the_user_said_does_not_end_by_what_they_pasted(desk: Desk, action: str, is_global: bool) -> None:
-    rule = "Always keep the cache in Redis"
+    rule = "Always keep the cache in Redis" + " in all my projects" * is_global
     desk.extract(
         desk.session(rule, "I will."),
         memory(rule, kind="preference", evidence=["e1"], scope="global" if is_global else "project"),

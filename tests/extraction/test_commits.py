@@ -95,7 +95,7 @@ def test_the_users_rules_are_kept_beyond_the_room(make: type[Make]) -> None:
         "Never touch generated protobuf stubs.",
         "From now on answer in German.",
         "We use pnpm here.",
-        "Don't wrap long markdown lines.",
+        "Never wrap long Markdown lines.",
         "I prefer small commits over large ones.",
         "Always name branches after tickets.",
     ]

@@ -1,4 +1,4 @@
-"""A few words of German, Spanish and Japanese: no directive and no fix is lost."""
+"""A few words of German, Spanish and Japanese: no rule and no fix is lost."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from made_turns import Make
 
 from engram.enums import Kind, Scope, Status, Voice
 from engram.extraction.candidate import Candidate
-from engram.extraction.directives import directives, is_directive
 from engram.extraction.languages import sentences_of, word_count
 from engram.extraction.local import LocalExtractor
 from engram.extraction.protocol import ExtractionContext
+from engram.extraction.user_rules import Refusal, judge, rules
 
 #: Language → prompt with a directive, the rule in it, the reply that explains a fix, and words of its bite.
 SESSIONS = {
@@ -82,8 +82,8 @@ def test_a_fix_is_kept_with_its_cause_command_and_error(language: str, make: typ
         "コミットに絵文字を使わないでください。",
     ],
 )
-def test_orders_in_other_languages_are_directives(sentence: str) -> None:
-    assert is_directive(sentence)
+def test_orders_in_other_languages_are_known_and_alone_make_no_rule(sentence: str) -> None:
+    assert [found.refusal for found in judge(sentence)] == [Refusal.ORDER]
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,7 @@ def test_orders_in_other_languages_are_directives(sentence: str) -> None:
     ],
 )
 def test_questions_and_passing_orders_in_other_languages_are_not(sentence: str) -> None:
-    assert not is_directive(sentence)
+    assert rules(sentence) == []
 
 
 def test_a_rule_for_every_project_is_global_in_other_languages() -> None:
@@ -107,7 +107,7 @@ def test_a_rule_for_every_project_is_global_in_other_languages() -> None:
         "En todos mis proyectos escribe siempre primero el test.",
         "すべてのプロジェクトで必ずテストを先に書くようにしてください。",
     ):
-        assert [directive.scope for directive in directives(rule, "demo")] == [Scope.GLOBAL], rule
+        assert [found.scope for found in rules(rule, project="demo")] == [Scope.GLOBAL], rule
 
 
 def test_a_script_without_spaces_has_words_and_sentences() -> None:

@@ -86,7 +86,7 @@ def test_a_typed_rule_is_kept_as_the_users_word_with_high_importance(
     found = keep(extractor, make.turn("Always write the failing test before the fix.", "Understood."))
 
     (one,) = [c for c in found if c.voice is Voice.USER]
-    assert (one.kind, one.importance, one.scope) == (Kind.PREFERENCE, Importance.HIGH, Scope.GLOBAL)
+    assert (one.kind, one.importance, one.scope) == (Kind.PREFERENCE, Importance.HIGH, Scope.PROJECT)
     assert one.status is Status.ACTIVE
     assert one.evidence == ("t1-p",)
 

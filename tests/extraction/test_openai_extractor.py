@@ -163,13 +163,13 @@ def test_invented_ids_invented_words_and_what_is_known_already_are_dropped(bench
     assert [one.evidence for one in found] == [("u2",)]
 
 
-def test_a_session_in_a_root_folder_or_without_a_project_makes_global_memories(bench: Bench) -> None:
+def test_a_session_in_a_root_folder_makes_global_memories_and_one_without_a_project_does_not(bench: Bench) -> None:
     bench.server.reply = lambda body: chat(answer(memory("keep the cache in sqlite", "e1")))
 
     (rootless,) = bench.propose(turn(1), context=ExtractionContext(project="demo", is_global=True))
     (homeless,) = bench.propose(turn(2), context=ExtractionContext())
 
-    assert (rootless.scope, homeless.scope) == (Scope.GLOBAL, Scope.GLOBAL)
+    assert (rootless.scope, homeless.scope) == (Scope.GLOBAL, Scope.PROJECT)
 
 
 def test_pasted_orders_are_suspect_and_what_the_assistant_said_is_provisional(bench: Bench) -> None:

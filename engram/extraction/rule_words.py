@@ -1,0 +1,384 @@
+"""Wordings of rules in English, as patterns: what makes a rule, what speaks against one, and what takes one back.
+
+Other languages are in ``languages.py``. ``user_rules.py`` says how these work together.
+"""
+
+from __future__ import annotations
+
+import re
+
+from engram.text.content_words import content_words
+
+_ANY = re.IGNORECASE
+
+# --- Forms that make a rule -------------------------------------------------------------------------------------------
+
+#: The beginning of a clause that may be an order.
+_CLAUSE = (
+    r"(?:^|[.,;:!–—-]\s+|\b(?:and|but|so|please|also|then)\s+|"
+    r"^(?:ok(?:ay)?|yes|yeah|no|hey|hi|claude|note|rule|reminder|important)\b[,:!. ]+)"
+)
+#: Words after "always" and "never" that no order begins with, and participles.
+_NO_VERB = (
+    r"(?!(?:mind|on|in|at|the|a|an|when|if|with|been|again|true|false|there|this|that|it|as|because|for|more|only|any|"
+    r"once|quite|gonna|going|ever|really|actually|seen|got|gotten|had|was|were|did|made|knew|thought|found|wrote|"
+    r"written|built|sent|shown|"
+    r"ran|saw|heard|understood|happen\w*|fail\w*|work\w*|sure|knows?)\b|(?:set|run|hit|put|read)(?:[.,;]|$)|"
+    r"(?!(?:embed|need|feed|seed|exceed|proceed|speed|shed)\b)\w+ed\b)"
+)
+_PROCESS = (
+    r"(?:claude|agents?|subagents?|commits?|commit (?:messages?|subjects?|titles?)|prs?|pull requests?|pr titles?|"
+    r"branch(?:es| names?)|merges?|releases?|tests?|comments?|docs?)"
+)
+ALWAYS = re.compile(
+    rf"{_CLAUSE}(?:please\s+)?(?:always|never(?:,? ever,?)?|don'?t ever|do not ever)\s+{_NO_VERB}\w|"
+    rf"\bwe (?:(?:should|must|shall|have to|need to|want to) )?(?:always|never)\s+{_NO_VERB}\w|"
+    r"\b(?:you|claude|agents?|subagents?|everyone|everybody) (?:must|should|shall|need to|have to|are to|may|can) "
+    r"(?:always|never) \w|"
+    rf"\b{_PROCESS} (?:must|should|may|shall) (?:always|never) \w|"
+    r"\bi (?:always|never) (?:want|prefer|use|expect|merge|review|commit|push|squash|rebase|write) \w|"
+    r"\bi (?:want|need|expect|would like|'d like) (?:you|claude|us|all agents|agents) to (?:always|never) \w|"
+    r"\b(?:make sure|be sure|remember|please|let'?s|try)(?: (?:to|that|you|we)){0,2} (?:always|never) \w",
+    _ANY,
+)
+FOR_LATER = re.compile(
+    r"\b(?:from now on|from here on(?: out)?|going forward|henceforth|in (?:the )?future(?=[,.!]|$)|"
+    r"(?:every|each) time (?:you|we|i)|whenever (?:you|we|i)(?! (?:like|want|wish|can|feel|please)\b)|"
+    r"as a (?:general )?rule|at all times|for all (?:future|new)|"
+    r"(?:before|after|in|with|for) (?:every|each) (?:commit|push|pr|pull request|merge|release|session|reply|answer|"
+    r"change|edit|response|deploy\w*))\b",
+    _ANY,
+)
+REMEMBER = re.compile(
+    r"(?:^|[.,;:!–—-]\s+|\b(?:and|but|so|please|also)\s+)(?:remember|keep in mind|note for the future)\s*"
+    r"(?::|,? that (?!(?:time|bug|error|issue|file|thing|day|conversation|discussion|pr|commit|test|function|i (?:ask|"
+    r"told|"
+    r"said)\w*)\b))",
+    _ANY,
+)
+CONVENTION = re.compile(
+    r"\b(?:our|my|the(?= \w+ (?:here|in this))) (?:\w+ ){0,2}?(?:convention|rule|policy|preference|standard|workflow|"
+    r"code "
+    r"style|style|practice)s? (?:(?:here|in this (?:repo\w*|project)) )?(?:is|are|for|says?)\b|"
+    r"\b(?:it is|it'?s|that'?s) (?:our|my) (?:convention|rule|policy)\b",
+    _ANY,
+)
+#: How the team does it. It also makes the rule a decision.
+TEAM = re.compile(
+    r"(?:^|[.,;:!–—-]\s+|\b(?:because|since|and|but|so|here|that|in this (?:repo\w*|project))[, ]+)"
+    r"we (?:(?:always|generally|usually) )?(?:use|prefer|only|follow|require|support|name|ship with|decided (?:to|on|"
+    r"that)|"
+    r"(?:don'?t|do not|never) (?:use|commit|want|push|support|do|write|add|allow|mock|merge))\s+"
+    r"(?!(?:it|them|one|both|that|this|these|those|the same|to (?:be|do|see|know|have))\b)\w",
+    _ANY,
+)
+_DETERMINED = (
+    r"(?:the|this|that|these|those|it|them|your|his|her|their|its|a|an|option|another|more|less|any|how|what|one|both|"
+    r"neither|either|something|to (?:be|see|have|do|know|keep going|wait|say|think|go)|when that|number)\b"
+)
+TASTE = re.compile(
+    r"(?:^|[.,;:!–—-]\s+|\b(?:and|but|also|generally|so)[, ]+)i (?:really |strongly |generally |usually |always |"
+    r"much )?"
+    rf"(?:prefer|hate|dislike|can'?t stand|like (?:it when|to)|(?:don'?t|do not) like) (?!{_DETERMINED})\w",
+    _ANY,
+)
+MINE = re.compile(
+    r"(?:^|[.,;:!–—-]\s+|\b(?:and|but|because|since|as|that)\s+)i (?:always )?(?:merge|commit|create|review|push|"
+    r"deploy|"
+    r"release|tag|publish) (?!(?:it|this|that|them|one)\b)\w+.{0,40}\b(?:myself|manually|by hand)\b",
+    _ANY,
+)
+MUST = re.compile(
+    r"\b(?:claude|agents?|subagents?|commits|commit (?:messages|subjects|titles)|prs|pull requests|pr titles|branches|"
+    r"branch names) (?:must(?:n'?t| not)?|may not|are not allowed) \w",
+    _ANY,
+)
+#: A prohibition of a kind of thing, with a reason that holds later too.
+REASONED = re.compile(
+    r"(?:^|[.,;:!–—-]\s+|\b(?:and|but|also|please)\s+)(?:please )?(?:don'?t|do not|avoid) \w+(?:ing)? "
+    rf"(?!{_DETERMINED})(?:\w+,? ){{1,8}}(?:as|because|since) (?:that|it|this|they|those)\b "
+    r"(?!is\b|are\b|was\b|were\b|will\b|takes?\b|has\b|have\b|had\b|'|fail\w*|need\w*)\w+",
+    _ANY,
+)
+#: All projects of the user, explicitly.
+_EVERY_PROJECT = (
+    r"(?:(?:this and )?(?:every|each|any)(?: other| single| one)?(?: \w+)?(?: of)?(?: my| our| the)?|all(?: of)?(?: "
+    r"my| our| the)?(?: other)?) (?:projects?|repos?|repositor(?:y|ies)|code ?bases?|workspaces?)(?: (?:of (?:mine|"
+    r"ours)|(?:that )?(?:i|we) (?:have|own|work (?:on|in)|maintain|touch|start)))?"
+)
+UNIVERSAL = re.compile(
+    rf"\b(?:in|for|across|with|on|to|throughout)? ?{_EVERY_PROJECT}(?![\w-])|\b(?:no matter|regardless of|"
+    rf"independent of|whatever|whichever)"
+    r"(?: in)?(?: which| what| the)? (?:project|repo(?:sitory)?|code ?base)\b|\b(?:everywhere|wherever) (?:i|we) "
+    r"(?:work|code|program|go)\b|\bproject[- ]independent(?:ly)?\b",
+    _ANY,
+)
+#: Words that take the universal ones back: "not in all my projects", "in every project of the solution".
+NOT_UNIVERSAL = re.compile(
+    rf"\b(?:not|n'?t|hardly|except|but|unlike|other than|apart from)(?: \w+)? {_EVERY_PROJECT}|"
+    rf"{_EVERY_PROJECT} (?:(?:of|in|inside|within|under) (?:the|this|that|our)\b|except|but|other than|apart from)|"
+    r"\b(?:except|but not|other than|apart from) (?:here|this|in this|for this)\b",
+    _ANY,
+)
+#: A universal rule worded as an order, before or after the words for all projects.
+UNIVERSAL_RULE = re.compile(
+    rf"^(?:please )?(?:(?:in|for|across|throughout) {_EVERY_PROJECT}|(?:everywhere|wherever) (?:i|we) (?:work|"
+    rf"code|go))[,:]? "
+    r"(?:please )?(?:(?:i|we|you) (?:want|use|expect|prefer|need|must|should)|use|write|keep|put|run|add|sign|format|"
+    r"name|avoid|answer|prefer|commit|document|test|make|set|call|call me|speak|explain|start|end|do|go with|stick|"
+    r"no )\b|"
+    rf"^(?:please )?(?:use|write|keep|run|sign|format|name|answer|commit|document|speak|stick to|go with)\b(?! "
+    rf"(?:the|this|that|our|it)\b).{{1,80}}\b(?:(?:in|for|across|throughout) {_EVERY_PROJECT}|(?:everywhere|wherever) "
+    rf"(?:i|we) (?:work|code|go))[.!]?$",
+    _ANY,
+)
+#: An order that may be meant for the moment.
+ORDER = re.compile(
+    r"(?:^|[.!,;:—–-]\s+|\b(?:and|but|please|also)\s+)(?:please\s+)?"
+    r"(?:don'?t|do not|prefer|avoid|stop|make sure (?:to|that you|you|we|claude)|be sure to|remember to|"
+    r"use \S+(?: \S+){0,5} (?:instead|rather than)\b)"
+    r"\s*(?!know|think|see|worry|forget|understand|have|need|mind|get|care|believe|remember|really|exist)|"
+    r"\bi (?:don'?t|do not) want \w|\bi(?:'d| would) (?:prefer|rather) \w|\b(?:you|we) must (?!have\b)\w",
+    _ANY,
+)
+#: A sentence with a rule's words, whatever they mean there.
+SOUNDS_LIKE_A_RULE = re.compile(r"\b(?:always|never)\b(?! mind)", _ANY)
+
+# --- What speaks against a rule ---------------------------------------------------------------------------------------
+
+QUESTION = re.compile(
+    r"[?？]\W*$|^(?:(?:and|but|so|ok(?:ay)?|hey|hi)[, ]+)*(?:can|could|would|should|shall|do|does|did|is|are|was|were|"
+    r"will|"
+    r"why|what|which|how|who|where|have|has|am)\b (?!not\b)(?:you|we|i|it|they|the|this|that|there|these|don'?t|"
+    r"aren'?t|"
+    r"about|if|does|is|are|come|would|should|do|tests?)\b",
+    _ANY,
+)
+_WHOLE = r"(?:projects?|repo\w*|code ?bases?|apps?|applications?|workspaces?|teams?|compan(?:y|ies)|machines?|monorepo)"
+_PLACE = (
+    r"(?:time|file|function|class|module|method|test|script|component|page|endpoint|table|query|migration|line|screen|"
+    r"button|ticket|issue|story|task|feature|prs?|pull request|mr|merge request|branch|commit|session|chat|"
+    r"conversation|"
+    r"case|round|run|step|sprint|release|demo|refactor\w*|change|patch|fix|example|one|folder|directory|week|day|hour|"
+    r"morning|afternoon|evening|month|iteration|part|section|review|experiment|spike|poc|prototype|moment|iteration)s?"
+)
+MOMENT = re.compile(
+    r"\b(?:for now|right now|just now|currently|at (?:the|this) moment|for the (?:moment|time being|rest|next|current|"
+    r"following|last|first|second|demo|meeting|release)|today|tonight|tomorrow|yesterday|this once|just once|"
+    r"temporarily|"
+    r"in the meantime|meanwhile|yet|first(?=,)|anymore\?|later on|soon|asap|"
+    r"(?:this|these|those) (?!(?:\w+ )?" + _WHOLE + r"\b)\w+|"
+    r"(?:in|for|on|to|of|with|within|during|throughout) (?:that|the (?:current|same|next|new|other)) (?!"
+    + _WHOLE
+    + r"\b)\w+|"
+    r"(?:the (?:current|same|next) "
+    + _PLACE
+    + r"|that "
+    + _PLACE
+    + r"(?=\W*$|[.,;:]| (?:and|or|until|when|because)\b))|"
+    r"only (?:here|now|once|in (?:here|one)|for (?:now|you|me))|"
+    r"(?:till|until) (?!(?:(?:the|all|your|every|its) )?(?:tests?|ci|checks?|builds?|pipelines?|lint\w*|reviews?|they|"
+    r"it)\b)|"
+    r"while (?:(?:we|you|i)(?:'re|'m| are| am)?|debugging|testing|refactoring|working|this|that|the)\b|"
+    r"as long as|once (?:we|you|i|it|the|that's|everything)\b|during|after (?:that|the (?:merge|release|demo|review))|"
+    r"before (?:that|the (?:merge|release|demo|review|deadline|weekend|meeting)|we (?:merge|release|ship) (?:it|the))|"
+    r"the (?:first|second|third|fourth|last|latter|former|other|next|previous|above|following|same) (?:option|one|"
+    r"approach|"
+    r"variant|version|solution|alternative|suggestion|choice|way|proposal|answer|idea)|"
+    r"(?:option|variant|alternative|approach|proposal|solution|choice|number) (?:[a-e]|\d+|one|two|three)|"
+    r"(?:pr|issue|ticket|mr|task|story|bug|branch|commit|step|phase) #?\d+|"
+    r"(?:in|for|on) [A-Z]{2,}-\d+|"
+    r"i don'?t (?:know|think|see|understand|get|have|remember|believe|care)|don'?t (?:know|think|worry)|never ?mind)\b|"
+    r"(?:^|\s)#\d+|\bthis\s*[.,:;!)]|\bthis$|"
+    r"(?:^|[.,;:!–—-]\s*|\b(?:and|but|please|so|or|then)\s+)just\s+(?!in\b)\w+|\bjust (?:this|for|here|now)\b",
+    _ANY,
+)
+#: A moment that a never does not end with: "never merge until CI is green" holds later too.
+HEDGE = re.compile(
+    r"\b(?:theoretically|hypothetically|maybe|perhaps|possibly|probably|ideally|apparently|supposedly|allegedly|might|"
+    r"could|would (?:be|have|it|you|we|that)|wouldn'?t|i (?:think|guess|wonder|suppose|assume|believe|bet|hope|wish|"
+    r"feel)|"
+    r"i'?m (?:thinking|wondering|not sure|unsure|tempted|considering)|not sure|unsure|what if|how about|what about|"
+    r"whether|"
+    r"suppose|imagine|pretend|assuming|assume|let'?s say|should be(?=:)|it (?:seems|looks)|proposal|suggestion|"
+    r"suggest|either|versus|vs|"
+    r"or (?:always|never|(?:do |should )?we (?:use|always|never)|use|should)|as if|if (?:we|you|i|they|it) (?:always|"
+    r"never)|"
+    r"pros and cons|consider\w*)\b|^(?:for example|for instance|e\.g\.|example)",
+    _ANY,
+)
+_PERSONS = (
+    r"(?:he|she|they|people|someone|somebody|some|many|others|everyone(?: else)?|everybody|"
+    r"(?:my|our|the|a|an|some|his|her|their|your|another|one)(?: \w+){0,3}? (?:boss|manager|lead|leader|cto|ceo|head|"
+    r"reviewer|colleague|co-?worker|team ?mate|friend|client|customer|teacher|author|maintainer|architect|developer|"
+    r"dev|"
+    r"engineer|designer|book|article|blog|post|guide|guidelines?|linter|tutorial|video|tool|bot|model|assistant|ai|"
+    r"vendor|"
+    r"docs|documentation|readme|pm|po|product owner|user|qa|guy|person|intern|consultant|auditor|contractor)s?)"
+)
+_THINK = (
+    r"(?:think|believe|feel|want|say|said|insist|prefer|suggest|recommend|argue|claim|like|ask|told|tell|demand|expect|"
+    r"hold|swear|swore|advise|propose|mention|advocate|hate|love|wrote|write|decide|require|keep saying|would (?:like|"
+    r"say|"
+    r"prefer))(?:s|d|ed|es)?"
+)
+OTHERS = re.compile(
+    rf"\b{_PERSONS}(?: (?:always|often|also|really|usually|just|strongly|now|who \w+))* {_THINK}\b|"
+    r"\baccording to (?!(?:our|my)\b)|\bit is (?:often )?said\b|\bbest practices? (?:says?|is|are)\b|"
+    rf"\b{_PERSONS}'s (?:rule|opinion|view|advice|take|preference|convention|style|idea)\b|"
+    r",? (?:says|said|thinks|according to|in the words of|quoth) \w+[.!]?$|\bi (?:read|heard|was told|saw) (?:that|"
+    r"somewhere|"
+    r"on|in)\b|\b(?:he|she|they|someone|somebody) (?:is|are|was|were) (?:convinced|sure|adamant)\b|\bconvinced that\b",
+    _ANY,
+)
+#: A name with a verb of opinion: "Anna wants us to always squash."
+NAMED_OTHERS = re.compile(
+    r"\b(?!(?:We|You|I|It|This|That|There|Nobody|Always|Never|Claude)\b)[A-Z][\w'-]+ (?:(?:always|also|really|"
+    r"often) )?(?:thinks|"
+    r"believes|wants|says|said|insists|prefers|suggests|suggested|recommends|recommended|argues|claims|claimed|likes|"
+    r"told|"
+    r"asked|demands|expects|advises|proposes|proposed|swears|hates|keeps saying|thought|wanted|insisted)\b|"
+    r"\b[A-Z]\w+'s (?:rule|opinion|view|advice|take|preference|convention|style|idea|motto)\b"
+)
+DISAGREES = re.compile(
+    r"\b(?:i (?:strongly |totally |completely )?(?:disagree|beg to differ)|i (?:don'?t|do not) (?:agree|think so|"
+    r"believe (?:that|"
+    r"it|so)|see it that way|buy (?:it|that))|(?:that'?s|that is|which is|this is) (?:just |plain |total |"
+    r"complete )?(?:wrong|"
+    r"nonsense|silly|stupid|bullshit|rubbish|not true|a bad idea|overkill|ridiculous|too (?:strict|much))|"
+    r"not convinced|"
+    r"i'?m not a fan|what nonsense)\b",
+    _ANY,
+)
+#: A one-time task at the beginning, whose words the rest of the sentence belongs to.
+TASK = re.compile(
+    r"^(?:(?:please|can you|could you|let'?s|and|also|yeah|yes|ok(?:ay)?|then|now|so|next|first|go ahead and|"
+    r"i want (?:you )?to|"
+    r"we (?:need|have) to)[, ]+)*"
+    r"(?:add|write|put|insert|append|update|document|include|mention|create|implement|build|generate|fix|rename|"
+    r"refactor|"
+    r"change|make (?:it|the|a|an|this|that|sure (?:the|it|that the|that it))|modify|replace|remove|delete|move|extend|"
+    r"draft|"
+    r"translate|summari[sz]e|design|introduce|rewrite|check (?:that|if|whether)|verify|set up|explain|describe)\b",
+    _ANY,
+)
+DESCRIPTION = re.compile(
+    r"^(?:it|this|that|there|they|he|she|these|those|nobody|nothing|everything|something)\b(?!'?s (?:our|my) |"
+    r" is (?:our|my) )|"
+    r"\b(?:it|they|that|which|there|this|these) (?:always|never)\b|\b(?:will|would|does|is|are|was|has|have|had|be|"
+    r"can|do|did) (?:always|never)\b|\byou (?:always|never) |\bi(?:'ve| have)? never |\bi always (?!want|prefer|use|"
+    r"expect|merge|"
+    r"review|commit|push|squash|rebase|write)|don'?t always|"
+    r"\b(?:every|each) time (?:you|we|i)\b[^,]*, (?:it|the|this|that|there|they|i|an?|my|nothing|"
+    r"something)\b(?! (?:want|"
+    r"need|must))|\b(?:every|each) time i (?:run|try|open|start|click|build|call|load)\b|\bwhenever (?:you|we|"
+    r"i)\b[^,]*, (?:it|the|this|that|there|they|i (?:get|see)|nothing)\b|"
+    r"\bin (?:every|each) \w+ (?:there|it|they|i (?:get|see|found))\b|"
+    r"\bi (?:get|got|see|saw|found|notice\w*|had|ran|tried)\b",
+    _ANY,
+)
+#: "We use …" in a report of what is there, or what is wrong with it.
+REPORT = re.compile(
+    r"\b(?:wrong\w*|bugs?|broken|fails?|failing|error|errors|already|still|twice|both places|in two places|"
+    r"instead of what|"
+    r"so we (?:need|should|have|can|could)|but (?:we|it|the)|which (?:is|are|was|makes|means|causes)|too (?:many|much|"
+    r"slow|"
+    r"old)|outdated|deprecated|duplicat\w+|doesn'?t|isn'?t|aren'?t|can'?t|problem|issue|unclear|ugly|inconsistent)\b",
+    _ANY,
+)
+#: A condition on the thing that is built, not on what somebody does.
+CONDITION = re.compile(
+    r"^(?:and |but |so )?(?:if|when|once|unless|in case)\b(?! (?:you|we|i|claude|an? agent|agents?|in doubt|unsure|"
+    r"possible|"
+    r"writing|adding|committing|editing|creating|changing|naming|working|asked|reviewing|debugging|running|fixing)\b)",
+    _ANY,
+)
+DANGLING = re.compile(
+    r"\b(?:always|never|ever) (?:\w+ ){1,2}(?:it|them|so|that|those|one)(?: (?:again|that way|like (?:that|so)|please|"
+    r"ever|"
+    r"first|anyway|either))*\W*$|\bfrom now on,? (?:please )?(?:do|use|keep|stop) (?:it|that|so|them)\W*$",
+    _ANY,
+)
+#: "1. … 2. …" within a paragraph.
+ENUMERATION = re.compile(r"(?:^|\s)\(?(?:1|a)[.)]\s.*\s\(?(?:2|b)[.)]\s", _ANY)
+REASON = re.compile(r"\b(?:because|since|so that)\b", _ANY)
+PARENTHESIS = re.compile(r"\([^()]{0,300}\)")
+CLOCK = re.compile(r"\d\d:\d\d:\d\d|\w+\.\w+:\d+:")
+#: What says that a list holds rules.
+RULES_HEADING = re.compile(
+    r"\b(?:rules?|conventions?|preferences?|guidelines?|standards?|habits?|polic(?:y|ies)|always|never|from now on|"
+    r"going "
+    r"forward|remember|in (?:the )?future|principles|code style|workflow|how we work|regeln|reglas)\b|ルール|規約",
+    _ANY,
+)
+OPTIONS_HEADING = re.compile(
+    r"\b(?:options?|either|which|choose|pick|alternatives?|should (?:we|i)|what about|decide|proposals?|suggestions?|"
+    r"questions?|ideas?|candidates|variants?)\b|\?",
+    _ANY,
+)
+
+# --- Taking back ------------------------------------------------------------------------------------------------------
+
+#: Takes back what was said, wherever it stands.
+TAKES_BACK = re.compile(
+    r"(?<!don't )(?<!dont )(?<!do not )(?<!never )(?<!not )\b(?:"
+    r"(?:scratch|strike|disregard) (?:that|this|it|all|everything|what|the|my|those)|(?:just |only )?kidding|jk|j/k|"
+    r"forget (?:that(?! \w+ (?:is|are|was|has|have)\b)|it|this|all|everything|about (?:that|it|the|my|what)|"
+    r"what i(?:'ve| have)?(?: just)? (?:said|wrote|told|asked|typed)|i (?:ever )?said|(?:the|my|that) (?:rule|"
+    r"preference|"
+    r"convention|instruction|policy|thing)|my last|the last)|"
+    r"ignore (?:that|what i|my (?:last|previous|earlier)|the (?:last|previous) (?:rule|message|sentence|instruction))|"
+    r"(?:i |i'll |let me |i hereby |i'd like to )?(?:take|took|taking) (?:that |this |it |those |all that |"
+    r"everything )?back|"
+    r"i (?:take|took|withdraw|revoke|retract) (?:back )?(?:that|what|the|my)|i(?:'ve| have)? changed my mind|nvm|"
+    r"(?:on|after) second thoughts?|(?:that|it|this) was (?:only |just )?(?:a joke|sarcas\w+|ironic|a mistake|wrong|"
+    r"nonsense)|"
+    r"i(?:'m| am| was) (?:only |just )?(?:joking|kidding|sarcastic)|i was wrong|my (?:bad|mistake)\b|not (?:really|"
+    r"seriously|"
+    r"serious)(?=[.!,]|$)|undo (?:that|the) rule|(?:that|the|my) rule (?:about .{1,40})?(?:no longer|doesn'?t|"
+    r"does not) "
+    r"(?:hold|appl\w+|count)\w*|lol,? no|haha,? no|i didn'?t mean (?:that|it)|don'?t (?:do|"
+    r"follow) what i (?:just )?said|"
+    r"that'?s not what i (?:meant|want\w*))\b|\bnever ?mind(?=\W*$|[.,;!]| (?:that|about|what|the rule|my))",
+    _ANY,
+)
+#: Corrects what stands just before it.
+CORRECTS = re.compile(
+    r"(?:^|[.,;:!–—-]\s*|\()(?:oh|hm+|ah|oops|uh|um|er|well|actually|sorry|but|no|nope|wait|hold on|hang on)?[,.!… ]*"
+    r"(?:no,? wait|wait,? no|(?:wait|hold on)[,.!…]|no,|nope\b|sorry,? (?:i|no|not|that)|i (?:meant|mean)\b|"
+    r"correction\b|"
+    r"actually,? (?:no|not|don'?t|let'?s|use|it'?s|make|keep|never ?mind|scratch)\b|or rather\b|make that\b|"
+    r"rather not\b|better not\b|no[,.!]? (?:use|make|do|not|let'?s)\b)",
+    _ANY,
+)
+ALL_OF_IT = re.compile(r"\b(?:all|everything|both|these|those)\b", _ANY)
+#: A later taking back has to say of what.
+SUBJECT = re.compile(
+    r"\b(?:about|on|regarding|concerning|rule (?:on|for|that|with|to)|back (?:the|my|what)|forget (?:the|my|that)|"
+    r"withdraw|"
+    r"revoke|retract|said (?:about|on|that|to)|sobre|über|mit|zu[mr]?)\b(.*)",
+    _ANY,
+)
+#: Words of a taking back that say nothing of what it is about.
+EMPTY_WORDS = content_words(
+    "forget said say take back rule rules scratch strike never mind about what told tell wrote preference convention "
+    "instruction anymore longer like whenever actually wait sorry meant mean just kidding before earlier last previous "
+    "always from ignore disregard that thing regel regla olvida vergiss"
+)
+
+#: What binds a sentence to this code base: symbols, paths, "this", "our", "here".
+LOCAL = re.compile(
+    r"`[^`]+`|\b\w+/\w|\b\w+\.[a-z]{1,4}\b|\b[a-z]+[A-Z]\w*|\b\w+_\w+|"
+    r"(?i:\b(?:this|these|here|our|the (?:repo\w*|project|app\w*|code|file|cli|api|server|page|button|component|"
+    r"branch|table|database|function|method|module|package|service))\b)"
+)
+#: Names of naming styles, which are no symbols of a project.
+CASES = re.compile(r"\b(?:camelCase|snake_case|PascalCase|kebab-case|SCREAMING_SNAKE_CASE|UPPER_CASE)\b")
+#: A sentence that ends without a capital letter after it.
+SOFT_END = re.compile(
+    r"(?<=[\w)`\"'][.!?;])\s+(?=[a-zäöü])|(?<=\.\.\.)\s+|(?<=…)\s*|\s+[–—]\s+(?=(?i:just kidding|no|wait|sorry|"
+    r"actually|scratch)\b)"
+)
+ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|vs|etc|cf|approx|resp|bzw|z\.b|d\.h|p\.ej)\.$", _ANY)
+PLAIN_LINE = re.compile(r"^(?!\s*(?:[-*+•|>#]|\d{1,3}[.)]\s|```|~~~)).*[\w)`\"']$")
+NEGATION = re.compile(r"\b(?:not|never|no|avoid|stop|don'?t|nicht|kein\w*|nie|nunca)\b", _ANY)

@@ -1,0 +1,352 @@
+"""Rules of the user: which sentences of a prompt lay something down for later, and why the others do not. Pure.
+
+Only unmistakable forms make a rule (always, never, from now on, we use, our convention is, remember that), typed by the
+user, about all of a project or of their work. An order without such a word may be meant for the moment: it stays what
+it is, a sentence of a transcript, until the user says it again in another session.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from engram.enums import Kind, Scope
+from engram.extraction import languages
+from engram.extraction import rule_words as words
+from engram.text.content_words import content_words, prefixes
+from engram.text.statements import Block, Statement, split
+
+#: Minimum and maximum length of a rule, in words. A longer sentence is a description, and a memory is never cut short.
+MIN_WORDS = 3
+MAX_WORDS = 40
+#: Share of common words, of all words of both, from which on two sentences say the same.
+SAME_SHARE = 0.6
+
+
+class Refusal(StrEnum):
+    """Why a sentence that sounds like a rule is not kept as one."""
+
+    QUESTION = "it is a question"
+    LIST = "it is a point of a list that is no list of rules"
+    OTHERS = "it is somebody else's opinion"
+    TAKEN_BACK = "it was taken back or corrected"
+    MOMENT = "it holds for a moment, a place or a task only"
+    SUPPOSITION = "it is a suggestion or a supposition"
+    TASK = "it is part of a task"
+    DESCRIPTION = "it describes how something is"
+    DANGLING = "it does not say on its own what it is about"
+    LENGTH = "it is too long or too short for a rule"
+    ORDER = (
+        "it is an order without a word for later, such as always, never or from now on; it becomes a rule when you say "
+        "it again in another session"
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """A sentence that sounds like a rule of the user, and what it is."""
+
+    #: The user's sentence, as one line.
+    sentence: str
+    kind: Kind = Kind.PREFERENCE
+    scope: Scope = Scope.PROJECT
+    #: True if it is worded for good; False for an order that was said again.
+    is_lasting: bool = True
+    #: Why it is not kept; None for a rule.
+    refusal: Refusal | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TakingBack:
+    """A sentence by which the user takes something back that they said in an earlier prompt."""
+
+    sentence: str
+    #: Words that say what is taken back, by their first letters.
+    about: frozenset[str]
+
+    def is_about(self, rule: str) -> bool:
+        """Return True if it takes back a rule of this wording."""
+        return bool(self.about & prefixes(content_words(rule)))
+
+
+def judge(typed: str, *, project: str = "", following: str = "", said_before: Collection[str] = ()) -> list[Judgement]:
+    """Judge every sentence of a prompt that sounds like a rule, in order.
+
+    Args:
+        typed: what the user typed, without anything pasted, quoted or relayed.
+        project: display name of the project; a sentence that names it holds for this project only.
+        following: what the user typed in the next prompt of the session; "" for none.
+        said_before: sentences of this prompt that the user said in another session too, as ``orders`` returns them.
+    """
+    sentences = list(_sentences(typed))
+    enumerated = _enumerated(sentences)
+    judged: list[tuple[int, Judgement]] = []
+    lead = ""
+    for place, (sentence, statement) in enumerate(sentences):
+        if statement.block is Block.PROSE:
+            lead = sentence
+        after = sentences[place + 1][0] if place + 1 < len(sentences) else ""
+        found = _judge(sentence, statement, after, project)
+        is_option = statement.block is Block.BULLET and words.OPTIONS_HEADING.search(lead)
+        if found is not None and found.refusal is None and (is_option or statement.group in enumerated):
+            found = replace(found, refusal=Refusal.LIST)
+        if found is not None:
+            if found.refusal is Refusal.ORDER and sentence in said_before:
+                found = replace(found, refusal=None, is_lasting=False)
+            judged.append((place, found))
+    _take_back(judged, [sentence for sentence, _ in sentences], following)
+    return [found for _, found in judged]
+
+
+def rules(typed: str, *, project: str = "", following: str = "", said_before: Collection[str] = ()) -> list[Judgement]:
+    """Return the sentences of a prompt that are rules; the arguments are those of ``judge``."""
+    judged = judge(typed, project=project, following=following, said_before=said_before)
+    return [found for found in judged if found.refusal is None]
+
+
+def orders(typed: str) -> list[str]:
+    """Return the sentences of a prompt that become rules once the user says them again."""
+    return [found.sentence for found in judge(typed) if found.refusal is Refusal.ORDER]
+
+
+def says_the_same(first: str, second: str) -> bool:
+    """Return True if two orders are the same in nearly the same words."""
+    mine, theirs = content_words(first), content_words(second)
+    if bool(words.NEGATION.search(first)) != bool(words.NEGATION.search(second)):
+        return False
+    return bool(mine and theirs) and len(mine & theirs) >= SAME_SHARE * len(mine | theirs)
+
+
+def is_rule(sentence: str) -> bool:
+    """Return True if a sentence alone is a rule, or an order that may have been said more than once."""
+    return any(found.refusal in (None, Refusal.ORDER) for found in judge(sentence))
+
+
+def takings_back(typed: str) -> list[TakingBack]:
+    """Return the sentences that take back something of an earlier prompt and say what."""
+    found = []
+    for sentence, _ in _sentences(typed):
+        match = words.TAKES_BACK.search(sentence) or languages.TAKES_BACK.search(sentence)
+        subject = words.SUBJECT.search(sentence, match.start()) if match else None
+        about = prefixes(content_words(subject.group(1)) - words.EMPTY_WORDS) if subject else frozenset()
+        if about:
+            found.append(TakingBack(sentence, about))
+    return found
+
+
+def lays_down_for_all_projects(typed: str, summary: str, project: str = "") -> bool:
+    """Return True if a rule in a prompt is for all projects and about what a summary of a model says.
+
+    Args:
+        typed: what the user typed.
+        summary: the words of the model.
+        project: display name of the project.
+    """
+    said = prefixes(content_words(summary))
+    return any(
+        rule.scope is Scope.GLOBAL and said & prefixes(content_words(rule.sentence))
+        for rule in rules(typed, project=project)
+    )
+
+
+def is_for_all_projects(text: str) -> bool:
+    """Return True if somebody says in these words that something holds in all projects."""
+    return bool(words.UNIVERSAL.search(text) or languages.UNIVERSAL.search(text)) and not words.NOT_UNIVERSAL.search(
+        text
+    )
+
+
+def scope_of(sentence: str, project: str = "") -> Scope:
+    """Return global for a rule with words for all projects that names nothing of this project, else project."""
+    if not is_for_all_projects(sentence) or (project and project.lower() in sentence.lower()):
+        return Scope.PROJECT
+    rest = languages.UNIVERSAL.sub(" ", words.UNIVERSAL.sub(" ", sentence))
+    # A tool in backticks may belong to any project; a path, a file or a symbol belongs to this one.
+    rest = words.CASES.sub(" ", rest.replace("`", ""))
+    return Scope.PROJECT if words.LOCAL.search(rest) or languages.LOCAL.search(rest) else Scope.GLOBAL
+
+
+def _judge(sentence: str, statement: Statement, after: str, project: str) -> Judgement | None:
+    """Judge a sentence by itself and the one after it; None if it does not sound like a rule."""
+    form = _form(sentence)
+    if form is None:
+        return None
+    refusal = _refusal(sentence, statement, after, form)
+    if refusal is None and form is words.ORDER:
+        refusal = Refusal.ORDER
+    is_decision = form is words.TEAM or form is languages.DECIDES or words.TEAM.search(sentence)
+    return Judgement(
+        sentence,
+        kind=Kind.DECISION if is_decision else Kind.PREFERENCE,
+        scope=scope_of(sentence, project),
+        is_lasting=form is not words.REASONED,
+        refusal=refusal,
+    )
+
+
+#: The unmistakable forms, the surest first, then those that alone make no rule.
+_FORMS = (
+    words.UNIVERSAL_RULE,
+    words.ALWAYS,
+    words.FOR_LATER,
+    words.REMEMBER,
+    words.CONVENTION,
+    words.TEAM,
+    words.TASTE,
+    words.MINE,
+    words.MUST,
+    languages.LASTING,
+    languages.DECIDES,
+    words.REASONED,
+    words.ORDER,
+    languages.ORDER,
+    words.SOUNDS_LIKE_A_RULE,
+)
+_FORMS_ELSEWHERE = (languages.LASTING, languages.DECIDES, languages.ORDER)
+
+
+def _form(sentence: str) -> re.Pattern[str] | None:
+    for form in _FORMS:
+        if form.search(sentence):
+            return words.ORDER if form is languages.ORDER else form
+    return None
+
+
+def _refusal(sentence: str, statement: Statement, after: str, form: re.Pattern[str]) -> Refusal | None:
+    """Return what speaks against a sentence of a rule's form."""
+    is_elsewhere = form in _FORMS_ELSEWHERE or bool(languages.ORDER.search(sentence))
+    sentence = words.PARENTHESIS.sub("", sentence).strip()
+    if words.QUESTION.search(sentence):
+        return Refusal.QUESTION
+    if statement.block is Block.ROW or (statement.block is Block.BULLET and not _is_in_rules(statement, form)):
+        return Refusal.LIST
+    # Whose reason it is does not matter.
+    claim = words.REASON.split(sentence, 1)[0]
+    if words.OTHERS.search(claim) or words.NAMED_OTHERS.search(claim):
+        return Refusal.OTHERS
+    if words.DISAGREES.search(sentence) or words.DISAGREES.search(after):
+        return Refusal.TAKEN_BACK
+    if words.MOMENT.search(words.UNIVERSAL.sub(" ", sentence)) or words.CLOCK.search(sentence):
+        return Refusal.MOMENT
+    if words.HEDGE.search(sentence):
+        return Refusal.SUPPOSITION
+    if is_elsewhere:
+        if languages.PASSING.search(sentence):
+            return Refusal.MOMENT
+        if languages.OTHERS.search(sentence):
+            return Refusal.OTHERS
+        if languages.DESCRIBES.search(sentence):
+            return Refusal.DESCRIPTION
+    if words.TASK.search(sentence) and form not in (words.FOR_LATER, words.UNIVERSAL_RULE):
+        return Refusal.TASK
+    if form is words.SOUNDS_LIKE_A_RULE or words.DESCRIPTION.search(sentence) or words.CONDITION.search(sentence):
+        return Refusal.DESCRIPTION
+    if form in (words.TEAM, words.CONVENTION, languages.DECIDES) and words.REPORT.search(sentence):
+        return Refusal.DESCRIPTION
+    if words.DANGLING.search(sentence):
+        return Refusal.DANGLING
+    if not MIN_WORDS <= languages.word_count(sentence) <= MAX_WORDS:
+        return Refusal.LENGTH
+    return None
+
+
+def _enumerated(sentences: Sequence[tuple[str, Statement]]) -> frozenset[int]:
+    """Return the groups of statements that count "1. … 2. …" within a paragraph."""
+    texts: dict[int, list[str]] = {}
+    for sentence, statement in sentences:
+        if statement.block is Block.PROSE:
+            texts.setdefault(statement.group, []).append(sentence)
+    return frozenset(group for group, parts in texts.items() if words.ENUMERATION.search(" ".join(parts)))
+
+
+def _is_in_rules(statement: Statement, form: re.Pattern[str]) -> bool:
+    """Return True for a bullet of a list of rules: its heading says so, or it has none and the bullet begins so."""
+    heading = f"{statement.topic} {statement.lead}"
+    if words.OPTIONS_HEADING.search(heading):
+        return False
+    if heading.strip():
+        return bool(words.RULES_HEADING.search(heading))
+    match = form.match(statement.text)
+    return match is not None and form is not words.ORDER
+
+
+def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], following: str) -> None:
+    """Refuse what a later sentence of the prompt, or the next prompt, takes back."""
+    for at, sentence in enumerate(sentences):
+        if _takes_back(sentence):
+            _refuse(judged, at, sentence, within=at)
+        elif correction := words.CORRECTS.search(sentence):
+            # It speaks of the sentence just before it, or of the beginning of its own.
+            form = _form(sentence[: correction.start()]) if correction.start() else None
+            _refuse(judged, at, sentence, within=1, only_last=True, with_own=form is not None)
+    after = [sentence for sentence, _ in _sentences(following)]
+    last = len(sentences) - 1
+    for number, sentence in enumerate(after):
+        if _takes_back(sentence) or (number == 0 and words.DISAGREES.search(sentence)):
+            _refuse(judged, last + 1, sentence, within=last + 1)
+        elif number == 0 and words.CORRECTS.match(sentence):
+            _refuse(judged, last + 1, sentence, within=1, only_last=True)
+            _refuse(judged, last + 1, sentence, within=last + 1, only_shared=True)
+
+
+def _takes_back(sentence: str) -> bool:
+    return bool(words.TAKES_BACK.search(sentence) or languages.TAKES_BACK.search(sentence))
+
+
+def _refuse(
+    judged: list[tuple[int, Judgement]],
+    at: int,
+    sentence: str,
+    *,
+    within: int,
+    only_last: bool = False,
+    only_shared: bool = False,
+    with_own: bool = True,
+) -> None:
+    """Refuse the rules that a sentence takes back: those whose words it shares, else the last one before it.
+
+    Args:
+        judged: every judgement with the place of its sentence.
+        at: place of the sentence that takes back.
+        sentence: that sentence.
+        within: how many sentences before it are looked at.
+        only_last: never look for common words.
+        only_shared: only those with common words.
+        with_own: also what the sentence itself says.
+    """
+    rules_before = [
+        n
+        for n, (place, found) in enumerate(judged)
+        if at - within <= place < at + with_own and found.refusal in (None, Refusal.ORDER)
+    ]
+    said = prefixes(content_words(sentence) - words.EMPTY_WORDS)
+    shared = [n for n in rules_before if judged[n][0] != at and said & prefixes(content_words(judged[n][1].sentence))]
+    if words.ALL_OF_IT.search(sentence) and not only_last and not only_shared:
+        chosen = rules_before
+    elif only_shared or (shared and not only_last):
+        chosen = shared
+    else:
+        chosen = [n for n in rules_before if judged[n][0] != at][-1:]
+    own = [n for n in rules_before if judged[n][0] == at]
+    for n in {*chosen, *own}:
+        place, found = judged[n]
+        judged[n] = (place, replace(found, refusal=Refusal.TAKEN_BACK))
+
+
+def _sentences(typed: str) -> Iterator[tuple[str, Statement]]:
+    """Yield the sentences of a prompt with the statements that they are from; a line of its own is one, too."""
+    lines = typed.splitlines()
+    for at in range(len(lines) - 1):
+        if words.PLAIN_LINE.match(lines[at]) and lines[at + 1][:1].isupper():
+            lines[at] += "."
+    for statement in split("\n".join(lines)):
+        for part in languages.sentences_of(statement.text):
+            start = 0
+            for end in words.SOFT_END.finditer(part):
+                if not words.ABBREVIATION.search(part[start : end.start()]):
+                    yield part[start : end.start()].strip(), statement
+                    start = end.end()
+            if part[start:].strip():
+                yield part[start:].strip(), statement

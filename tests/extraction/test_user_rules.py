@@ -1,0 +1,295 @@
+"""The user's own rules are kept; what is less, taken back, somebody else's or of the moment is not, with the reason."""
+
+from __future__ import annotations
+
+import pytest
+from made_turns import Make
+
+from engram.enums import Importance, Kind, Scope, Voice
+from engram.extraction.local import LocalExtractor
+from engram.extraction.protocol import ExtractionContext, NearMemory
+from engram.extraction.user_rules import Refusal, is_rule, judge, orders, rules, says_the_same
+
+RULES = [
+    "Always run the linter before you commit.",
+    "Never push to main yourself.",
+    "Never, ever push to main.",
+    "From now on write the test first.",
+    "In future, ask before you delete anything.",
+    "We use pnpm here.",
+    "We decided to use Postgres instead of MySQL.",
+    "We never squash merges.",
+    "I prefer small commits over large ones.",
+    "I don't like abbreviations in variable names.",
+    "I merge the pull requests myself.",
+    "I want you to always show the diff first.",
+    "Commits should never mention the ticket.",
+    "You must never edit the generated files.",
+    "Our convention is that branch names begin with the ticket number.",
+    "My rule: always add a changelog line.",
+    "Remember that we deploy on Fridays.",
+    "Never merge until CI is green.",
+    "Before every commit, run the linter.",
+    "Whenever you touch the schema, write a migration.",
+    "No, always use pnpm.",
+    "Please always answer in English.",
+    "always use early returns. and never nest more than two ifs",
+    "Don't wrap long lines in Markdown, as that breaks the rendering.",
+    "Nie direkt auf main pushen.",
+    "Wir benutzen uv für alles.",
+    "A partir de ahora responde en español.",
+    "絶対にmainに直接pushしないでください。",
+]
+
+REFUSED = {
+    Refusal.QUESTION: [
+        "Why don't we always use the cache?",
+        "Should we never retry?",
+        "could we always fall back to polling",
+        "Is it true that we never retry?",
+    ],
+    Refusal.LIST: [
+        "Implement the dialog:\n\n1. Always ask before it closes.\n2. Never close twice.",
+        "Which one?\n\n- we always retry\n- we never retry",
+        "Options: 1. Always ask the user. 2. Never ask.",
+    ],
+    Refusal.OTHERS: [
+        "My boss thinks we should never use ORMs.",
+        "Anna wants us to always rebase.",
+        "Some people say never use goto.",
+        "According to the docs, always call close.",
+        "Never trust the cache, says Bob.",
+        "Mi jefe dice que nunca usemos ORMs.",
+        "Anna sagt, wir sollen nie rebasen.",
+    ],
+    Refusal.TAKEN_BACK: [
+        "Never use floats for money. Actually scratch that, floats are fine here.",
+        "We use Redis for the queue. Sorry, I meant Postgres.",
+        "From now on commit without running the tests. Just kidding, always run them.",
+        "Always log the token. That was sarcasm.",
+        "Never rebase; I take that back.",
+        "Always squash merges. On second thought, merge.",
+        "The team should never rebase. I disagree with that.",
+        "never use semicolons, wait, no, do use them",
+        "Immer Tabs verwenden. Quatsch, Leerzeichen.",
+        "Nunca uses floats. No, espera, úsalos.",
+        "常にタブを使って。やっぱりスペースで。",
+    ],
+    Refusal.MOMENT: [
+        "Please don't change the migration, just explain it.",
+        "For this PR, never touch the tests.",
+        "In this branch only, never run the formatter.",
+        "Prefer the second option.",
+        "Always pick option B.",
+        "Always use tabs in this file.",
+        "Never run migrations tonight.",
+        "While we're debugging, always print the state.",
+        "Until Monday never deploy.",
+        "For issue #12 never touch the API.",
+        "just always return true",
+        "In this session always answer in German.",
+        "In diesem PR nie die Tests anfassen.",
+        "Por ahora nunca hagas push.",
+        "今回は絶対にpushしないで。",
+    ],
+    Refusal.SUPPOSITION: [
+        "Maybe we should always use tabs.",
+        "I think we should never use ORMs here.",
+        "Suppose we never cached.",
+        "Either always log or never log.",
+    ],
+    Refusal.TASK: [
+        "Write a function that always returns a list.",
+        "Add to CLAUDE.md that agents must never push.",
+        "Make the header always visible.",
+    ],
+    Refusal.DESCRIPTION: [
+        "It always fails on Windows.",
+        "The helper is defined but never called.",
+        "You always forget the tests.",
+        "We use the wrong key in the cache.",
+        "Every time I run it, it crashes.",
+        "If there is an error, always exit with 1.",
+        "Der Test schlägt immer fehl.",
+        "Siempre falla en Windows.",
+    ],
+    Refusal.DANGLING: ["Never do that again.", "Always use it."],
+    Refusal.ORDER: [
+        "Stop apologizing and fix the test.",
+        "Please don't wrap long lines in Markdown.",
+        "and use tabs instead of spaces",
+        "I'd prefer a map.",
+    ],
+}
+
+
+@pytest.mark.parametrize("sentence", RULES)
+def test_an_unmistakable_form_is_a_rule(sentence: str) -> None:
+    assert all(found.refusal is None for found in judge(sentence))
+    assert rules(sentence)
+
+
+@pytest.mark.parametrize(("refusal", "prompt"), [(why, text) for why, texts in REFUSED.items() for text in texts])
+def test_whatever_is_less_is_none_and_says_why(refusal: Refusal, prompt: str) -> None:
+    assert rules(prompt) == []
+    assert refusal in [found.refusal for found in judge(prompt)]
+
+
+@pytest.mark.parametrize(
+    "prompt", ["Fix the parser.", "I don't know what it does.", "01:12:38 access granted", "go on"]
+)
+def test_what_does_not_sound_like_a_rule_is_not_judged(prompt: str) -> None:
+    assert judge(prompt) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "following"),
+    [
+        ("Always squash the merges.", "Forget what I said about squashing, we rebase."),
+        ("Never push on Fridays.", "I take back the rule about Fridays, push whenever you like."),
+        ("Always use tabs.", "scratch that"),
+        ("Always use tabs.", "No wait, spaces."),
+        ("Never use mocks.", "Sorry, I meant stubs."),
+        ("Never deploy on Friday.", "never mind, Friday is fine"),
+        ("Wir nutzen immer Tabs.", "vergiss das"),
+        ("Nunca uses tabs.", "olvida eso"),
+    ],
+)
+def test_the_next_prompt_takes_a_rule_back(rule: str, following: str) -> None:
+    assert rules(rule)
+    assert rules(rule, following=following) == []
+
+
+@pytest.mark.parametrize(
+    ("rule", "following"),
+    [
+        ("Always squash the merges.", "Now fix the parser, no wait, the lexer first."),
+        ("From now on use uv. Then fix the parser bug.", "Wait, not the parser, the lexer."),
+        ("Always use tabs.", "Don't forget that the tests need fixing."),
+        ("Always use tabs.", "Never mind the failing lint, go on."),
+    ],
+)
+def test_a_next_prompt_about_something_else_takes_nothing_back(rule: str, following: str) -> None:
+    assert rules(rule, following=following)
+
+
+def test_only_the_rule_that_is_meant_is_taken_back() -> None:
+    prompt = "Always use pnpm. Never push to main. Scratch that last one."
+
+    assert [found.sentence for found in rules(prompt)] == ["Always use pnpm."]
+
+
+def test_a_list_under_a_heading_of_rules_is_a_list_of_rules() -> None:
+    prompt = "Our conventions:\n\n- Never push to main.\n- We use pnpm."
+
+    assert [found.sentence for found in rules(prompt)] == ["Never push to main.", "We use pnpm."]
+
+
+def test_an_order_becomes_a_rule_when_it_was_said_before() -> None:
+    order = "Please don't wrap long lines in Markdown."
+
+    (found,) = rules(order, said_before=orders(order))
+
+    assert (found.sentence, found.is_lasting) == (order, False)
+    assert says_the_same(order, "don't wrap the long lines in markdown")
+    assert not says_the_same(order, "Please wrap long lines in Markdown.")
+    assert is_rule(order)
+
+
+def test_an_order_of_the_moment_stays_one_however_often_it_is_said() -> None:
+    order = "For this PR, never touch the tests."
+
+    assert rules(order, said_before=[order]) == []
+
+
+def test_what_the_team_uses_is_a_decision() -> None:
+    assert rules("We use pnpm, not npm.")[0].kind is Kind.DECISION
+    assert rules("Always use pnpm.")[0].kind is Kind.PREFERENCE
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "In every project of mine, use `pnpm` instead of npm.",
+        "In any of my repositories commits must be signed.",
+        "Always use pnpm in all my projects.",
+        "For each of my projects, please use conventional commit subjects.",
+        "Never use npm, no matter which project.",
+        "Use pnpm in all of my repos.",
+        "Across all projects I want snake_case.",
+        "I prefer tabs wherever I work.",
+        "In this and every other repo of mine we use pnpm.",
+        "From now on use uv in every repo I work on.",
+        "Always use camelCase in all our codebases.",
+        "Everywhere I work, use metric units.",
+    ],
+)
+def test_what_is_said_of_every_project_is_global_and_for_good(sentence: str) -> None:
+    (found,) = rules(sentence, project="harbor")
+
+    assert (found.scope, found.is_lasting) == (Scope.GLOBAL, True)
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "Always write the failing test before the fix.",
+        "Always explain your plan before you edit.",
+        "Never use emojis in commit messages.",
+        "I prefer pnpm everywhere.",
+        "In every project of mine, never edit src/app.py by hand.",
+        "Always call getUserToken() in all my projects.",
+        "Always use pnpm in Harbor, as in every project of mine.",
+        "In every module, always use the new logger.",
+        "In the whole project, always use pnpm.",
+        "Always use pnpm in this project.",
+        "Never use var in all projects of this workspace.",
+    ],
+)
+def test_no_other_rule_is_global(sentence: str) -> None:
+    assert [found.scope for found in judge(sentence, project="harbor")] == [Scope.PROJECT]
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "I saw the same error in all my projects.",
+        "In every project of mine I found this file.",
+        "Rename foo to bar everywhere.",
+        "Use the new helper everywhere.",
+        "Does this happen in any of my repositories?",
+    ],
+)
+def test_tales_and_orders_of_the_moment_about_many_projects_are_no_rules(sentence: str) -> None:
+    assert rules(sentence) == []
+
+
+def test_the_local_extractor_keeps_rules_of_the_user_and_nothing_else_that_they_said(make: type[Make]) -> None:
+    turn = make.turn("I want a red button. Please add one instead of the link. Never use inline styles.", "Done.")
+
+    found = [one for one in LocalExtractor().propose([turn], ExtractionContext()) if one.voice is Voice.USER]
+
+    assert [(one.summary, one.importance) for one in found] == [("Never use inline styles.", Importance.HIGH)]
+
+
+def test_a_later_prompt_of_the_session_takes_a_rule_back(make: type[Make]) -> None:
+    turns = [
+        make.turn("Always squash the merges.", "Understood.", key="t1"),
+        make.turn("Fix the parser.", "Fixed.", key="t2"),
+        make.turn("Forget what I said about squashing.", "Forgotten.", key="t3"),
+    ]
+
+    found = LocalExtractor().propose(turns, ExtractionContext())
+
+    assert not [one for one in found if one.voice is Voice.USER]
+
+
+def test_a_rule_of_another_session_is_taken_back_by_name(make: type[Make]) -> None:
+    squash = NearMemory("Always squash the merges.", "ep_000000000001", Kind.PREFERENCE, is_users_rule=True)
+    tabs = NearMemory("Always use tabs.", "ep_000000000002", Kind.PREFERENCE, is_users_rule=True)
+    told = NearMemory("Merges are squashed by the bot.", "ep_000000000003", Kind.DECISION)
+    turn = make.turn("I take back the rule about squashing.", "Understood.")
+
+    found = LocalExtractor().propose([turn], ExtractionContext(near=(squash, tabs, told)))
+
+    assert [(one.action, one.target, one.rests_on_user) for one in found] == [("retracts", "ep_000000000001", True)]
