@@ -93,14 +93,14 @@ def select_relevant(
     support = query_support(query, coverage.unknown_terms, candidates.texts, [float(known.max())], relevance_floor)
     min_cosine = relevance_floor * (MIN_COSINE + COSINE_SLOPE * max(0.0, MAX_SUPPORT - support))
     is_relevant = [
-        np.isnan(cosine) or cosine >= min_cosine or _shares_words(text.lower(), query, coverage)
+        np.isnan(cosine) or cosine >= min_cosine or shares_words(text.lower(), query, coverage)
         for cosine, text in zip(candidates.cosine, candidates.texts, strict=True)
     ]
     return np.array(is_relevant, dtype=np.bool_), support < UNSUPPORTED_BY_MEMORIES
 
 
-def _shares_words(text: str, query: ParsedQuery, coverage: Coverage) -> bool:
-    """Return whether a text contains a name of the question, or enough of its terms."""
+def shares_words(text: str, query: ParsedQuery, coverage: Coverage) -> bool:
+    """Return whether a text, in lower case, contains a name of the question, or enough of its terms."""
     shared = len(coverage.stems_in(text))
     if shared >= _MIN_SHARED_TERMS and shared >= _MIN_SHARED_SHARE * len(query.terms):
         return True

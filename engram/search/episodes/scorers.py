@@ -36,13 +36,14 @@ def score_text(candidates: EpisodeCandidates, query: ParsedQuery, score: Column,
 
 
 def score_vector(candidates: EpisodeCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
-    """Return the cosine, scaled from 0 for the worst to 1 for the best; no vector counts as the worst."""
+    """Return the cosine, scaled from 0 for the worst to 1 for the best; without a vector the words speak for it."""
     known = candidates.cosine[~np.isnan(candidates.cosine)]
     if not len(known):
         return np.zeros(len(candidates))
     low, high = float(known.min()), float(known.max())
-    scale = weights.vector / max(high - low, 1e-6)
-    return scale * (np.nan_to_num(candidates.cosine, nan=low) - low)
+    scaled = (candidates.cosine - low) / max(high - low, 1e-6)
+    by_words = candidates.bm25 / max(float(candidates.bm25.max(initial=0.0)), 1e-6)
+    return np.asarray(weights.vector * np.where(np.isnan(scaled), by_words, scaled), dtype=np.float64)
 
 
 def score_names(candidates: EpisodeCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:

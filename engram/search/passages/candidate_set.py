@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -35,13 +35,28 @@ class CandidateSet:
     block: NDArray[np.int64]
     #: BM25 as a share of the best; 0 if the text did not match.
     text: Column
-    #: Cosine to the question; 0 without a vector or a model.
+    #: Cosine to the question, at least 0; NaN if it is unknown: the passage has no vector yet, or no model is loaded.
     cosine: Column
     #: The cheap score that selects the shortlist, and that features compare passages by.
     prerank_score: Column
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def is_unknown(self) -> NDArray[np.bool_]:
+        """True for each passage whose cosine is unknown."""
+        return np.isnan(self.cosine)
+
+    @property
+    def known_cosines(self) -> Column:
+        """The cosines that are known."""
+        return self.cosine[~self.is_unknown]
+
+    def by_words(self) -> CandidateSet:
+        """Return the same candidates as a search without a model sees them."""
+        unknown = np.full(len(self), np.nan)
+        return replace(self, cosine=unknown, prerank_score=_prerank(self.text, unknown))
 
     def neighbour_values(self, distance: int, values: Column, places: Indexes | slice = slice(None)) -> Column:
         """Return for each place the value of the passage ``distance`` later in its session; 0 if there is none.
@@ -77,7 +92,7 @@ def build_candidate_set(keys: PassageKeys, bm25: Mapping[int, float], cosines: M
     columns = np.array(keys, dtype=np.int64).reshape(len(keys), 4)
     ids = columns[:, 0].tolist()
     text = _share_of_best(np.array([bm25.get(row_id, 0.0) for row_id in ids]))
-    cosine = np.maximum(np.nan_to_num(np.array([cosines.get(row_id, 0.0) for row_id in ids])), 0.0)
+    cosine = np.maximum(np.array([cosines.get(row_id, np.nan) for row_id in ids], dtype=np.float64), 0.0)
     return CandidateSet(
         ids=columns[:, 0],
         session=columns[:, 1],
@@ -85,7 +100,7 @@ def build_candidate_set(keys: PassageKeys, bm25: Mapping[int, float], cosines: M
         block=columns[:, 3],
         text=text,
         cosine=cosine,
-        prerank_score=_TEXT_WEIGHT * text + _VECTOR_WEIGHT * _share_of_best(cosine),
+        prerank_score=_prerank(text, cosine),
     )
 
 
@@ -114,6 +129,17 @@ def select_shortlist(
         added = [place for place in np.argsort(-prerank, kind="stable") if int(candidates.ids[place]) in also]
         chosen = np.unique(np.concatenate([chosen, np.array(added[:also_limit], dtype=np.int64)]))
     return np.asarray(chosen[np.argsort(-score[chosen], kind="stable")], dtype=np.int64)
+
+
+def shares_of_best_cosine(text: Column, cosine: Column) -> Column:
+    """Return each cosine as a share of the best; for an unknown one the words speak. All 0 if none is known."""
+    is_known = ~np.isnan(cosine)
+    shares = np.where(is_known, _share_of_best(np.nan_to_num(cosine)), text if is_known.any() else 0.0)
+    return np.asarray(shares, dtype=np.float64)
+
+
+def _prerank(text: Column, cosine: Column) -> Column:
+    return _TEXT_WEIGHT * text + _VECTOR_WEIGHT * shares_of_best_cosine(text, cosine)
 
 
 def _share_of_best(values: Column) -> Column:

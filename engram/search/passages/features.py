@@ -9,7 +9,7 @@ import numpy as np
 
 from engram.models.passage_rows import PassageRow
 from engram.search.episodes.candidates import Column
-from engram.search.passages.candidate_set import CandidateSet, Indexes, Shortlist
+from engram.search.passages.candidate_set import CandidateSet, Indexes, Shortlist, shares_of_best_cosine
 from engram.search.passages.recency_features import extract_recency_features
 from engram.search.question.coverage import Coverage
 from engram.search.question.intent import TextTraits, parse_speaker, text_traits
@@ -82,9 +82,10 @@ def _text_features(shortlist: Shortlist, rows: list[PassageRow], coverage: Cover
 
 def _vector_features(shortlist: Shortlist) -> dict[str, Column]:
     """Return the cosine as a share of the best, and as it is."""
-    cosine = shortlist.candidates.cosine
-    best = max(float(cosine.max(initial=0.0)), 1e-6)
-    return {"cos": cosine[shortlist.places] / best, "cos_raw": 2 * cosine[shortlist.places]}
+    candidates = shortlist.candidates
+    best = float(candidates.known_cosines.max(initial=0.0))
+    share = shares_of_best_cosine(candidates.text, candidates.cosine)[shortlist.places]
+    return {"cos": share, "cos_raw": 2 * best * share}
 
 
 def _neighbour_features(shortlist: Shortlist) -> dict[str, Column]:

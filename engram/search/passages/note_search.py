@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from engram.models.evidence_places import EvidencePlace
 from engram.models.fulltext import search_notes
 from engram.models.passage_rows import PassageRow
 from engram.models.search_rows import NoteRowText, note_rows
-from engram.search.episodes.abstain import is_unsupported, query_support
+from engram.search.episodes.abstain import is_unsupported, query_support, shares_words
 from engram.search.hits import Hit
 from engram.search.passages.candidate_set import Shortlist, build_candidate_set, select_shortlist
 from engram.search.passages.excerpt import excerpt
-from engram.search.passages.features import extract_features
-from engram.search.passages.model import load_ranking_model
 from engram.search.passages.retrieval import SearchIndex
+from engram.search.passages.search import rank_passages
 from engram.search.question.coverage import Coverage
 from engram.search.question.parsed import ParsedQuery
 from engram.search.question.query import Query
@@ -38,21 +39,24 @@ def find_notes(index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Fl
         nearest = vectors.search(vector, MAX_CANDIDATES, query.project_id)
     # The project of a note may have changed since its vector was loaded: the rows decide.
     rows = note_rows(store, sorted({*bm25, *nearest}), query.project_id)
-    cosines = {row_id: cosine for row_id, cosine in nearest.items() if row_id in rows}
     if not rows:
         return []
+    cosines: dict[int, float] = {}
+    if vector is not None and vectors is not None:
+        cosines = vectors.scores_of(vector, list(rows))
     coverage = Coverage(parsed.terms, counts, total)
     texts = [row.text for row in rows.values()]
-    best_cosine = max(cosines.values(), default=1.0)
+    best_cosine = max((cosine for cosine in cosines.values() if not math.isnan(cosine)), default=1.0)
     support = query_support(parsed, coverage.unknown_terms, texts, [best_cosine], index.relevance_floor)
-    if is_unsupported(support):
-        return []
     shortlist = _as_shortlist(rows, bm25, cosines)
-    features = extract_features(shortlist, parsed, coverage)
-    ranking = load_ranking_model(with_vectors=bool(cosines)).rank(features)
-    hits = []
-    for place in np.argsort(-ranking.score, kind="stable")[: query.limit]:
+    ranking = rank_passages(shortlist, parsed, coverage)
+    hits: list[Hit] = []
+    for place in np.argsort(-ranking.score, kind="stable"):
         row = rows[shortlist.ranked_row(int(place)).id]
+        cosine = cosines.get(row.id, math.nan)
+        is_found_by_words = math.isnan(cosine) and shares_words(row.text.lower(), parsed, coverage)
+        if len(hits) == query.limit or (is_unsupported(support) and not is_found_by_words):
+            continue
         shown = excerpt(row.text, coverage, MAX_NOTE_WORDS)
         hits.append(
             Hit(
@@ -65,7 +69,7 @@ def find_notes(index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Fl
                 created_at_ms=row.changed_at_ns // 1_000_000,
                 evidence=(EvidencePlace(session_id="", uuid="", path=row.path, line=row.start_line),),
                 row_id=row.id,
-                cosine=cosines.get(row.id),
+                cosine=None if math.isnan(cosine) else cosine,
             )
         )
     return hits

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from engram.models.passage_rows import PassagePlace, PassageRow, passage_places
 from engram.models.store import Store
-from engram.search.episodes.abstain import count_likely, is_unsupported, query_support
+from engram.search.episodes.abstain import count_likely, is_unsupported, query_support, shares_words
 from engram.search.episodes.candidates import Column
 from engram.search.episodes.ranking import Ranking
 from engram.search.hits import Hit
@@ -24,6 +24,9 @@ from engram.search.question.coverage import Coverage
 from engram.search.question.parsed import ParsedQuery
 from engram.search.question.query import Query
 from engram.search.vectors.cache import Floats
+
+#: Part of a score: what a place that is given by words alone adds, while some passages have no vector yet.
+WAITING = "waiting"
 
 
 def find_passages(
@@ -46,29 +49,54 @@ def find_passages(
     groups = best_groups(shortlist, coverage, score, query.limit)
     if query.thorough or without:
         return _build_hits(index.store, shortlist, ranking, groups)
-    scores = [group.score for group in groups]
-    count, is_doubtful = _count_likely(shortlist, parsed, coverage, scores, index.relevance_floor)
-    hits = _build_hits(index.store, shortlist, ranking, groups[:count])
-    return [replace(hit, is_doubtful=is_doubtful) for hit in hits]
+    likely, doubtful = _select_likely(shortlist, parsed, coverage, groups, index.relevance_floor)
+    hits = _build_hits(index.store, shortlist, ranking, likely)
+    return hits + [replace(hit, is_doubtful=True) for hit in _build_hits(index.store, shortlist, ranking, doubtful)]
 
 
-def _count_likely(
-    shortlist: Shortlist, parsed: ParsedQuery, coverage: Coverage, scores: Sequence[float], relevance_floor: float
-) -> tuple[int, bool]:
-    """Return how many of the hits with these scores to show, and whether the question is unsupported.
+def _select_likely(
+    shortlist: Shortlist,
+    parsed: ParsedQuery,
+    coverage: Coverage,
+    groups: Sequence[HitGroup],
+    relevance_floor: float,
+) -> tuple[list[HitGroup], list[HitGroup]]:
+    """Return the groups to show: those that are likely to answer, and those that are shown as doubtful.
 
-    Without a model all are shown.
+    Without a model all are likely. A passage without a vector is likely if it shares enough words with the question,
+    however far those with vectors are.
     """
-    if not shortlist.candidates.cosine.any() or not relevance_floor:
-        return len(scores), False
+    if not shortlist.candidates.known_cosines.any() or not relevance_floor:
+        return list(groups), []
     support = passage_support(shortlist, parsed, coverage, relevance_floor)
     is_chat = bool(chat_speakers([row.text for row in shortlist.rows.values()]))
-    return count_likely(scores, support, is_chat=is_chat), is_unsupported(support)
+    count = count_likely([group.score for group in groups], support, is_chat=is_chat)
+    found_by_words = [_is_found_by_words(shortlist, group, parsed, coverage) for group in groups]
+    shown = [place for place in range(len(groups)) if place < count or found_by_words[place]]
+    is_likely = [found_by_words[place] or not is_unsupported(support) for place in shown]
+    return (
+        [groups[place] for place, likely in zip(shown, is_likely, strict=True) if likely],
+        [groups[place] for place, likely in zip(shown, is_likely, strict=True) if not likely],
+    )
+
+
+def _is_found_by_words(shortlist: Shortlist, group: HitGroup, parsed: ParsedQuery, coverage: Coverage) -> bool:
+    """True if the best passage of a group has no vector yet, and shares enough words with the question."""
+    best = group.indexes[0]
+    if not shortlist.candidates.is_unknown[shortlist.places[best]]:
+        return False
+    return shares_words(shortlist.ranked_row(best).text.lower(), parsed, coverage)
 
 
 def passage_support(shortlist: Shortlist, parsed: ParsedQuery, coverage: Coverage, relevance_floor: float) -> float:
-    """Return how well the passages support a question; see ``query_support``."""
-    cosines = shortlist.candidates.cosine[shortlist.candidates.cosine > 0].tolist()
+    """Return how well the passages support a question; see ``query_support``.
+
+    While some have no vector, the best cosine counts alone: those that would be next to it may be missing.
+    """
+    candidates = shortlist.candidates
+    cosines = candidates.known_cosines[candidates.known_cosines > 0].tolist()
+    if candidates.is_unknown.any():
+        cosines = [max(cosines, default=0.0)]
     texts = (row.text for row in shortlist.rows.values())
     return query_support(parsed, coverage.unknown_terms, texts, cosines, relevance_floor)
 
@@ -76,9 +104,33 @@ def passage_support(shortlist: Shortlist, parsed: ParsedQuery, coverage: Coverag
 def rank_passages(
     shortlist: Shortlist, parsed: ParsedQuery, coverage: Coverage, *, without: Collection[str] = ()
 ) -> Ranking:
-    """Score the shortlist; by the weights for text alone if no candidate has a cosine."""
-    model = load_ranking_model(with_vectors=bool(shortlist.candidates.cosine.any()))
-    return model.rank(extract_features(shortlist, parsed, coverage), without=without)
+    """Score the shortlist.
+
+    Without any cosine the weights for text alone decide. While only some passages have a vector, the others keep the
+    places that text alone gives them, and the weights for both order those that have one among the places that are
+    left: so no passage ranks lower because it waits for its vector.
+    """
+    candidates = shortlist.candidates
+    model = load_ranking_model(with_vectors=bool(candidates.known_cosines.any()))
+    ranking = model.rank(extract_features(shortlist, parsed, coverage), without=without)
+    is_unknown = candidates.is_unknown[shortlist.places]
+    if not is_unknown.any() or not candidates.known_cosines.any():
+        return ranking
+    words = replace(shortlist, candidates=candidates.by_words())
+    by_words = load_ranking_model(with_vectors=False).rank(extract_features(words, parsed, coverage), without=without)
+    score = _keep_places(ranking.score, by_words.score, is_unknown)
+    return Ranking(score, {**ranking.parts, WAITING: score - ranking.score})
+
+
+def _keep_places(score: Column, score_by_words: Column, is_unknown: NDArray[np.bool_]) -> Column:
+    """Return the same scores, given out so that the unknown passages get the places that words give them."""
+    by_words = np.argsort(-score_by_words, kind="stable")
+    order = by_words.copy()
+    best = np.argsort(-score, kind="stable")
+    order[~is_unknown[by_words]] = best[~is_unknown[best]]
+    placed = np.empty(len(score))
+    placed[order] = score[best]
+    return placed
 
 
 def _has_match(shortlist: Shortlist) -> NDArray[np.bool_]:
@@ -127,7 +179,7 @@ def _build_hit(
     if best_place is None:
         return None
     in_order = sorted(zip(rows, group.texts, strict=True), key=lambda entry: entry[0].id)
-    cosine = float(shortlist.candidates.cosine[shortlist.places[best_index]])
+    cosine = float(np.nan_to_num(shortlist.candidates.cosine[shortlist.places[best_index]]))
     parts = ranking.parts_of(best_index)
     if len(rows) > 1:
         parts["turn"] = round(group.score - group.best_score, 4)
