@@ -10,10 +10,13 @@ import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias, get_args
 
 from engram.atomic import FILE_MODE
 
+#: The processes that keep a log, each in a file of that name.
+LogKind: TypeAlias = Literal["worker", "watcher", "supervisor", "hook", "cli", "mcp", "page"]
+LOG_KINDS: tuple[LogKind, ...] = get_args(LogKind)
 #: Size at which a log file is rotated, in bytes.
 LOG_BYTES = 5_000_000
 #: Number of rotated files that are kept.
@@ -61,12 +64,12 @@ class _RedactingFormatter(logging.Formatter):
         return self._redact(super().format(record))
 
 
-def start_logging(folder: Path, kind: str, level: str, redact: Callable[[str], str]) -> None:
+def start_logging(folder: Path, kind: LogKind, level: str, redact: Callable[[str], str]) -> None:
     """Send the log of this process to ``folder/kind.log``; nothing goes to the terminal.
 
     Args:
         folder: ENGRAM_HOME/logs.
-        kind: watcher, worker, supervisor, page, cli or mcp. Hooks use ``append_warning`` instead.
+        kind: what this process is. Hooks use ``append_warning`` instead.
         level: debug, info, warning or error.
         redact: masks secrets in every record.
     """
@@ -88,7 +91,7 @@ def start_logging(folder: Path, kind: str, level: str, redact: Callable[[str], s
     logging.getLogger("engram").setLevel(wanted)
 
 
-def append_warning(folder: Path, kind: str, message: str) -> None:
+def append_warning(folder: Path, kind: LogKind, message: str) -> None:
     """Append one warning to ``folder/kind.log`` without setting up logging; a failure is ignored.
 
     For hooks, which end within milliseconds and write only when something is wrong. Nothing is redacted here: the
@@ -105,7 +108,7 @@ def append_warning(folder: Path, kind: str, message: str) -> None:
             os.close(descriptor)
 
 
-def read_records(folder: Path, kind: str) -> Iterator[Record]:
+def read_records(folder: Path, kind: LogKind) -> Iterator[Record]:
     """The records of ``folder/kind.log`` and of its latest rotated file, oldest first; none if there is no log.
 
     Lines that begin no record (tracebacks) belong to the record above them.

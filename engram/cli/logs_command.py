@@ -10,13 +10,11 @@ import click
 from engram.cli.options import json_option
 from engram.cli.output import print_json, safe
 from engram.cli.workspace import Workspace, pass_workspace
-from engram.log import read_records
-
-_KINDS = ("worker", "watcher", "supervisor", "hook", "cli", "mcp")
+from engram.log import LOG_KINDS, LogKind, read_records
 
 
 @click.command("logs")
-@click.argument("kind", type=click.Choice(_KINDS), required=False)
+@click.argument("kind", type=click.Choice(LOG_KINDS), required=False)
 @click.option(
     "--lines",
     type=click.IntRange(1, 100_000),
@@ -28,13 +26,13 @@ _KINDS = ("worker", "watcher", "supervisor", "hook", "cli", "mcp")
 @click.option("--errors", is_flag=True, help="Only warnings and errors (default: all records).")
 @json_option
 @pass_workspace
-def logs(workspace: Workspace, kind: str | None, lines: int, errors: bool, as_json: bool) -> None:
+def logs(workspace: Workspace, kind: LogKind | None, lines: int, errors: bool, as_json: bool) -> None:
     """Show the latest log records, in chronological order.
 
     Example: engram logs worker --errors
     """
     folder = workspace.places.logs
-    kinds = _KINDS if kind is None else (kind,)
+    kinds = LOG_KINDS if kind is None else (kind,)
     merged = heapq.merge(*(read_records(folder, name) for name in kinds))
     latest = deque((record for record in merged if record.is_problem or not errors), maxlen=lines)
     if as_json:

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from engram.doctor.machine import Machine
-from engram.log import Record, read_records
+from engram.log import LOG_KINDS, Record, read_records
 from engram.reports.checks import Check
 from engram.settings import EXTRACTORS, Settings
 from engram.version import code_version
@@ -22,8 +22,6 @@ from engram.version import code_version
 MAX_ERRORS = 10
 #: Lines of Engram's code that are reported of one error, the innermost.
 MAX_FRAMES = 6
-#: Processes whose logs are read.
-_KINDS = ("worker", "watcher", "supervisor", "hook", "cli", "mcp")
 #: Text settings whose values are words of Engram's own.
 _WORDS = {
     "extractor": EXTRACTORS,
@@ -90,7 +88,7 @@ def _figures(machine: Machine) -> Iterator[str]:
 
 def _errors(machine: Machine) -> Iterator[str]:
     """The latest warnings and errors of the logs, by time: what was done, and the type and place of the failure."""
-    records = [record for kind in _KINDS for record in read_records(machine.home.logs, kind) if record.is_problem]
+    records = [record for kind in LOG_KINDS for record in read_records(machine.home.logs, kind) if record.is_problem]
     for record in sorted(records, key=lambda record: record.time)[-MAX_ERRORS:]:
         yield _describe(record)
 

@@ -14,6 +14,18 @@ from engram.process_lock import is_process_alive
 
 #: Runs of one task that a report on it has.
 SHOWN_RUNS = 10
+#: The keys of ``work_row``, for a run that has no piece of work, such as a scan.
+_FACTS_WITHOUT_WORK: dict[str, Any] = {
+    "id": "–",
+    "name": "",
+    "args": [],
+    "state": "",
+    "attempts": 0,
+    "error": None,
+    "due_at": None,
+    "reason": "",
+    "updated_at": None,
+}
 
 
 def rows_of_work(store: Store, states: tuple[WorkState, ...]) -> list[dict[str, Any]]:
@@ -71,11 +83,9 @@ def find_piece(store: Store, text: str) -> Work:
 def _running_row(store: Store, run: TaskRun, piece: Work | None) -> dict[str, Any]:
     """Return a run that goes on as a row of work; with the facts of its work, if it has some."""
     seconds = max(0.0, (store.now_ms() - run.started_at_ms) / 1000)
-    facts = (
-        {"id": "–", "name": run.kind, "args": [run.key] if run.key else [], "attempts": 0, "error": None}
-        if piece is None
-        else work_row(piece, store.now_ms())
-    )
+    facts = _FACTS_WITHOUT_WORK | {"name": run.kind, "args": [run.key] if run.key else []}
+    if piece is not None:
+        facts = work_row(piece, store.now_ms())
     return facts | {"state": "running", "started_at": _iso(run.started_at_ms), "running_seconds": round(seconds, 1)}
 
 

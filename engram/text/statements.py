@@ -21,6 +21,8 @@ _LINK = re.compile(
     r"\((?:<[^>\n]{0,2000}>|[^()\s]{0,2000}(?:\([^()\s]{0,200}\)[^()\s]{0,2000}){0,3})(?:\s+\"[^\"]{0,300}\")?\)"
 )
 _URL = re.compile(r"<?\b(?:https?|ftp|file)://[^\s<>)\]]+>?", re.IGNORECASE)
+#: A web address alone in parentheses: without it they would be empty.
+_URL_ALONE = re.compile(rf"\s?\(\s{{0,8}}{_URL.pattern}\s{{0,8}}\)", re.IGNORECASE)
 _BOLD = re.compile(r"\*\*(.{1,1000}?)\*\*|__(\S.{0,200}?\S)__(?=\W|$)")
 _ITALIC = re.compile(r"(?<![\w*])\*(\S[^*\n]{0,400}?)\*(?![\w*])")
 _SPACE = re.compile(r"\s+")
@@ -58,13 +60,12 @@ class Statement:
 def plain(text: str) -> str:
     """Return a text as one line without markup, link targets and web addresses; backticks stay."""
     text = _LINK.sub(r"\1", text.replace("’", "'"))
-    text = _URL.sub("", text)
+    text = _URL.sub("", _URL_ALONE.sub("", text))
     pieces = text.split("`")
     for index in range(0, len(pieces), 2):
         piece = _BOLD.sub(lambda match: match[1] or match[2], pieces[index])
         pieces[index] = _ITALIC.sub(r"\1", piece).replace("**", "")
-    text = _SPACE.sub(" ", "`".join(pieces)).strip()
-    return re.sub(r"\(\s*\)", "", text).strip()
+    return _SPACE.sub(" ", "`".join(pieces)).strip()
 
 
 def sentences(text: str) -> list[str]:

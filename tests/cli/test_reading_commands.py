@@ -12,6 +12,7 @@ from click.testing import Result
 from planting import plant
 
 from engram.cli.up_command import SAMPLES
+from engram.log import LOG_KINDS, LogKind, append_warning
 from engram.models import counts, episodes, extractions, injections, reading_progress, sessions, transcripts, work
 from engram.models.injections import Injection
 from engram.models.store import Store
@@ -361,6 +362,14 @@ def test_logs_are_merged_in_the_order_of_time(run: Run, run_json: RunJson, home:
     assert record[1]["text"].endswith("traceback")
     assert [record["process"] for record in run_json("logs", "--errors")["records"]] == ["watcher"]
     assert "\x1b" not in run("logs").stdout
+
+
+@pytest.mark.parametrize("kind", LOG_KINDS)
+def test_every_process_that_keeps_a_log_has_it_shown(run_json: RunJson, home: Home, kind: LogKind) -> None:
+    append_warning(home.prepare().logs, kind, "came to a halt")
+
+    for shown in (run_json("logs"), run_json("logs", kind)):
+        assert [record["process"] for record in shown["records"]] == [kind]
 
 
 def test_cost_is_nothing_without_a_language_model(run: Run, run_json: RunJson) -> None:

@@ -22,6 +22,7 @@ from engram.models.hub_shares import add_share
 from engram.models.hub_spaces import list_spaces
 from engram.models.sessions import find_session
 from engram.models.store import Store
+from engram.models.task_runs import begin_task_run
 from engram.page.views import health
 from engram.redaction import redact
 from engram.settings import Settings
@@ -201,6 +202,18 @@ def test_the_start_page_counts_what_happened_today(page: ServedPage, lived: Live
     assert PROMPT in text
     assert "silent: it names no topic" in text
     assert page.see("", project="harbor").status == 200
+
+
+@pytest.mark.parametrize("kind", ["scan", "index_notes", "extract"])
+def test_the_tasks_show_what_runs_with_or_without_a_piece_of_work(
+    page: ServedPage, lived: Lived, store: Store, kind: str
+) -> None:
+    begin_task_run(store, kind, "")
+
+    for path in (("tasks",), ("tasks", kind)):
+        reply = page.see(*path)
+        assert reply.status == 200
+        assert "running" in reply.text
 
 
 def test_a_body_that_is_too_long_is_refused(page: ServedPage, lived: Lived) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -51,6 +52,20 @@ def test_markup_links_and_addresses_go_but_names_in_backticks_stay() -> None:
     assert plain("**Use** [`__init__`](https://a.b/c) and *not* https://x.y/z `a*b*c`") == (
         "Use `__init__` and not `a*b*c`"
     )
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("Call main() before the loop.", "Call main() before the loop."),
+        ("Use `foo()` and bar( ) together.", "Use `foo()` and bar( ) together."),
+        ("An empty tuple is written ().", "An empty tuple is written ()."),
+        ("It is documented (https://example.org/a).", "It is documented."),
+        ("It is documented [here](https://example.org/f(x)).", "It is documented here."),
+    ],
+)
+def test_parentheses_of_code_stay_and_those_of_an_address_go(message: str, expected: str) -> None:
+    assert plain(message) == expected
 
 
 def test_a_bullet_goes_on_over_indented_lines() -> None:
