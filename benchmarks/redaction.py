@@ -1,6 +1,10 @@
 """How well secrets are masked, how much ordinary text is, how long it takes, and how planted instructions fare.
 
     python benchmarks/redaction.py [--json] [--seed N]
+    python benchmarks/redaction.py --growth
+
+`--growth` repeats some two thousand texts made from the rules' own patterns, and prints how much longer 64 kB take than
+16 kB (best of five), with every text that takes more than five times as long. It needs about ten minutes.
 
 Made-up secrets come from `tests/redaction/`; the shared set and the corpus of real sessions are used where they lie
 beside the checkout (or where ENGRAM_SHARED says). A secret is gone when no ten characters of it are left.
@@ -29,6 +33,8 @@ from engram.redaction.placeholders import MARK  # noqa: E402
 
 #: Characters of one timed piece.
 PIECE = 2_048
+#: Four times the text may take at most so many times as long.
+LINEAR = 5.0
 #: At most so many pieces are timed.
 PIECES = 600
 
@@ -89,6 +95,37 @@ def timing(texts: list[str]) -> dict[str, Any]:
     }
 
 
+def growth(units: dict[str, str]) -> dict[str, Any]:
+    """How the time of 64 kB of each repeated text compares with that of 16 kB; processor time, best of five."""
+    ratios: dict[str, float] = {}
+    slowest, slowest_unit = 0.0, ""
+    for unit in units:
+        small, large = (_best(unit, size) for size in (16_384, 65_536))
+        ratios[unit] = large / small
+        if large > slowest:
+            slowest, slowest_unit = large, unit
+    return {
+        "texts": len(ratios),
+        "median_ratio": round(statistics.median(ratios.values()), 2),
+        "worst_ratio": round(max(ratios.values()), 2),
+        "slowest_64_kB_seconds": round(slowest, 2),
+        "slowest_text": slowest_unit,
+        "more_than_five_times": {
+            f"{units[unit]} {unit!r}": round(ratio, 2) for unit, ratio in ratios.items() if ratio > LINEAR
+        },
+    }
+
+
+def _best(unit: str, size: int) -> float:
+    text = (unit * (size // len(unit) + 1))[:size]
+    times = []
+    for _ in range(5):
+        begun = time.process_time()
+        redact(text)
+        times.append(time.process_time() - begun)
+    return min(times)
+
+
 def poisoning(red_team: ModuleType, prompts: list[str]) -> dict[str, Any]:
     """Payloads flagged, pastes that passed for typed, false alarms among typed prompts."""
     payloads = red_team.PAYLOADS
@@ -140,8 +177,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--json", action="store_true", help="print one JSON object (default: a list)")
     parser.add_argument("--seed", type=int, default=7, help="seed of the made-up secrets (default: 7)")
+    parser.add_argument("--growth", action="store_true", help="how the time grows with the length, and nothing else")
     options = parser.parse_args()
-    figures = measure(options.seed)
+    rule_texts = load(REPO / "tests" / "redaction" / "rule_texts.py")
+    figures = {"growth": growth(rule_texts.units())} if options.growth else measure(options.seed)
     if options.json:
         print(json.dumps(figures, indent=2))
         return

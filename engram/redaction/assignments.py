@@ -9,7 +9,9 @@ from typing import NamedTuple
 from engram.redaction.composed import is_composed
 from engram.redaction.placeholders import Span
 from engram.redaction.values import (
+    has_digit,
     has_plain_shape,
+    has_sign,
     is_dummy,
     is_expression,
     is_mixed,
@@ -108,7 +110,8 @@ _SCHEME = re.compile(
     r"pass|env|plain|raw|base64|\{noop\}|\{plain\})(?::|[ \t]+|(?<=\}))",
     re.IGNORECASE,
 )
-_UNQUOTED = re.compile(r"[^\s\"'`<>“”]{3,4096}")
+_OPENING = re.compile(r"\\?(\"{3}|'{3}|[\"'`]|[“])")
+_UNQUOTED = re.compile(r"[^\s\"'`<>“”]*+")
 _ENV_NAME = re.compile(
     r"[ \t]{0,20}(?:[-+>$#*]{1,2}[ \t]{0,4})?(?:export |set |setx |ENV |ARG |env |-e |--env )?[ "
     r"\t]{0,4}[\"']?[\w.-]{0,60}"
@@ -118,8 +121,15 @@ _SENTENCE_WORDS = re.compile(
 )
 #: A password in groups of equal length, such as app passwords and the seeds of authenticators.
 _GROUPS = re.compile(r"(?:[A-Za-z0-9]{4} ){3,15}[A-Za-z0-9]{4}\b|(?:[A-Za-z0-9]{5} ){3,12}[A-Za-z0-9]{5}\b")
+#: Characters at the end of a value that may belong to the sentence or code around it.
+_CLOSING = frozenset(".,;:*\\)]}")
+_PAIRS = {")": "(", "]": "[", "}": "{"}
+_SIGN = re.compile(r"[!@#$%^&*]")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$")
+#: Characters of a value that are read; an unquoted one that turns out to be a secret is masked to the end of its run.
 _WORD_LIMIT = 4096
+#: A value is judged by this many characters from its beginning, so that a name costs the same however long the line.
+_JUDGED = 256
 
 
 #: What joins a name to its value, and how readily a value so joined counts as a secret.
@@ -143,6 +153,20 @@ class _Name(NamedTuple):
     is_capital: bool
 
 
+class _Run:
+    """The last run of characters that may be an unquoted value, so that the names in one run read it once."""
+
+    def __init__(self) -> None:
+        self._start = self._end = -1
+
+    def end_from(self, text: str, at: int) -> int:
+        """Return where the run ends that `at` is in."""
+        if not self._start <= at < self._end:
+            match = _UNQUOTED.match(text, at)
+            self._start, self._end = at, match.end() if match else at
+        return self._end
+
+
 def named_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
     """Yield the spans of the values that follow a secret's name in `text[start:end]`.
 
@@ -152,17 +176,20 @@ def named_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
         start: where to begin.
         end: where to stop looking for names; a value may extend beyond it.
     """
+    run = _Run()
     for stem, chosen in _STEMS:
         at = low.find(stem, start, end)
         while at >= 0:
             match = _NAME.match(low, at)
             word = match.group() if match else ""
+            after = at + len(stem)
             if match and _is_name(text, low, at, match.end(), word):
                 name = _Name(match.end(), chosen or word == "keypass", word, text[at : match.end()].isupper())
-                span = _value_after(text, low, at, name)
+                span = _value_after(text, low, at, name, run)
                 if span:
                     yield span
-            at = low.find(stem, at + len(stem), end)
+                    after = max(after, span.end)
+            at = low.find(stem, after, end)
 
 
 def name_places(text: str, low: str) -> Iterator[int]:
@@ -203,30 +230,30 @@ def _stands_alone(text: str, start: int, end: int) -> bool:
     return begins and before != "-" and not (after.islower() and after != "s")
 
 
-def _value_after(text: str, low: str, start: int, name: _Name) -> Span | None:
+def _value_after(text: str, low: str, start: int, name: _Name, run: _Run) -> Span | None:
     tail = _TAIL.match(low, name.end)
     at = tail.end() if tail else name.end
     for pattern, form in _FORMS:
         for position in (at, name.end) if at != name.end else (at,):
             match = pattern.match(low, position)
             if match:
-                span = _take(text, start, match.end(), name, form)
+                span = _take(text, start, match.end(), name, form, run)
                 if span:
                     return span
     return None
 
 
-def _take(text: str, name_start: int, at: int, name: _Name, form: str) -> Span | None:
-    first, last, quoted = _literal(text, at)
+def _take(text: str, name_start: int, at: int, name: _Name, form: str, run: _Run) -> Span | None:
+    first, last, quoted = _literal(text, at, run)
     scheme = _SCHEME.match(text, first, last)
     if scheme and scheme.end() < last:
         first = scheme.end()
     elif scheme and not quoted:
-        first, last, quoted = _literal(text, scheme.end())
+        first, last, quoted = _literal(text, scheme.end(), run)
     groups = _GROUPS.match(text, first)
     if groups and not quoted:
         last = groups.end()
-    value = text[first:last]
+    value = text[first : min(last, first + _JUDGED)]
     if form == "bare" and "/" in value:
         return None
     env = form == "set" and _begins_line(text, name_start)
@@ -238,6 +265,8 @@ def _take(text: str, name_start: int, at: int, name: _Name, form: str) -> Span |
         return Span(first, last, "password") if total_bits(value.replace(" ", "")) < -2.0 else None
     if not _judge(value, name, form, quoted=quoted, env=env):
         return None
+    if last - first >= _WORD_LIMIT and not quoted:
+        last = run.end_from(text, first)
     return Span(first, last, "password" if name.chosen else "token")
 
 
@@ -258,12 +287,12 @@ def _begins_line(text: str, name_start: int) -> bool:
     return bool(_ENV_NAME.fullmatch(text, newline + 1 if newline >= 0 else 0, name_start))
 
 
-def _literal(text: str, at: int) -> tuple[int, int, bool]:
+def _literal(text: str, at: int, run: _Run) -> tuple[int, int, bool]:
     """Return where the value at `at` begins and ends, and whether it is quoted."""
     first = at
     if text[first : first + 1] in ("b", "r", "f", "u", "$") and text[first + 1 : first + 2] in ("'", '"'):
         first += 1
-    opening = re.compile(r"\\?(\"{3}|'{3}|[\"'`]|[“])").match(text, first)
+    opening = _OPENING.match(text, first)
     if opening:
         quote = opening.group().replace("“", "”")
         stop = text.find(quote, opening.end(), opening.end() + _WORD_LIMIT)
@@ -271,27 +300,32 @@ def _literal(text: str, at: int) -> tuple[int, int, bool]:
         if stop >= 0 and (newline < 0 or stop < newline):
             return opening.end(), stop, True
         first = opening.end()
-    run = _UNQUOTED.match(text, first)
-    if not run:
+    end = min(run.end_from(text, first), first + _WORD_LIMIT)
+    if end - first < 3:
         return first, first, False
-    return first, run.end() - _trailing(run.group()), False
+    return first, end - _trailing(text[first:end]), False
 
 
 def _trailing(value: str) -> int:
     """Return how many characters at the end of an unquoted value belong to the sentence or code around it."""
     cut = value
-    for stop in (";", "\\n", "\\r", "\\t", ","):
-        at = cut.find(stop)
-        if at >= 4 and (stop != "," or at == len(cut) - 1 or "=" in cut[at:] or ":" in cut[at:]):
+    for mark in (";", "\\n", "\\r", "\\t", ",") if "\\" in cut else (";", ","):
+        at = cut.find(mark)
+        if at >= 4 and (mark != "," or at == len(cut) - 1 or "=" in cut[at:] or ":" in cut[at:]):
             cut = cut[:at]
-    while cut and (cut[-1] in ".,;:*\\" or (cut[-1] in ")]}" and not _opens(cut))):
-        cut = cut[:-1]
-    return len(value) - len(cut)
-
-
-def _opens(value: str) -> bool:
-    pairs = {")": "(", "]": "[", "}": "{"}
-    return value.count(pairs[value[-1]]) >= value.count(value[-1]) or any(c in "!@#$%^&*" for c in value[:-1])
+    stop = len(cut)
+    if cut and cut[-1] in _CLOSING:
+        sign = _SIGN.search(cut)
+        signed = sign.start() if sign else stop
+        unopened = {close: cut.count(close) - cut.count(opening) for close, opening in _PAIRS.items()}
+        while stop and cut[stop - 1] in _CLOSING:
+            last = cut[stop - 1]
+            if last in _PAIRS:
+                if unopened[last] <= 0 or signed < stop - 1:
+                    break
+                unopened[last] -= 1
+            stop -= 1
+    return len(value) - stop
 
 
 def _judge(value: str, name: _Name, form: str, *, quoted: bool, env: bool) -> bool:
@@ -339,6 +373,6 @@ def _is_issued(value: str, least: int) -> bool:
         return False
     if _UUID.search(value):
         return True
-    if any(c.isdigit() for c in value):
-        return total_bits(value) < 1.0 or any(c in "!@#$%^&*" for c in value)
-    return total_bits(value) < -6.0 or (any(c in "!@#$%^&*" for c in value) and is_mixed(value, least))
+    if has_digit(value):
+        return total_bits(value) < 1.0 or has_sign(value)
+    return total_bits(value) < -6.0 or (has_sign(value) and is_mixed(value, least))

@@ -25,21 +25,21 @@ _USERS: dict[str, re.Pattern[str]] = {
     for option, commands in {
         "-p": r"mysql(?:dump|admin|import|show)?|mariadb(?:-dump)?|mycli|sshpass|docker|podman|buildah|helm|az|oc|"
         r"mongo(?:sh|dump|restore|import|export)?|bcp|7za?|7z|rar|unrar|plink|pscp|winscp|nxc|crackmapexec|influx|"
-        r"cqlsh|clickhouse-client|xfreerdp|rdesktop|login|su|usermod|useradd|mosquitto_\w+|snowsql|twine|"
-        r"impacket-\w+|evil-winrm|vncviewer|ncftp\w*|john|expect|sqlplus|kcadm\S*",
+        r"cqlsh|clickhouse-client|xfreerdp|rdesktop|login|su|usermod|useradd|mosquitto_\w++|snowsql|twine|"
+        r"impacket-\w++|evil-winrm|vncviewer|ncftp\w*+|john|expect|sqlplus|kcadm\S{0,64}",
         "-a": r"redis-cli|keydb-cli|valkey-cli|http|https|xh",
-        "-P": r"zip|unzip|sqlcmd|ipmitool|mosquitto_\w+|bcp|isql|tsql|nmap|hydra",
+        "-P": r"zip|unzip|sqlcmd|ipmitool|mosquitto_\w++|bcp|isql|tsql|nmap|hydra",
         "-N": "ssh-keygen",
-        "-w": r"ldap\w+|security|iwconfig|sshpass",
+        "-w": r"ldap\w++|security|iwconfig|sshpass",
         "-k": r"openssl|curl|nessuscli|airdecap-ng|keybase",
         "-K": "openssl",
         "-pass": "openssl",
         "-passin": "openssl",
         "-passout": "openssl",
         "-macopt": "openssl",
-        "-A": r"snmp\w+",
-        "-X": r"snmp\w+",
-        "-c": r"snmp\w+",
+        "-A": r"snmp\w++",
+        "-X": r"snmp\w++",
+        "-c": r"snmp\w++",
         "-b": r"gh|htpasswd",
         "-t": r"vercel|netlify|surge|railway|wrangler|fly|flyctl|expo|eas|gh|glab|ngrok",
         "-s": r"vncviewer|vault|zmprov|sfdx",
@@ -53,12 +53,12 @@ _PASSWORD_ONLY: dict[str, re.Pattern[str]] = {
     option: re.compile(rf"(?<![\w-])(?:{commands})(?![\w-])")
     for option, commands in {
         "-P": r"ssh-keygen|sqlcmd|bcp|osql|isql|tsql|freebcp|defncopy|zip|unzip|zipcloak|ipmitool|ipmiutil|"
-        r"mosquitto_\w+",
+        r"mosquitto_\w++",
         "-N": "ssh-keygen",
         "-p": r"sshpass|mongo(?:sh|dump|restore|import|export|stat|top)?|cqlsh|psexec(?:64)?|certutil|"
         r"(?:docker|podman|buildah|helm|az|oc|nerdctl|crane|skopeo)(?: registry)? login",
         "-pw": r"plink|pscp|psftp|putty",
-        "-w": r"security|ldap\w+",
+        "-w": r"security|ldap\w++",
         "/p": "signtool",
     }.items()
 }
@@ -67,19 +67,19 @@ _OTHER_OPTION = re.compile(r"\s[-/][A-Za-z]")
 _PLACED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (gate, re.compile(pattern + _VALUE))
     for gate, pattern in (
-        ("net use", r"net use \S+ (?:\S+ )?/user:\S+ "),
-        ("net user", r"net user \S+ "),
-        ("wpa_passphrase", r"wpa_passphrase \S+ "),
-        ("htpasswd", r"htpasswd (?:-\w+ ){0,3}\S+ \S+ "),
-        ("rabbitmqctl", r"rabbitmqctl (?:add_user|change_password|authenticate_user) \S+ "),
+        ("net use", r"net use \S++ (?:\S++ )?/user:\S++ "),
+        ("net user", r"net user \S++ "),
+        ("wpa_passphrase", r"wpa_passphrase \S++ "),
+        ("htpasswd", r"htpasswd (?:-\w++ ){0,3}\S++ \S++ "),
+        ("rabbitmqctl", r"rabbitmqctl (?:add_user|change_password|authenticate_user) \S++ "),
         ("nmcli", r"nmcli [^\n]{0,120}?(?:password|wifi-sec\.psk) "),
         ("config set", r"config set \S{0,80}(?:[tT]oken|[pP]ass(?:word)?|[kK]ey|[sS]ecret|auth)\S{0,20}[ =]"),
         ("configure set", r"configure set \S{0,80}(?:token|key|secret)\S{0,20} "),
         ("importprivkey", r"importprivkey "),
         ("auth ", r"(?:^|\n|> )(?:AUTH|auth) (?:default )?"),
         ("add-authtoken", r"add-authtoken "),
-        ("keyring set", r"keyring set \S+ \S+ ?<<< ?"),
-        ("auth login", r"auth login (?:--\w+[ =])?"),
+        ("keyring set", r"keyring set \S++ \S++ ?<<< ?"),
+        ("auth login", r"auth login (?:--\w++[ =])?"),
     )
 )
 #: User and password before an `@`, as Oracle's drivers and tools take them.
@@ -91,14 +91,14 @@ _ORACLE = re.compile(
 #: How each of them ends.
 _ORACLE_END = re.compile(r"/(?:\"[^\"\n]{3,128}\"|[^\s\"'/@]{3,128})@")
 _ORACLE_TOOL = re.compile(
-    r"\b(?:sqlplus|expdp|impdp|sqlldr|rman target|dgmgrl)\s(?:-\w+\s){0,3}(?:userid=)?[\w$#]{1,64}/([^\s\"'/@]{3,"
+    r"\b(?:sqlplus|expdp|impdp|sqlldr|rman target|dgmgrl)\s(?:-\w++\s){0,3}(?:userid=)?[\w$#]{1,64}/([^\s\"'/@]{3,"
     r"128})(?=\s|$)"
 )
 #: Calls that set a password or put it into a password store: the last argument is the password.
 _STORED = re.compile(
     r"(?i:set_?(?:generic_?|internet_?)?password|(?:add|save|store|write)_?(?:generic_?|internet_?)?(?:password|"
-    r"credentials?)|set_?passphrase)\s{0,2}\(\s{0,80}(?:[^(),\n]{1,120},\s{1,80}|"
-    r"[^(),\n]{1,120},){0,3}(?:[bf]?\"([^\"\n]{3,256})\"|[bf]?'([^'\n]{3,256})')\s{0,40},?\s{0,40}\)"
+    r"credentials?)|set_?passphrase)\s{0,2}\(\s{0,80}+(?:[^(),\n]{1,120}+,\s{0,80}+){0,3}"
+    r"(?:[bf]?\"([^\"\n]{3,256})\"|[bf]?'([^'\n]{3,256})')\s{0,40},?\s{0,40}\)"
 )
 #: Options that carry `user:password`.
 _PAIR = re.compile(
@@ -108,19 +108,19 @@ _PAIR = re.compile(
 _PIPED = re.compile(
     r"(?:echo|printf|<<<)(?: -n| -e| -ne)? {1,3}"
     + _VALUE
-    + r"[^|\n]{0,8}\| {0,3}(?:[\w./=-]+ ){0,6}?(?=sudo|docker|gh |podman|helm|keyring|secret-tool|pass insert|gpg|"
-    r"passwd|chpasswd|smbpasswd|cryptsetup|openssl|base64|su\b|kinit|wrangler|vault|npx)"
+    + r"[^|\n]{0,8}\| {0,3}+(?:[\w./=-]{1,128}+ ){0,6}?(?=sudo|docker|gh |podman|helm|keyring|secret-tool|"
+    r"pass insert|gpg|passwd|chpasswd|smbpasswd|cryptsetup|openssl|base64|su\b|kinit|wrangler|vault|npx)"
 )
 _SQL = re.compile(
-    r"(?i)(?:identified\s+(?:by|with\s+\w+\s+(?:by|as))|\bpassword|with\s+(?:encrypted\s+)?password|requirepass|"
-    r"masterauth|sasl_password)\s+(?:=\s*)?['\"]([^'\"\n]{3,256})['\"]"
+    r"(?i)(?:identified\s++(?:by|with\s++\w++\s++(?:by|as))|\bpassword|with\s++(?:encrypted\s++)?password|requirepass|"
+    r"masterauth|sasl_password)\s++(?:=\s*+)?['\"]([^'\"\n]{3,256})['\"]"
 )
-_PGPASS_PORT = re.compile(r":(?:\d{3,5}|\*):[\w.*-]+:")
+_PGPASS_PORT = re.compile(r":(?:\d{3,5}|\*):[\w.*-]++:")
 _PGPASS = re.compile(
     r"(?:[\w.*-]{1,128}|\[[0-9a-f:]{2,40}\]):(?:\d{3,5}|\*):[\w.*-]{1,64}:[\w.*@-]{1,64}:([^\s\"'`]{3,256})"
 )
 _CRYPT = re.compile(
-    r"\$(?:1|2[abxy]?|5|6|7|y|gy|apr1|argon2(?:id|i|d)|pbkdf2[a-z0-9-]*|scrypt)\$[A-Za-z0-9./$=,+_-]{16,400}"
+    r"\$(?:1|2[abxy]?|5|6|7|y|gy|apr1|argon2(?:id|i|d)|pbkdf2[a-z0-9-]*+|scrypt)\$[A-Za-z0-9./$=,+_-]{16,400}"
 )
 _SUDO = re.compile(r"(?:sudo -S|SUDO_ASKPASS|expect|send) ")
 _COOKIE = re.compile(r"(?i)(?:set-)?cookie[\"']?\s?[:=]\s?[\"']?|(?<=\s)(?:-b|--cookie) [\"']?")

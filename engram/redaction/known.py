@@ -23,11 +23,11 @@ SHORTEST = 6
 LONGEST = 4096
 
 _ENV_LINE = re.compile(
-    r"(?m)^[ \t]*(?:export[ \t]+|set[ \t]+|ENV[ \t]+)?([A-Za-z_][A-Za-z0-9_.-]{1,80})[ \t]?=[ \t]?(\"[^\"\n]*\"|"
-    r"'[^'\n]*'|[^\s#][^\n]*)$"
+    r"(?m)^[ \t]*+(?:export[ \t]++|set[ \t]++|ENV[ \t]++)?([A-Za-z_][A-Za-z0-9_.-]{1,80})[ \t]?=[ \t]?(\"[^\"\n]*+\"|"
+    r"'[^'\n]*+'|[^\s#][^\n]*+)$"
 )
 _SECRET_NAME = re.compile(r"(?i)pass|pwd|secret|token|key|auth|cred|private|salt|pin$|dsn|cookie|sig")
-_USER_INFO = re.compile(r"://[^\s/@:]*:([^\s/@]+)@")
+_USER_INFO = re.compile(r"://[^\s/@:]*+:([^\s/@]++)@")
 _BOUNDARY = re.compile(r"(?<![A-Za-z0-9])(?=\S)")
 
 

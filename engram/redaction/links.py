@@ -11,7 +11,7 @@ from engram.redaction.values import is_mixed, is_placeholder, total_bits
 _SCHEME = re.compile(r"://")
 _USER_INFO = re.compile(r"([^\s/@:\"'<>?#\\]{0,128}):([^\s/\"'<>?#\\]{1,512})@|([^\s/@:\"'<>?#\\]{8,512})@")
 #: A password that contains a slash or similar, before a host with a dot.
-_LOOSE_INFO = re.compile(r"([^\s/@:\"'<>]{1,64}):(?!\d{1,5}[/?#])([^\s\"'<>@]{4,128})@(?=[\w-]+(?:\.[\w.-]+|[:/]|$))")
+_LOOSE_INFO = re.compile(r"([^\s/@:\"'<>]{1,64}):(?!\d{1,5}[/?#])([^\s\"'<>@]{4,128})@(?=[\w-]++(?:\.[\w.-]|[:/]|$))")
 _REST = re.compile(r"[^\s\"'<>`)\]]{0,4096}")
 _PARAMETER = re.compile(
     r"(?i)[?&#;](?:[\w.-]{0,24}(?:key|token|sig|signature|secret|auth|passw(?:or)?d|pass|pwd|credential|jwt|session|"

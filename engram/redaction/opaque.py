@@ -21,7 +21,10 @@ _READABLE_ID = re.compile(
     r"batch|msgbatch|container|item|step)(?:_|-)[A-Za-z0-9_-]{4,64}"
 )
 _HEX_RUN = re.compile(r"(?:[0-9a-f]+|[0-9A-F]+)")
-_HEX_INSIDE = re.compile(r"(?<![0-9a-f])(?=[0-9]*[a-f])[0-9a-f]{20}|(?<![0-9A-F])(?=[0-9]*[A-F])[0-9A-F]{20}")
+_HEX_INSIDE = re.compile(
+    r"(?<![0-9a-f])(?=[0-9]{0,64}+[a-f])[0-9a-f]{20}|"
+    r"(?<![0-9A-F])(?=[0-9]{0,64}+[A-F])[0-9A-F]{20}"
+)
 #: Ids of AWS resources: the type, and 8 or 17 digits.
 _RESOURCE_ID = re.compile(
     r"(?!key|tok|sec|pass|pat|sk-|pk-|api)[a-z]{1,14}(?:-[a-z]{2,8}){0,2}-(?:[0-9a-f]{17}|[0-9a-f]{8})"
@@ -37,13 +40,14 @@ _PUBLIC_NAME = re.compile(
     r"(?i)(?:public|publishable|(?<![a-z])pub|verify(?:ing)?|peer)[ _-]?key(?![^\n]{0,30}(?:private|secret))"
 )
 _PUBLIC_BLOCK = re.compile(
-    r"-----BEGIN (?:[A-Z0-9]+ )*(?:PUBLIC KEY|CERTIFICATE|CERTIFICATE REQUEST|X509 CRL|SIGNATURE)(?: BLOCK)?-----"
+    r"-----BEGIN (?:[A-Z0-9]{1,20}+ ){0,4}(?:PUBLIC KEY|CERTIFICATE|CERTIFICATE REQUEST|"
+    r"X509 CRL|SIGNATURE)(?: BLOCK)?-----"
 )
 #: How far above a line of a public block its first line is searched, in characters.
 _BLOCK_CHARACTERS = 16_384
 #: Words before a token that name it as something harmless.
 _HARMLESS = re.compile(
-    r"(?i)(?:commit|\bsha\d*|hash|digest|checksum|\bmd5|etag|integrity|revision|\brev\b|\btree\b|parent|\bhead\b|merge|"
+    r"(?i)(?:commit|\bsha\d{0,4}|hash|digest|checksum|\bmd5|etag|integrity|revision|\brev\b|\btree\b|parent|\bhead\b|merge|"
     r"cherry|rebase|branch|checkout|trace|\bspan|gist|nix/store|chunk|fingerprint|signature|address|contract|\btx\b|"
     r"image|pulled|\bblob|object|\bindex\b|bundle|asset|uuid|guid|base64,|thinking|@sha|\bgit\b|checkpoint|"
     r"request|cache|version|build|snapshot|/tree/|/blob/|node_id|go\.sum|h1:|var/folders|\bdiff\b)[^\n]{0,40}$|"
@@ -60,6 +64,8 @@ _FILE_END = re.compile(
 #: What precedes a token, joined by `:` or `$`, and belongs to it: the number of a bot or account.
 _JOINED_BEFORE = re.compile(r"(?:\d{1,20}/)?(?:(?=[A-Za-z_-]{0,20}\d)[A-Za-z0-9_-]{1,64}:|[A-Za-z0-9_]{2,40}\$){1,4}$")
 _ISSUER = re.compile(r"(?<![A-Za-z0-9_-])(?:[a-z]{2,8}_)?(?:[0-9]{4,16}_)?$")
+#: The longest such prefix.
+_ISSUER_CHARACTERS = 26
 _HARD_EDGE = re.compile(r"[\s\"'`=(,;<>\[{]")
 #: How far before a token its context is read, in characters.
 _CONTEXT = 56
@@ -166,7 +172,7 @@ def is_public(text: str, first: int, last: int) -> bool:
 
 def _prefix_start(body: str, first: int) -> int:
     """Return where the token begins, including the prefix of its issuer such as `pk_12345678_`."""
-    match = _ISSUER.search(body, 0, first)
+    match = _ISSUER.search(body, max(0, first - _ISSUER_CHARACTERS), first)
     return match.start() if match else first
 
 

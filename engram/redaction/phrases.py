@@ -12,7 +12,7 @@ _WALLET = re.compile(
     r"mnemonic|seed phrase|seed words|(?:recovery|backup|secret|wallet)(?: recovery)? (?:phrase|words|seed)|bip-?39"
 )
 _WORDS = re.compile(
-    r"(?:[ \t\n\"'`:=,.)(\-*]|is|are|my|the|\d{1,2}[.):])*?((?:(?:\d{1,2}[.):] ?)?[a-z]{3,8}[ ,\n\t\-|"
+    r"(?:[ \t\n\"'`:=,.)(\-*]|is|are|my|the|\d{1,2}[.):]){0,40}?((?:(?:\d{1,2}[.):] ?)?[a-z]{3,8}[ ,\n\t\-|"
     r"]{1,4}){10,24}(?:\d{1,2}[.):] ?)?[a-z]{3,8})"
 )
 #: Words that are numbered from 1, in one line or one a line.
@@ -25,7 +25,7 @@ _NUMBERED_WORD = re.compile(r"(\d{1,2})[.):]?[ \t]{0,3}([a-z]{3,8})")
 #: Possible numbers of words in a wallet phrase.
 _WALLET_SIZES = frozenset({12, 15, 18, 21, 24})
 #: A run of words in small letters with nothing between them.
-_PLAIN_WORDS = re.compile(r"[a-z]+(?:[ \n][a-z]+)*+")
+_PLAIN_WORDS = re.compile(r"[a-z]++(?:[ \n][a-z]++)*+")
 #: Minimum number of small letters and blanks before the end of a phrase.
 _PLAIN_END = re.compile(r"[\n\"'`<](?<=[a-z \n]{47}[\n\"'`<])")
 _PLAIN_TAIL = re.compile(r"[a-z \n]{47}")

@@ -57,6 +57,13 @@ def outside_placeholders(text: str, spans: list[Span]) -> list[Span]:
     return [s for s in kept if any(c.isalnum() for c in text[s.start : s.end])]
 
 
+def hide_marks(text: str) -> str:
+    """Return the text, of the same length, with blanks for placeholders: what they name is masked already."""
+    if "[secret:" not in text and "[opaque:" not in text:
+        return text
+    return MARK.sub(lambda mark: "[" + " " * (len(mark.group()) - 2) + "]", text)
+
+
 def replace(text: str, spans: list[Span]) -> str:
     """Return the text with each of the ordered, disjoint spans replaced by its placeholder."""
     parts: list[str] = []

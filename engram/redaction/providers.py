@@ -19,7 +19,7 @@ _PREFIXES: tuple[tuple[str, str, int], ...] = (
     (r"gh[pousr]_", "github-token", 20),
     (r"github_pat_", "github-token", 20),
     (r"gl(?:pat|rt|dt|ptt|ft|imt|agent|oas|cbt|soat|ffct|wt)-", "gitlab-token", 16),
-    (r"sk-ant-[a-z]+\d*-", "anthropic-key", 20),
+    (r"sk-ant-[a-z]++\d*+-", "anthropic-key", 20),
     (r"sk-(?:proj|svcacct|admin|None|or-v1|lf|litellm)-", "api-key", 16),
     (r"(?:sk|rk)_(?:live|test|prod)_", "stripe-key", 12),
     (r"whsec_", "webhook-secret", 16),
@@ -46,7 +46,7 @@ _PREFIXES: tuple[tuple[str, str, int], ...] = (
     (
         r"tvly-|pplx-|gsk_|xai-|r8_|fal_|nvapi-|jina_|voyage-|pa-|sk-|pk-|rk-|re_|sbp_|sb_secret_|secret_|ntn_|glsa_|"
         r"glc_|dapi|dp\.(?:pt|st|ct|sa)\.|pul-|pscale_(?:tkn|pw|oauth)_|figd_|phc_|phx_|rnd_|nfp_|vcp_|ops_|"
-        r"tskey-[a-z]+-|key-|live_|test_|api_|token_|apify_api_|patr?_?[A-Za-z0-9]{0,14}\.|eyJhbGciOi|lsv2_[ps]t_|"
+        r"tskey-[a-z]++-|key-|live_|test_|api_|token_|apify_api_|patr?_?[A-Za-z0-9]{0,14}\.|eyJhbGciOi|lsv2_[ps]t_|"
         r"sgp_|ctp_|dt0c01\.|ccipat_|bkua_|CFPAT-|LTAI|AKCp|cmVmdGtuO|rubygems_|oy2|cio[A-Za-z0-9]|dop_|akab-|"
         r"xkeysib-|mlsn\.|waka_|wandb_v1_|ATTA",
         "api-key",
@@ -54,17 +54,21 @@ _PREFIXES: tuple[tuple[str, str, int], ...] = (
     ),
 )
 _BY_PREFIX = re.compile("|".join(f"(?P<p{i}>{prefix})" for i, (prefix, _, _) in enumerate(_PREFIXES)))
-_TOKEN = re.compile(r"[A-Za-z0-9_\-+/=.~]*[A-Za-z0-9_\-+/=~]")
+#: What follows a prefix is judged by this many characters.
+_JUDGED = 256
 _KEY_UUID = re.compile(
     r"(?<![A-Za-z0-9])(?:sdk|mob|key|api|sk|pk|tok|token|secret|live|test|prod|"
     r"pat)[-_][0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"
 )
-_JWT = re.compile(r"(?<![A-Za-z0-9_-])ey[JI][A-Za-z0-9_-]{8,}\.[A-Za-z0-9_=-]{8,}(?:\.[A-Za-z0-9_+/=-]*){0,3}")
+_JWT = re.compile(r"(?<![A-Za-z0-9_-])ey[JI][A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_=-]{8,}+(?:\.[A-Za-z0-9_+/=-]*+){0,3}")
 
 
 def provider_spans(text: str, start: int, end: int) -> Iterator[Span]:
     """Yield the spans of tokens of a known format inside one run of token characters `text[start:end]`."""
     at = start
+    token_end = end
+    while token_end > start and text[token_end - 1] == ".":
+        token_end -= 1
     for key in _KEY_UUID.finditer(text, start, end):
         yield Span(key.start(), key.end(), "api-key")
     for jwt in _JWT.finditer(text, start, end):
@@ -74,7 +78,7 @@ def provider_spans(text: str, start: int, end: int) -> Iterator[Span]:
         match = _BY_PREFIX.search(text, at, end)
         if not match:
             return
-        span = _named(text, match, start, end)
+        span = _named(text, match, start, token_end)
         if span:
             yield span
         at = span.end if span else match.start() + 1
@@ -94,14 +98,13 @@ def _named(text: str, match: re.Match[str], start: int, end: int) -> Span | None
     if text.endswith("pk_", start, match.start()):
         # A publishable key is made to be shown.
         return None
-    token = _TOKEN.match(text, match.end(), end)
     _, kind, least = _PREFIXES[int((match.lastgroup or "p0")[1:])]
-    if not token or len(token.group()) < least or "EXAMPLE" in token.group() or is_dummy(token.group()):
+    body = text[match.end() : min(end, match.end() + _JUDGED)]
+    if len(body) < least or "EXAMPLE" in body or is_dummy(body):
         return None
-    body = token.group()
     if kind == "api-key" and not looks_issued(body):
         return None
-    return Span(match.start(), token.end(), kind)
+    return Span(match.start(), end, kind)
 
 
 def looks_issued(body: str) -> bool:

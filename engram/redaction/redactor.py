@@ -13,7 +13,7 @@ from engram.redaction.known import SHORTEST, known_spans
 from engram.redaction.links import link_spans
 from engram.redaction.opaque import opaque_spans
 from engram.redaction.phrases import phrase_spans
-from engram.redaction.placeholders import Span, merge, outside_placeholders, replace
+from engram.redaction.placeholders import Span, hide_marks, merge, outside_placeholders, replace
 from engram.redaction.words import NAME, PASSWORD, TOKEN, places
 
 #: Text is processed in windows of this many characters, so that no rule sees more.
@@ -97,6 +97,7 @@ def _window_spans(text: str, known: Collection[bytes]) -> Iterator[Span]:
     low = text.lower()
     if len(low) != len(text):
         low = text.translate(_ASCII_LOWER)
+    low = hide_marks(low)
     size = len(text)
     looked = list(places(text, low))
     for start, end, look in looked:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from engram.redaction.randomness import evidence_bits
 
@@ -19,7 +20,7 @@ _PLACEHOLDER = re.compile(
     r")[\"'`.,;:!?)]*"
 )
 _PLACEHOLDER_INSIDE = re.compile(
-    r"(?i)example|placeholder|your[-_ ]|[-_]here$|xxxx|\*{4}|\.\.\.|…|<[a-z_ -]+>|changeme|redacted|not[-_ ]?set|"
+    r"(?i)example|placeholder|your[-_ ]|[-_]here$|xxxx|\*{4}|\.\.\.|…|<[a-z_ -]++>|changeme|redacted|not[-_ ]?set|"
     r"\[secret:|\[opaque:"
 )
 _DUMMY = re.compile(
@@ -40,8 +41,13 @@ _UNSECRET_SHAPE = re.compile(
 )
 _PIECES = re.compile(r"[A-Za-z0-9]+")
 _HEX = re.compile(r"(?:[0-9a-f]+|[0-9A-F]+)")
+_DIGIT = re.compile(r"\d")
+_SIGN = re.compile(r"[!@#$%^&*]")
+#: Most judgements of values that are remembered; a text repeats its values.
+_REMEMBERED = 2_048
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def is_placeholder(value: str) -> bool:
     """Return whether the value is only a placeholder for a secret: `<your token>`, `$VAR`, `xxx`, `password`, `None`,
     an example.
@@ -49,6 +55,7 @@ def is_placeholder(value: str) -> bool:
     return bool(_PLACEHOLDER.fullmatch(value) or _PLACEHOLDER_INSIDE.search(value))
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def is_dummy(value: str) -> bool:
     """Return whether a token is a dummy: mostly one character, nothing but the digits in order, or "…EXAMPLE"."""
     return max(map(value.count, set(value)), default=0) * 2 >= len(value) or bool(_DUMMY.fullmatch(value))
@@ -58,7 +65,7 @@ def is_expression(value: str) -> bool:
     """Return whether an unquoted value is code that fetches a secret: a call, an attribute, an index."""
     if _FUNCTION_WORDS.match(value):
         return True
-    if sum(c in "!@#$%^&*" for c in value) >= 2 and any(c.isdigit() for c in value):
+    if len(_SIGN.findall(value)) >= 2 and has_digit(value):
         return False
     match = _EXPRESSION.match(value)
     return bool(match) and total_bits(match.group() if match else "") > -4.0
@@ -69,6 +76,17 @@ def has_plain_shape(value: str) -> bool:
     return bool(_UNSECRET_SHAPE.fullmatch(value))
 
 
+def has_digit(value: str) -> bool:
+    """Return whether any character of the value is a digit."""
+    return bool(_DIGIT.search(value))
+
+
+def has_sign(value: str) -> bool:
+    """Return whether the value has one of the signs that people put into passwords."""
+    return bool(_SIGN.search(value))
+
+
+@lru_cache(maxsize=_REMEMBERED)
 def total_bits(value: str) -> float:
     """Return the evidence (bits) over all alphanumeric pieces of the value; negative means random."""
     return sum(
@@ -82,13 +100,14 @@ def is_hex(value: str) -> bool:
     return bool(_HEX.fullmatch(value)) and not value.isdigit() and not value.isalpha()
 
 
+@lru_cache(maxsize=_REMEMBERED)
 def is_mixed(value: str, least: int = 6) -> bool:
     """Return whether the value looks like a password: long enough, and of several classes of characters."""
     if len(value) < least:
         return False
     lower = any(c.islower() for c in value)
     upper = any(c.isupper() for c in value)
-    digit = any(c.isdigit() for c in value)
+    digit = has_digit(value)
     symbol = any(c in "!@#$%^&*?+=~|" for c in value.rstrip("!?"))
     return (
         (digit and (lower or upper)) or (symbol and (lower or upper)) or (len(value) >= 12 and total_bits(value) < -3)

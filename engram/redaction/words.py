@@ -6,7 +6,10 @@ remembered as plain, so that the rules for these run over the few other words on
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import accumulate
 
 from engram.redaction.assignments import name_places
 from engram.redaction.composed import word_spans
@@ -16,6 +19,9 @@ from engram.redaction.opaque import token_places
 _MAX_REMEMBERED = 10_000
 _MAX_WORD_CHARS = 64
 #: Names of secrets that contain a blank, which single words do not show.
+#: Most words that are searched one by one; for more of them the text is read word by word once.
+_FEW = 16
+_WORD = re.compile(r"\S+")
 _OF_TWO_WORDS = ("session key", "connection string", "login with", "invite code")
 
 _plain: set[str] = set()
@@ -31,8 +37,13 @@ def places(text: str, low: str) -> Iterator[tuple[int, int, int]]:
     if new:
         flagged = _judge(new)
         _remember(new.difference(flagged))
-        for word, look in flagged.items():
-            yield from ((at, at + len(word), look) for at in _occurrences(text, word))
+        if len(flagged) > _FEW:
+            for match in _WORD.finditer(text):
+                if match.group() in flagged:
+                    yield match.start(), match.end(), flagged[match.group()]
+        else:
+            for word, look in flagged.items():
+                yield from ((at, at + len(word), look) for at in _occurrences(text, word))
     for name in _OF_TWO_WORDS:
         at = low.find(name)
         while at >= 0:
@@ -46,22 +57,22 @@ def _remember(words: set[str]) -> None:
     _plain.update(word for word in words if len(word) <= _MAX_WORD_CHARS)
 
 
-def _judge(words: set[str]) -> dict[str, int]:
+def _judge(new: set[str]) -> dict[str, int]:
     """Return the words that are not plain; all are examined together, one a line."""
+    words = list(new)
     lines = "\n".join(words)
     low = lines.lower()
     if len(low) != len(lines):
         return dict.fromkeys(words, TOKEN | NAME | PASSWORD)
-    looks: dict[str, int] = {}
+    looks = [0] * len(words)
+    starts = list(accumulate((len(word) + 1 for word in words), initial=0))
     for look, at in (
         *((NAME, at) for at in name_places(lines, low)),
         *((TOKEN, at) for at in token_places(lines)),
         *((PASSWORD, span.start) for span in word_spans(lines, 0, len(lines))),
     ):
-        stop = lines.find("\n", at)
-        word = lines[lines.rfind("\n", 0, at) + 1 : stop if stop >= 0 else len(lines)]
-        looks[word] = looks.get(word, 0) | look
-    return looks
+        looks[bisect_right(starts, at) - 1] |= look
+    return {word: look for word, look in zip(words, looks, strict=True) if look}
 
 
 def _occurrences(text: str, word: str) -> Iterator[int]:

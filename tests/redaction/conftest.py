@@ -33,6 +33,12 @@ def other_kinds() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def rule_texts() -> ModuleType:
+    """Texts made from the rules' own patterns."""
+    return load(HERE / "rule_texts.py")
+
+
+@pytest.fixture(scope="session")
 def red_team() -> ModuleType:
     """Planted instructions, and the ways they get pasted."""
     return load(HERE / "red_team.py")

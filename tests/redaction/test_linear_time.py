@@ -1,0 +1,135 @@
+"""The work grows in proportion to the text, whatever is repeated: judged by structure and counts, not by a clock."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from types import FrameType, ModuleType
+from typing import Any
+
+import pytest
+
+from engram.redaction import redact, words
+
+#: Patterns that are only matched as a whole against one value, of at most this many characters, never against a text.
+JUDGES_OF_VALUES = frozenset(
+    {
+        "composed._HARMLESS",
+        "values._PLACEHOLDER",
+        "values._DUMMY",
+        "values._EXPRESSION",
+        "values._UNSECRET_SHAPE",
+    }
+)
+#: A repeat of more than this that may give back what it took, with something behind it, is worse than linear.
+MOST = 4_096
+
+
+def test_no_pattern_gives_back_an_unbounded_repeat(rule_texts: ModuleType) -> None:
+    found = {
+        place: list(_given_back(rule_texts.tree_of(pattern), rule_texts)) for place, pattern in rule_texts.patterns()
+    }
+
+    assert len(found) >= 100
+    assert {place for place, repeats in found.items() if repeats} <= JUDGES_OF_VALUES
+
+
+def test_the_check_of_patterns_sees_what_it_is_to_see(rule_texts: ModuleType) -> None:
+    import re
+
+    for wrong in (r"a+b", r"(?:a*b)?c", r"[^=]*=x", r"(?:x|y+z)w", r"(?:ab+)+c", r"(?=.*x)y"):
+        assert list(_given_back(rule_texts.tree_of(re.compile(wrong)), rule_texts)), wrong
+    for right in (r"a++b", r"[^=]*+=x", r"ba+", r"a{1,64}b", r"(?>a+)b"):
+        assert not list(_given_back(rule_texts.tree_of(re.compile(right)), rule_texts)), right
+
+
+def _given_back(tree: Any, rule_texts: ModuleType, *, follows: bool = False) -> Iterator[int]:
+    """Yield the least number of each unbounded repeat that something follows and that is not possessive."""
+    codes = rule_texts.codes
+    items = list(tree)
+    for number, (code, value) in enumerate(items):
+        behind = follows or number + 1 < len(items)
+        if code in rule_texts.REPEATS:
+            least, most, inner = value
+            if int(most) > MOST and behind and code is not codes.POSSESSIVE_REPEAT:
+                yield least
+            yield from _given_back(inner, rule_texts, follows=behind or int(most) > 1)
+        elif code is codes.BRANCH:
+            for branch in value[1]:
+                yield from _given_back(branch, rule_texts, follows=behind)
+        elif code is codes.SUBPATTERN:
+            yield from _given_back(value[3], rule_texts, follows=behind)
+        elif code is codes.ATOMIC_GROUP:
+            yield from _given_back(value, rule_texts)
+        elif code in (codes.ASSERT, codes.ASSERT_NOT):
+            yield from _given_back(value[1], rule_texts)
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "token=",
+        "pw=",
+        "pin|",
+        "password='",
+        "pass))))",
+        "key: ",
+        "--basic-auth=",
+        "jdbc:l9:a/a,x@",
+        "://:q@",
+        "tok-1ea57f5d-c392-e5df-420f-4719de8bab15",
+        "zmpjvds_61310_",
+        "hf_",
+        "-----BEGIN PRIVATE KEY-----(",
+        "[secret:password]",
+        "Passwort ist ",
+        "密码是",
+        "passphrase is abc ",
+        "recovery codes: ",
+        "| password |\n|---|\n",
+        "eyJhIjog",
+        "ConvertTo-SecureString ",
+    ],
+)
+def test_four_times_the_text_makes_at_most_five_times_the_calls(unit: str) -> None:
+    small, large = (_calls((unit * (size // len(unit) + 1))[:size]) for size in (16_384, 65_536))
+
+    assert large <= 5 * small + 500
+
+
+def _calls(text: str) -> int:
+    """How many functions are called while a text is redacted, those of the standard library included."""
+    words._plain.clear()
+    calls = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += event in ("call", "c_call")
+
+    sys.setprofile(count)
+    try:
+        redact(text)
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+def test_a_tag_within_tags_within_tags_is_dropped_in_a_few_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    from engram.redaction import blocks
+
+    text = "<private></private>"
+    for _ in range(300):
+        text = f"<pri{text}vate></private>"
+    passes = []
+    once = blocks._without_private
+    monkeypatch.setattr(blocks, "_without_private", lambda part: passes.append(part) or once(part))
+
+    assert "private>" not in blocks.drop_private(f"before {text} after")
+    assert len(passes) <= 10
+
+
+def test_a_value_longer_than_what_is_judged_goes_as_a_whole() -> None:
+    value = "".join(chr(97 + (n * 7 + n // 3) % 26) + str(n % 10) for n in range(600))
+
+    assert value[-10:] not in redact(f"API_TOKEN={value} and more")
+    assert value[-10:] not in redact(f'"password": "{value}", "next": 1')
