@@ -16,7 +16,7 @@ from engram.reports.model_checks import offer_claude
 from engram.reports.processes import ProcessState
 from engram.reports.status import status_to_json
 from engram.settings import MODEL_EXTRACTORS, Settings
-from engram.transcripts.registry import present_folders, title_of
+from engram.transcripts.registry import present_folders, skipped, title_of
 from engram.worker.client import ask_status
 
 
@@ -44,6 +44,7 @@ def status(workspace: Workspace, as_json: bool) -> None:
         print_json(facts | {"worker": ({} if worker is None else worker.to_json()) | health.worker.as_json()})
         return
     totals = health.totals
+    not_read = skipped(workspace.settings)
     print_facts(
         [
             ("worker", _process(health.worker)),
@@ -59,6 +60,7 @@ def status(workspace: Workspace, as_json: bool) -> None:
             ("shown to Claude", f"{totals.injections} times"),
             ("waiting", f"{health.waiting} tasks, {health.missing_vectors} texts without a vector"),
             ("unreadable", f"{totals.bad_lines} lines, {totals.unreadable} files" if totals.bad_lines else ""),
+            ("not read", f"{len(not_read)} files, folders and links: see `engram doctor`" if not_read else ""),
             *(("hub", report.line()) for report in hubs),
             ("paused", ", ".join(scope or "everything" for scope in paused)),
         ]

@@ -68,7 +68,7 @@ def _newest_session(folder: Path) -> float:
     newest = 0.0
     for path in (folder / "projects").glob("*/*.jsonl"):
         try:
-            newest = max(newest, path.stat().st_mtime)
+            newest = max(newest, min(path.stat().st_mtime, time.time()))
         except OSError:
             continue
     return newest

@@ -59,7 +59,7 @@ def ingest_source(
     Raises:
         StoreError: the database cannot be written; the cursor has not moved.
     """
-    _follow_move(store, source)
+    _follow_move(store, source, settings)
     result = IngestResult(source.path, source.session_id, skipped=why_not(store, source.session_id, settings))
     tries = 0
     while not result.skipped:
@@ -67,6 +67,7 @@ def ingest_source(
             with collector_paused():
                 result, has_more = Step(store, source, settings, redact, max_bytes).run(result)
             tries = 0
+            source = replace(source, is_doubtful=False)
         except Conflict:
             tries += 1
             if tries >= MAX_TRIES:
@@ -143,12 +144,12 @@ def sources_of_session(store: Store, session_id: str, settings: Settings) -> lis
     return known or [source for source in registry.discover(settings) if source.session_id == session_id]
 
 
-def _follow_move(store: Store, source: Source) -> None:
-    """Continue with the cursor of a file that was somewhere else before."""
+def _follow_move(store: Store, source: Source, settings: Settings) -> None:
+    """Continue with the cursor of a file that was somewhere else before, or is read in place of a compressed one."""
     if load_progress(store, source.place).transcript_id:
         return
     for old in places_of_session(store, source.session_id):
-        if old.part != source.part or old.path.exists():
+        if old.part != source.part or any(one.place == old for one in registry.sources_at(old.path, settings)):
             continue
         with contextlib.suppress(TranscriptError):
             if registry.agent_of(source).is_moved(source, load_progress(store, old).cursor):

@@ -6,6 +6,7 @@ import logging
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
+from engram.clock import SYSTEM_CLOCK
 from engram.errors import TranscriptError
 from engram.failpoint import reach
 from engram.ingest.clean import Cleaner, Redact
@@ -21,13 +22,21 @@ from engram.models.pauses import Span
 from engram.models.sessions import SessionRow, find_session, known_values, salt
 from engram.models.store import Store
 from engram.models.tombstones import erased_entries
-from engram.models.transcripts import Progress, ensure_transcript, load_progress, move_cursor, note_unchanged
+from engram.models.transcripts import (
+    Progress,
+    drop_unreadable,
+    ensure_transcript,
+    load_progress,
+    move_cursor,
+    note_unchanged,
+)
+from engram.models.turn_changes import forget_places
 from engram.models.unsettled import drop_unsettled_turns
 from engram.settings import Settings
 from engram.transcripts.project import Project, is_excluded
 from engram.transcripts.record import TurnUpdate
 from engram.transcripts.registry import agent_of
-from engram.transcripts.source import PullRequest, Reading, Source
+from engram.transcripts.source import EntryTime, PullRequest, Reading, Source
 from engram.vaults import vault_of_folder
 
 logger = logging.getLogger(__name__)
@@ -52,7 +61,7 @@ class Step:
         """
         before = load_progress(self.store, self.source.place)
         cleaner = Cleaner(self.redact, salt(self.store), known_values(self.store, self.source.session_id))
-        stored = TurnsInStore(self.store, cleaner)
+        stored = TurnsInStore(self.store, cleaner, self.source.session_id)
         reading = agent_of(self.source).read(
             self.source, before.cursor, stored, settings=self.settings, max_bytes=self.max_bytes
         )
@@ -60,7 +69,9 @@ class Step:
         if reading.is_restart:
             self._restart(before, reading)
             return result, True
-        if reading.cursor == before.cursor:
+        # The clock of a store may stand still, in tests and simulations.
+        reading = in_the_past(reading, max(self.store.now_ms(), SYSTEM_CLOCK.now_ms()))
+        if reading.cursor == before.cursor and not reading.unreadable:
             self._note_unchanged(before, reading)
             return result, False
         session = self._session()
@@ -92,6 +103,8 @@ class Step:
         after = Progress(place=before.place, cursor=reading.cursor, generation=before.generation + 1)
         with self.store.transaction() as tx:
             transcript_id = ensure_transcript(tx, self.source.path, before.session_ref, self.source.part)
+            drop_unreadable(tx, transcript_id)
+            forget_places(tx, transcript_id)
             move_cursor(tx, before, after, transcript_id)
         logger.info("action=reread path=%s generation=%d", self.source.path, after.generation)
 
@@ -134,6 +147,7 @@ class Step:
             known_values=stored.cleaner.new_known,
             cwd=reading.cwd,
             compacted_at_ms=reading.compacted_at_ms,
+            moved=reading.moved,
             pull_requests=self._pull_requests(reading, stored, pauses),
             copied=self._copied(reading, stored),
         )
@@ -176,3 +190,30 @@ class Step:
 def is_excluded_folder(folder: str, settings: Settings) -> bool:
     """True for a folder that the user excludes, or of a vault: turns there are not kept, wherever a session began."""
     return vault_of_folder(settings.places, folder) is not None or is_excluded(folder, settings.exclude)
+
+
+def in_the_past(reading: Reading, now_ms: int) -> Reading:
+    """Return a reading in which nothing is later than now, as entries are that another machine's clock dated.
+
+    Else such a session would be the newest until that time comes, and its memories would not age.
+    """
+    last = max((entry.at_ms or 0 for entry in reading.entries), default=0)
+    if max(last, reading.compacted_at_ms or 0, *(link.at_ms for link in reading.pull_requests), 0) <= now_ms:
+        return reading
+
+    def clamp(at_ms: int | None) -> int | None:
+        return None if at_ms is None else min(at_ms, now_ms)
+
+    def clamp_turn(update: TurnUpdate) -> TurnUpdate:
+        turn = update.turn
+        said = tuple(block if (block.at_ms or 0) <= now_ms else replace(block, at_ms=now_ms) for block in turn.said)
+        started, ended = clamp(turn.started_at_ms), clamp(turn.ended_at_ms)
+        return replace(update, turn=replace(turn, said=said, started_at_ms=started, ended_at_ms=ended))
+
+    return replace(
+        reading,
+        updates=tuple(map(clamp_turn, reading.updates)),
+        entries=[EntryTime(entry.uuid, clamp(entry.at_ms)) for entry in reading.entries],
+        compacted_at_ms=clamp(reading.compacted_at_ms),
+        pull_requests=tuple(link._replace(at_ms=min(link.at_ms, now_ms)) for link in reading.pull_requests),
+    )

@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from engram.ingest.clean import Cleaner
+from engram.models.entries import turn_of_entry
+from engram.models.sessions import find_session
 from engram.models.store import Store
 from engram.models.transcripts import known_uuids
-from engram.models.turns import is_forgotten, load_turn
-from engram.transcripts.record import Turn
+from engram.models.turns import is_forgotten, load_turn, load_turn_row, turns_of_session
+from engram.transcripts.record import TextBlock, Turn
 
 
 @dataclass(slots=True)
@@ -18,6 +20,7 @@ class TurnsInStore:
 
     store: Store
     cleaner: Cleaner
+    session_id: str
     _asked: set[str] = field(default_factory=set)
     _known: set[str] = field(default_factory=set)
 
@@ -37,6 +40,22 @@ class TurnsInStore:
             self._asked.update(new)
             self._known |= known_uuids(self.store, new)
         return self._known.intersection(uuids)
+
+    def is_session_known(self) -> bool:
+        """True if something of the session is stored."""
+        return find_session(self.store, self.session_id) is not None
+
+    def holder(self, uuid: str) -> Turn | None:
+        """Return the stored turn of this session that an entry belongs to; None for any other entry."""
+        turn_id = turn_of_entry(self.store, uuid)
+        stored = None if turn_id is None else load_turn_row(self.store, turn_id)
+        return stored.turn if stored is not None and stored.turn.session_id == self.session_id else None
+
+    def texts_of_session(self) -> list[TextBlock]:
+        """Return every stored text of the session that is read."""
+        session = find_session(self.store, self.session_id)
+        stored = [] if session is None else turns_of_session(self.store, session.id)
+        return [block for one in stored for block in one.turn.said]
 
     def note_environment(self, text: str) -> None:
         """Take the values of environment lines in ``text`` as secrets from now on; the text is not kept."""

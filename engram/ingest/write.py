@@ -16,12 +16,12 @@ from engram.models.sessions import SessionRow, add_known_values, ensure_session,
 from engram.models.store import Store
 from engram.models.transaction import Tx
 from engram.models.transcripts import Progress, add_unreadable, ensure_transcript, move_cursor
-from engram.models.turn_changes import clear_turn, close_turn, withdraw_turn, write_turns
+from engram.models.turn_changes import clear_turn, close_turn, move_entries, withdraw_turn, write_turns
 from engram.models.turns import load_turn
 from engram.models.usefulness import ids_in, mark_used
 from engram.settings import Settings
 from engram.transcripts.project import Project
-from engram.transcripts.record import Opening, Role, TextBlock, TurnUpdate
+from engram.transcripts.record import EntryRef, Opening, Role, TextBlock, TurnUpdate
 from engram.transcripts.source import PullRequest, Source, Unreadable
 
 #: Most tool calls in a result, the newest: only they tell which memories are needed now.
@@ -50,6 +50,8 @@ class Portion:
     pull_requests: tuple[PullRequest, ...] = ()
     #: (session, until when) of the sessions whose entries this source repeats: it is a fork of them.
     copied: tuple[tuple[str, int], ...] = ()
+    #: Entries that are stored, where they are now in a source that was rewritten.
+    moved: tuple[EntryRef, ...] = ()
 
 
 def write_portion(store: Store, portion: Portion, settings: Settings) -> Written:
@@ -67,6 +69,7 @@ def write_portion(store: Store, portion: Portion, settings: Settings) -> Written
         if session is not None:
             add_pull_requests(tx, session.id, portion.pull_requests)
             written = _write_turns(tx, portion, session, transcript_id, settings)
+        move_entries(tx, transcript_id, portion.moved)
         reach("ingest.turns")
         _note_context(tx, portion)
         add_unreadable(tx, transcript_id, portion.before.generation, portion.unreadable)

@@ -142,6 +142,11 @@ def add_unreadable(tx: Tx, transcript_id: int, generation: int, parts: Iterable[
     tx.insert_many(tables.BadLine, rows, or_ignore=True)
 
 
+def drop_unreadable(tx: Tx, transcript_id: int) -> None:
+    """Forget which parts of a source could not be read: it is read again."""
+    tx.run(tables.BadLine.delete().where(tables.BadLine.transcript == transcript_id))
+
+
 def all_seen(store: Reader) -> dict[Place, Seen]:
     """Return what was seen of every source that was ever read."""
     table = tables.Transcript

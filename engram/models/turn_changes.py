@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from peewee import Query, fn
 
@@ -13,14 +13,14 @@ from engram.models.entries import claim_entries, entries_of_turn, free_entries
 from engram.models.failures import replace_failed_calls
 from engram.models.outcomes import drop_outcomes_of_turn
 from engram.models.packed_actions import pack_actions
-from engram.models.packed_entries import in_order, pack_entries, unpack_entries
+from engram.models.packed_entries import entry_key, in_order, pack_entries, unpack_entries
 from engram.models.passages import add_passages, drop_passages
 from engram.models.sessions import SessionRow
-from engram.models.statement import prepared
+from engram.models.statement import in_json_list, prepared
 from engram.models.tombstones import TombstoneKind, add_tombstones
 from engram.models.transaction import Tx, Value
 from engram.models.uuids import pack_uuid
-from engram.transcripts.record import TextBlock, Turn
+from engram.transcripts.record import EntryRef, TextBlock, Turn
 
 
 def write_turn(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int) -> int:
@@ -168,6 +168,52 @@ def _delete_rows(tx: Tx, turn_id: int) -> None:
     free_entries(tx, turn_id)
     tx.run(tables.TextBlock.delete().where(tables.TextBlock.turn == turn_id))
     tx.run(tables.Turn.delete().where(tables.Turn.id == turn_id))
+
+
+def move_entries(tx: Tx, transcript_id: int, places: Sequence[EntryRef]) -> None:
+    """Note where the entries of a rewritten source are now, in those turns that were read from it."""
+    by_uuid = {place.uuid: place for place in places}
+    keys = json.dumps([entry_key(uuid) for uuid in by_uuid])
+    for row in tx.fetch(_turns_with(transcript_id, keys)) if by_uuid else ():
+        _place_entries(tx, row.id, unpack_entries(bytes(row.entries)), by_uuid)
+
+
+def forget_places(tx: Tx, transcript_id: int) -> None:
+    """Note that it is not known where the entries of a source are: it was rewritten, and is read again."""
+    for row in tx.fetch(_turns_of(transcript_id)):
+        entries = unpack_entries(bytes(row.entries))
+        _place_entries(tx, row.id, entries, {entry.uuid: EntryRef(entry.uuid, 0, 0, 0) for entry in entries})
+
+
+def _place_entries(tx: Tx, turn_id: int, before: Sequence[EntryRef], places: Mapping[str, EntryRef]) -> None:
+    """Store other places of a turn's entries; their order stays, since tool calls name them by it."""
+    after = [places.get(entry.uuid, entry) for entry in before]
+    if after == list(before):
+        return
+    columns: dict[str, Value] = {"entries": pack_entries(after)}
+    known = [entry for entry in after if entry.line]
+    if known:
+        columns["start_offset"] = min(entry.offset for entry in known)
+        columns["end_offset"] = max(entry.offset + entry.length for entry in known)
+    tx.update_row(tables.Turn, turn_id, columns)
+    said = tables.TextBlock
+    for old, new in zip(before, after, strict=True):
+        if old != new:
+            change = said.update(offset=new.offset, length=new.length, line=new.line)
+            tx.run(change.where((said.turn == turn_id) & (said.uuid == pack_uuid(new.uuid))))
+
+
+@prepared
+def _turns_with(transcript_id: int, keys: str) -> Query:
+    entry, turn = tables.Entry, tables.Turn
+    query = turn.select(turn.id, turn.entries).join(entry, on=turn.id == entry.turn_id).distinct()
+    return query.where((turn.transcript == transcript_id) & in_json_list(entry.key, keys))
+
+
+@prepared
+def _turns_of(transcript_id: int) -> Query:
+    turn = tables.Turn
+    return turn.select(turn.id, turn.entries).where(turn.transcript == transcript_id)
 
 
 @prepared

@@ -28,12 +28,14 @@ from engram.models.store import Store
 from engram.models.work import WorkState, list_work
 from engram.reports.health import Health
 from engram.settings import Settings
-from engram.transcripts.registry import present_folders
+from engram.transcripts.registry import present_folders, skipped
 
 #: Warn below this much free disk space, in bytes.
 MIN_FREE_BYTES = 500_000_000
 #: Unreadable lines that are listed one by one; beyond, their number alone.
 MAX_LISTED_FAULTS = 5
+#: What to do about what is skipped.
+_ADVICE_ON_SKIPPED = "nothing to do, unless sessions of yours are there"
 #: How the names of databases begin that were set aside.
 _SET_ASIDE = {
     "memory.v2": "another program's database",
@@ -202,6 +204,11 @@ def _transcripts(settings: Settings, health: Health) -> Iterator[Check]:
     readable = [f"{folder} ({agent.title})" for agent, folder in present if folder not in closed]
     if readable:
         yield Check("transcripts", State.OK, f"{health.unread.found} files in {', '.join(readable)}")
+    not_read = skipped(settings)
+    for one in not_read[:MAX_LISTED_FAULTS]:
+        yield Check("not read", State.WARN, f"{one.path}: {one.reason}", _ADVICE_ON_SKIPPED, public="skipped")
+    if len(not_read) > MAX_LISTED_FAULTS:
+        yield Check("not read", State.WARN, f"{len(not_read)} files, folders and links in all", _ADVICE_ON_SKIPPED)
 
 
 def _processes(health: Health) -> Iterator[Check]:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from engram.settings import Settings
 from engram.transcripts.source import Cursor, Reading, Source, StoredTurns
+from engram.transcripts.transcript_files import Skipped
 
 
 class Agent(Protocol):
@@ -36,6 +37,9 @@ class Agent(Protocol):
 
     def discover(self, settings: Settings) -> Iterator[Source]:
         """Yield every source there is now. A folder that is missing or unreadable holds none."""
+
+    def skipped(self, settings: Settings) -> list[Skipped]:
+        """Return what is where sources are and is not read, such as a link that leads nowhere, with the reason."""
 
     def sources_at(self, path: Path, settings: Settings) -> Iterator[Source]:
         """Yield the sources in a file, or in a folder that a person names; none if it is not this agent's."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from engram.transcripts.record import Action, EntryRef, Opening, Role, TextBlock, Turn, TurnUpdate
@@ -33,6 +34,8 @@ class Draft:
     is_stored: bool = False
     is_changed: bool = False
     has_grown: bool = False
+    #: True if words of it are other ones in the source than those that are stored.
+    is_rewritten: bool = False
     #: Tool calls without a result yet: id → index in ``actions``.
     waiting: dict[str, int] = field(default_factory=dict)
 
@@ -82,6 +85,16 @@ class Draft:
             self.ended_at_ms = max(self.ended_at_ms or at_ms, at_ms)
         self.is_closed = False
         self.is_changed = self.has_grown = True
+
+    def rewrite(self, blocks: Sequence[TextBlock]) -> None:
+        """Take the texts of one entry as its source has them now; nothing happens if they are those of the turn."""
+        places = [i for i, block in enumerate(self.said) if blocks and block.uuid and block.uuid == blocks[0].uuid]
+        if [self.said[place].role for place in places] != [block.role for block in blocks]:
+            return
+        for place, block in zip(places, blocks, strict=True):
+            if self.said[place].text != block.text:
+                self.said[place] = block
+                self.is_rewritten = self.is_changed = self.has_grown = True
 
     def close(self) -> None:
         """Close the turn: no further line belongs to it, as far as is known."""
@@ -134,4 +147,5 @@ class Draft:
             actions_before=self.actions_before,
             is_new=not self.is_stored,
             has_grown=self.has_grown,
+            is_whole=self.is_rewritten,
         )

@@ -11,6 +11,7 @@ from engram.transcripts.claude_code.agent import ClaudeCode
 from engram.transcripts.codex.agent import Codex
 from engram.transcripts.gemini.agent import Gemini
 from engram.transcripts.source import Source
+from engram.transcripts.transcript_files import Skipped
 
 _agents: dict[str, Agent] = {}
 
@@ -53,6 +54,11 @@ def discover(settings: Settings) -> Iterator[Source]:
     """Yield the sources of all agents."""
     for agent in _agents.values():
         yield from agent.discover(settings)
+
+
+def skipped(settings: Settings) -> list[Skipped]:
+    """Return what the agents' folders hold that is not read although it is where sessions are."""
+    return [one for agent in _agents.values() for one in agent.skipped(settings)]
 
 
 def present_folders(settings: Settings) -> list[tuple[Agent, Path]]:

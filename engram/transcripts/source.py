@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from engram.transcripts.record import Turn, TurnUpdate
+from engram.transcripts.record import EntryRef, TextBlock, Turn, TurnUpdate
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +119,8 @@ class Reading:
     compacted_at_ms: int | None = None
     #: Pull requests that the session names, in the order of the source.
     pull_requests: tuple[PullRequest, ...] = ()
+    #: Entries that are stored already, where they are now in a source that was rewritten.
+    moved: tuple[EntryRef, ...] = ()
     #: ``Source.stamp`` and ``Source.size`` at the time of this read.
     stamp: str = ""
     size: int = 0
@@ -142,6 +144,15 @@ class StoredTurns(Protocol):
 
     def known_entries(self, uuids: Sequence[str]) -> Collection[str]:
         """Return those of the entries that belong to a stored turn, or were forgotten."""
+
+    def is_session_known(self) -> bool:
+        """True if something of the session that is read is stored."""
+
+    def holder(self, uuid: str) -> Turn | None:
+        """Return the stored turn of this session that an entry belongs to; None for any other entry."""
+
+    def texts_of_session(self) -> Sequence[TextBlock]:
+        """Return every stored text of the session that is read."""
 
     def note_environment(self, text: str) -> None:
         """Take the values of environment lines in ``text`` as secrets from now on; the text is not kept."""

@@ -20,7 +20,7 @@ from typing import BinaryIO, NamedTuple, Protocol
 
 from engram.errors import TranscriptError
 from engram.transcripts.json_bytes import parse_json
-from engram.transcripts.transcript_files import COMPRESSED, Expanded, open_regular, stamp_of
+from engram.transcripts.transcript_files import Expanded, open_content, stamp_of
 
 #: Bytes read at a time; a longer line is read in further steps.
 CHUNK_BYTES = 4 * 1024 * 1024
@@ -169,7 +169,7 @@ def read_chunk(
         TranscriptError: the file is gone, not a regular file, or cannot be read.
     """
     try:
-        with _open(path) as file:
+        with open_content(path) as file:
             if isinstance(file, Expanded):
                 chunk_bytes = max(chunk_bytes, COMPRESSED_CHUNK_BYTES)
             return _Read(file, position, chunk_bytes, max_line_bytes, ends_whole).run(is_doubtful=is_doubtful)
@@ -186,7 +186,7 @@ def holds_prefix(path: Path, position: Position) -> bool:
     if not position.fingerprint:
         return False
     try:
-        with _open(path) as file:
+        with open_content(path) as file:
             if _fingerprint_of(file) != position.fingerprint:
                 return False
             return position.prefix is None or _crc_up_to(file, position.offset) == position.prefix
@@ -201,21 +201,10 @@ def fingerprint(path: Path) -> bytes:
         TranscriptError: as ``read_chunk``.
     """
     try:
-        with _open(path) as file:
+        with open_content(path) as file:
             return _fingerprint_of(file)
     except (OSError, ValueError) as error:
         raise TranscriptError(f"{str(path)!r}: {error}") from error
-
-
-def _open(path: Path) -> BinaryIO | Expanded:
-    file = open_regular(path)
-    if path.suffix != COMPRESSED:
-        return file
-    try:
-        return Expanded(file)
-    except OSError:
-        file.close()
-        raise
 
 
 class _Read:

@@ -21,6 +21,8 @@ _MAX_WINDOW_LOG = 25
 #: Bytes of a compressed file that are expanded at most; what lies behind counts as damage.
 MAX_EXPANDED_BYTES = 1024 * 1024 * 1024
 _STEP_BYTES = 256 * 1024
+#: Compressed bytes that are expanded at once: what is before a damaged place is read to within so many.
+_PIECE_BYTES = 16 * 1024
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
@@ -32,19 +34,13 @@ class Skipped(NamedTuple):
     reason: str
 
 
-class Found(NamedTuple):
-    """A regular file, with its facts; those of the file that it links to, if it is a link."""
-
-    path: Path
-    facts: os.stat_result
-
-
 class Walk:
-    """One pass over the folders of an agent. No folder or linked file is given out twice; loops end."""
+    """One pass over the folders of an agent. No folder and no linked file is given out twice, so loops end."""
 
     def __init__(self, root: Path) -> None:
         """Begin at ``root``, which may be a link itself and is not given out again."""
         self.skipped: list[Skipped] = []
+        self._root = os.path.realpath(root)
         #: Folders and files by device and number, each with the path under which it was given out.
         self._seen: dict[tuple[int, int], Path] = {}
         with suppress(OSError, ValueError):
@@ -55,7 +51,7 @@ class Walk:
         try:
             with os.scandir(folder) as entries:
                 return sorted(entries, key=lambda entry: (entry.is_symlink(), entry.name))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
         except (OSError, ValueError) as error:
             self.skip(folder, f"it can't be read: {getattr(error, 'strerror', None) or error}")
@@ -63,67 +59,70 @@ class Walk:
 
     def folder(self, entry: os.DirEntry[str]) -> Path | None:
         """Return the path of an entry that is a folder to descend into; None for everything else."""
-        if not entry.is_symlink():
-            return self._folder_here(entry)
-        path = Path(entry.path)
+        try:
+            return self.folder_at(Path(entry.path)) if entry.is_symlink() or entry.is_dir() else None
+        except OSError:
+            return None
+
+    def folder_at(self, path: Path) -> Path | None:
+        """Return the path if it is a folder to descend into, of the user's where it is a link; None for others."""
+        is_link = os.path.islink(path)
         try:
             facts = os.stat(path)
         except (OSError, ValueError):
-            self.skip(path, "a link that leads nowhere")
+            if is_link:
+                self.skip(path, "a link that leads nowhere")
             return None
         if not stat.S_ISDIR(facts.st_mode):
             return None
-        reason = reason_against_link(facts) or self._again(path, facts)
+        known = self._seen.setdefault(_identity(facts), path)
+        reason = reason_against_link(facts) if is_link else ""
+        if not reason and is_link and self._root.startswith(os.path.join(os.path.realpath(path), "")):
+            reason = "a link to a folder above"
+        if not reason and known != path:
+            reason = f"the same folder as {known}"
         if reason:
             self.skip(path, reason)
-            return None
-        return path
+        return None if reason else path
 
-    def _folder_here(self, entry: os.DirEntry[str]) -> Path | None:
+    def file(self, path: Path) -> os.stat_result | None:
+        """Return the facts of a file that is named like a session, of what it leads to if it is a link.
+
+        Give links last. None, and ``skipped`` says why, if it is not to be read.
+        """
+        is_link = os.path.islink(path)
         try:
-            if not entry.is_dir(follow_symlinks=False):
-                return None
-            self._seen.setdefault(_identity(entry.stat(follow_symlinks=False)), Path(entry.path))
-        except OSError:
-            return None
-        return Path(entry.path)
-
-    def _again(self, path: Path, facts: os.stat_result) -> str:
-        """Return why a link is not followed a second time; "" if it is the first time."""
-        known = self._seen.setdefault(_identity(facts), path)
-        real = os.path.realpath(path)
-        inside = any(os.path.realpath(other).startswith(real + os.sep) for other in self._seen.values())
-        if inside:
-            return "a link to a folder above"
-        return "" if known == path else f"a link to what is read as {known}"
-
-    def file(self, path: Path) -> Found | None:
-        """Return a file that is named like a transcript; None, and ``skipped`` says why, if it is not to be read."""
-        try:
-            facts = path.lstat()
-            is_link = stat.S_ISLNK(facts.st_mode)
-            facts = os.stat(path) if is_link else facts
+            facts = os.stat(path)
         except (OSError, ValueError):
-            if os.path.lexists(path):
+            if is_link:
                 self.skip(path, "a link that leads nowhere")
             return None
-        reason = (reason_against_link_to_file(path, facts) if is_link else "") or _reason_against_kind(facts)
-        if not reason and (is_link or facts.st_nlink > 1):
-            known = self._seen.setdefault(_identity(facts), path)
-            reason = f"a link to what is read as {known}" if is_link and known != path else ""
+        reason = reason_against_link_to_file(path, facts) if is_link else _reason_against_kind(facts)
+        known = path if reason else self._seen.setdefault(_identity(facts), path)
+        if is_link and known != path:
+            reason = f"the same file as {known}"
         if reason:
             self.skip(path, reason)
-            return None
-        return Found(path, facts)
+        return None if reason else facts
 
     def skip(self, path: Path, reason: str) -> None:
         """Note that something is not read."""
         self.skipped.append(Skipped(path, reason))
 
 
+def files_below(walk: Walk, folder: Path, depth: int) -> Iterator[Path]:
+    """Yield every entry below a folder that is not a folder, at most ``depth`` folders deep."""
+    for entry in walk.entries(folder):
+        inner = walk.folder(entry)
+        if inner is None:
+            yield Path(entry.path)
+        elif depth:
+            yield from files_below(walk, inner, depth - 1)
+
+
 def facts_of(path: Path) -> os.stat_result | None:
-    """Return the facts of a file that may be read, those behind a link included; None if it may not or is gone."""
-    return None if (found := Walk(path.parent).file(path)) is None else found.facts
+    """Return the facts of a file that may be read (of what a link leads to); None if it may not be, or is gone."""
+    return Walk(path.parent).file(path)
 
 
 def reason_against_link(facts: os.stat_result) -> str:
@@ -195,8 +194,14 @@ def _zstd() -> Any:
 class Expanded:
     """The content of a compressed file, read forward in bounded memory; seeking back begins anew.
 
-    A file that ends too early or is damaged ends where that begins, and ``is_damaged`` says so.
+    A file that ends too early or is damaged ends where that begins, and ``is_damaged`` says so from then on.
     """
+
+    _decompressor: Any
+    #: Where the next read begins, in expanded bytes.
+    _offset: int
+    _has_begun: bool
+    _has_ended: bool
 
     def __init__(self, file: BinaryIO) -> None:
         """Take over an open file. Raises OSError if this Python can't expand it."""
@@ -204,9 +209,8 @@ class Expanded:
         self._file = file
         if self._zstd is None:
             raise OSError("it is compressed, and this Python has no Zstandard")
-        self.is_damaged = self._has_begun = False
-        self._offset = 0
-        self._decompressor = self._fresh()
+        self.is_damaged = False
+        self._begin()
 
     def __enter__(self) -> Expanded:
         """Return itself."""
@@ -223,26 +227,26 @@ class Expanded:
     def read(self, size: int) -> bytes:
         """Return up to ``size`` bytes; b"" at the end."""
         data = b""
-        while not data and not self.is_damaged:
+        while not data and not self._has_ended:
             try:
                 if self._decompressor.eof:
-                    rest = self._decompressor.unused_data or self._file.read(_STEP_BYTES)
+                    rest = self._decompressor.unused_data or self._file.read(_PIECE_BYTES)
                     if not rest:
                         break
                     self._decompressor = self._fresh()
                     data = self._decompressor.decompress(rest, max_length=size)
                 else:
-                    more = self._file.read(_STEP_BYTES) if self._decompressor.needs_input else b""
+                    more = self._file.read(_PIECE_BYTES) if self._decompressor.needs_input else b""
                     if not more and self._decompressor.needs_input:
-                        self.is_damaged = self._has_begun
+                        self._end(is_damaged=self._has_begun)
                         break
                     self._has_begun = True
                     data = self._decompressor.decompress(more, max_length=size)
             except self._zstd.ZstdError:
-                self.is_damaged = True
+                self._end(is_damaged=True)
         self._offset += len(data)
         if self._offset > MAX_EXPANDED_BYTES:
-            self.is_damaged = True
+            self._end(is_damaged=True)
             return b""
         return data
 
@@ -258,18 +262,34 @@ class Expanded:
     def _begin(self) -> None:
         self._decompressor = self._fresh()
         self._offset = 0
-        self.is_damaged = self._has_begun = False
+        self._has_begun = self._has_ended = False
+
+    def _end(self, *, is_damaged: bool) -> None:
+        self._has_ended = True
+        self.is_damaged |= is_damaged
 
     def _fresh(self) -> Any:
         options = {self._zstd.DecompressionParameter.window_log_max: _MAX_WINDOW_LOG}
         return self._zstd.ZstdDecompressor(options=options)
 
 
-def files_below(walk: Walk, folder: Path, depth: int) -> Iterator[Path]:
-    """Yield every entry below a folder that is not a folder, at most ``depth`` folders deep."""
-    for entry in walk.entries(folder):
-        inner = walk.folder(entry)
-        if inner is None:
-            yield Path(entry.path)
-        elif depth:
-            yield from files_below(walk, inner, depth - 1)
+def open_content(path: Path) -> BinaryIO | Expanded:
+    """Open what a file holds, expanded if it is compressed. Raises as ``open_regular``."""
+    file = open_regular(path)
+    if path.suffix != COMPRESSED:
+        return file
+    try:
+        return Expanded(file)
+    except OSError:
+        file.close()
+        raise
+
+
+def read_head(path: Path, limit_bytes: int) -> bytes:
+    """Return the beginning of what a file holds: up to ``limit_bytes``. Raises as ``open_regular``."""
+    pieces: list[bytes] = []
+    with open_content(path) as file:
+        while limit_bytes > 0 and (piece := file.read(limit_bytes)):
+            pieces.append(piece)
+            limit_bytes -= len(piece)
+    return b"".join(pieces)

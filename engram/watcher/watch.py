@@ -8,6 +8,7 @@ import os
 import select
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from engram.errors import BrokenDatabase, EngramError, StoreError
@@ -38,6 +39,11 @@ PORTION_BYTES = 256 * 1024
 #: Reading this many bytes of a source leaves unused memory behind, which is then returned to the system.
 LARGE_BYTES = 64 * 1024
 
+#: How much of what was read before is compared with the files in one sweep, in bytes and in files.
+SWEEP_CHECK_BYTES, SWEEP_CHECK_FILES = 4 * 1024 * 1024, 20
+#: A source that changed within so many seconds is compared: seven days.
+LIVE_SECONDS = 604_800
+
 #: Reasons of the ingest for which reading again would change nothing.
 MUST_NOT_BE_READ = frozenset({"excluded", "paused"})
 
@@ -53,6 +59,8 @@ class Watcher:
         self.events = Events(registry.all_agents(), settings, self.hint)
         self._changes = Changes()
         self._gone: set[Place] = set()
+        #: Sources whose beginnings are to be compared with what was read; None before the first sweep.
+        self._doubtful: list[Source] | None = None
         self._next_sweep = 0.0
         self._opened = store.file_identity()
         self._is_stopping = False
@@ -137,7 +145,26 @@ class Watcher:
         sources = in_order_of_change(registry.discover(self.settings))
         count = self._changes.compare(sources, seen, paused_scopes(self.store))
         self._note_gone(seen, {source.place for source in sources})
+        self._doubt(sources)
         return count
+
+    def _doubt(self, sources: list[Source]) -> None:
+        """Have some live sources compared whole with what was read, all of them one sweep after the other.
+
+        A change that left size, time and end of a file plausible is noticed in no other way.
+        """
+        since_ns = time.time_ns() - LIVE_SECONDS * 10**9
+        if not self._doubtful:
+            # At the start there is enough to do.
+            is_start = self._doubtful is None
+            self._doubtful = [source for source in sources if source.changed_at_ns > since_ns]
+            if is_start:
+                return
+        left_bytes, left_files = SWEEP_CHECK_BYTES, SWEEP_CHECK_FILES
+        while self._doubtful and left_bytes > 0 and left_files > 0:
+            source = self._doubtful.pop()
+            self._changes.add_source(replace(source, is_doubtful=True))
+            left_bytes, left_files = left_bytes - (source.size or 0), left_files - 1
 
     def _seen(self) -> dict[Place, Seen]:
         return all_seen(self.store)

@@ -1,7 +1,8 @@
 """Kills watchers and workers by the dozen while transcripts grow; run by test_kills.py in an interpreter of its own.
 
-Usage: python chaos.py FOLDER SEED KILLS DRIVER INSTANCES. KILLS are those at random instants; two INSTANCES run two
-watchers and two workers on one memory folder, as if their locks did not hold. Prints one JSON object: what was killed
+Usage: python chaos.py FOLDER SEED KILLS DRIVER INSTANCES [rewritten]. KILLS are those at random instants; two INSTANCES
+run two watchers and two workers on one memory folder, as if their locks did not hold. With "rewritten" the transcripts do
+not only grow: lines come before those that were read and go again, in place or as a new file. Prints one JSON object: what was killed
 where, how often inside a transaction that writes, and what memory.db holds then. Processes are forked from this one,
 which has everything imported and no thread: a start costs milliseconds.
 """
@@ -102,7 +103,9 @@ def summary_of(prompt: str, steps: int) -> str:
 class Script:
     """Transcripts that grow, and what must be found in memory.db at the end."""
 
-    def __init__(self, folder: Path, chance: random.Random) -> None:
+    def __init__(self, folder: Path, chance: random.Random, *, is_rewritten: bool = False) -> None:
+        self.is_rewritten = is_rewritten
+        self.rewrites = 0
         self.files = [folder / "projects" / f"-work-p{n % 2}" / f"{uuid.UUID(int=n + 1)}.jsonl" for n in range(3)]
         for file in self.files:
             file.parent.mkdir(parents=True, exist_ok=True)
@@ -117,11 +120,34 @@ class Script:
         """Append some lines to some transcripts, sometimes in two halves."""
         for _ in range(lines):
             file = self.chance.choice(self.files)
+            if self.is_rewritten and file.exists() and self.chance.random() < 0.3:
+                self._rewrite(file)
             data = (json.dumps(self._line(file)) + "\n").encode()
             cut = self.chance.randrange(len(data))
             with file.open("ab", buffering=0) as out:
                 out.write(data[:cut])
                 out.write(data[cut:])
+
+    def _rewrite(self, file: Path) -> None:
+        """Put a line that holds no words before others, or take one out; sometimes the file is cut for a moment."""
+        title = json.dumps({"type": "summary", "summary": "x" * self.chance.randrange(400)}).encode() + b"\n"
+        lines = file.read_bytes().splitlines(keepends=True)
+        titles = [number for number, line in enumerate(lines) if line.startswith(b'{"type": "summary"')]
+        if titles and self.chance.random() < 0.5:
+            del lines[self.chance.choice(titles)]
+        else:
+            lines.insert(self.chance.randrange(len(lines) + 1), title)
+        if self.chance.random() < 0.5:
+            half = file.with_suffix(".half")
+            half.write_bytes(b"".join(lines))
+            half.replace(file)
+        else:
+            cut = self.chance.randrange(len(lines) + 1)
+            with file.open("wb", buffering=0) as out:
+                out.write(b"".join(lines[:cut]))
+                time.sleep(self.chance.choice((0, 0.005)))
+                out.write(b"".join(lines[cut:]))
+        self.rewrites += 1
 
     def _line(self, file: Path) -> dict[str, Any]:
         entry = str(uuid.UUID(int=self.chance.getrandbits(128), version=4))
@@ -189,7 +215,7 @@ class SecondLock(ProcessLock):
 class Chaos:
     """The rounds: grow, start watchers and workers, kill, now and then delete the queue."""
 
-    def __init__(self, folder: Path, seed: int, driver: str, instances: int) -> None:
+    def __init__(self, folder: Path, seed: int, driver: str, instances: int, *, is_rewritten: bool = False) -> None:
         self.chance = random.Random(seed)
         self.windows = Windows()
         self.instances = instances
@@ -207,7 +233,7 @@ class Chaos:
             drain_seconds=1,
             sqlite_driver=driver,
         )
-        self.script = Script(folder / "claude", self.chance)
+        self.script = Script(folder / "claude", self.chance, is_rewritten=is_rewritten)
         self.kills: Counter[str] = Counter()
         self.failed: list[str] = []
 
@@ -452,6 +478,7 @@ def verdict(chaos: Chaos, store: Store) -> dict[str, Any]:
     every = Counter(value for (value,) in store.rows("SELECT slot FROM episode"))
     return {
         "turns": len(script.turns),
+        "rewrites": script.rewrites,
         "turns_lost": len(set(script.turns) - set(prompts)),
         "turns_doubled": sum(n - 1 for n in prompts.values()) + len(set(prompts) - set(script.turns)),
         "entries_lost": len(set(script.entries) - set(entries)),
@@ -472,8 +499,8 @@ def verdict(chaos: Chaos, store: Store) -> dict[str, Any]:
     }
 
 
-def main(folder: str, seed: str, kills: str, driver: str = "auto", instances: str = "1") -> None:
-    chaos = Chaos(Path(folder), int(seed), driver, int(instances))
+def main(folder: str, seed: str, kills: str, driver: str = "auto", instances: str = "1", how: str = "") -> None:
+    chaos = Chaos(Path(folder), int(seed), driver, int(instances), is_rewritten=how == "rewritten")
     chaos.run(int(kills))
     started = time.monotonic()
     store = chaos.settle()

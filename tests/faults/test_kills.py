@@ -1,7 +1,7 @@
 """P1, P2, P3: whatever is killed, and whatever happens to the queue, nothing is lost and nothing is doubled.
 
 The fast tier kills at every named point and 150 times at random instants with each driver; the full tier kills 3,200
-times with two instances that race. At least 30 of 100 random kills must fall inside a transaction that writes.
+times with two instances that race, and 300 times while the transcripts are rewritten. At least 30 of 100 random kills must fall inside a transaction that writes.
 """
 
 from __future__ import annotations
@@ -16,21 +16,27 @@ from fault_programs import run_program
 from engram import failpoint
 
 SOURCE = Path(failpoint.__file__).parent
-#: (driver, instances that race, kills at random instants, longest time in seconds).
-FAST = [("cysqlite", 1, 150, 150), ("sqlite3", 2, 150, 150)]
-FULL = [("cysqlite", 2, 1600, 1700), ("sqlite3", 2, 1600, 1700)]
+#: (driver, instances that race, kills at random instants, longest time in seconds, what happens to the transcripts).
+FAST = [("cysqlite", 1, 150, 150, "grown"), ("sqlite3", 2, 150, 150, "grown")]
+FULL = [
+    ("cysqlite", 2, 1600, 1700, "grown"),
+    ("sqlite3", 2, 1600, 1700, "grown"),
+    ("cysqlite", 2, 300, 900, "rewritten"),
+]
 TIERS = [pytest.param(one, id=f"{one[0]}-{one[1]}") for one in FAST] + [
-    pytest.param(one, id=f"{one[0]}-{one[1]}-full", marks=[pytest.mark.soak, pytest.mark.timeout(1800)]) for one in FULL
+    pytest.param(one, id=f"{one[0]}-{one[1]}-{one[4]}-full", marks=[pytest.mark.soak, pytest.mark.timeout(1800)])
+    for one in FULL
 ]
 
 
 @pytest.fixture(scope="module", params=TIERS)
 def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What the chaos left behind."""
-    driver, instances, kills, seconds = request.param
+    driver, instances, kills, seconds, how = request.param
     folder = tmp_path_factory.mktemp("chaos")
-    result = run_program("chaos", folder, "7", str(kills), driver, str(instances), timeout_seconds=seconds)
+    result = run_program("chaos", folder, "7", str(kills), driver, str(instances), how, timeout_seconds=seconds)
     assert result["driver"] == driver
+    assert (result["rewrites"] > 0) is (how == "rewritten")
     return result | {"wanted": kills}
 
 

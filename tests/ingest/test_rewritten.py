@@ -8,7 +8,12 @@ from collections.abc import Callable
 import pytest
 from growing_transcript import Ingest, Transcript, Turns
 
+from engram.models.evidence_places import places_of
 from engram.models.store import Store
+from engram.models.turn_changes import delete_turn
+from engram.settings import Settings
+from engram.tasks.queue import huey
+from engram.watcher.watch import Watcher
 
 
 def lines_of(transcript: Transcript) -> list[str]:
@@ -91,3 +96,157 @@ def test_a_file_that_was_only_touched_is_not_read_again(transcript: Transcript, 
 
     assert not result.has_read
     assert store.value("SELECT generation FROM transcript") == 0
+
+
+def test_an_entry_whose_words_were_changed_in_place_has_the_new_ones(
+    transcript: Transcript, ingest: Ingest, turns: Turns, store: Store
+) -> None:
+    transcript.user("the key is hunter2")
+    transcript.says("noted")
+    transcript.user("next")
+    ingest(transcript)
+
+    rewrite(transcript, [line.replace("hunter2", "xxxxxxx") for line in lines_of(transcript)])
+    ingest(transcript)
+
+    assert said(turns) == [("the key is xxxxxxx", "noted"), ("next", "")]
+    assert store.value("SELECT message_count FROM session") == 3
+    assert store.value("SELECT count(*) FROM passage_fts WHERE passage_fts MATCH 'hunter2'") == 0
+
+
+def test_what_is_put_into_the_middle_belongs_to_the_turn_before_it(
+    transcript: Transcript, ingest: Ingest, turns: Turns
+) -> None:
+    transcript.user("one")
+    transcript.says("a")
+    transcript.user("two")
+    transcript.says("b")
+    transcript.user("three")
+    ingest(transcript)
+    lines = lines_of(transcript)
+    transcript.says("and more of a")
+
+    rewrite(transcript, [*lines[:2], lines_of(transcript)[-1], *lines[2:]])
+    ingest(transcript)
+
+    assert said(turns) == [("one", "a\n\nand more of a"), ("two", "b"), ("three", "")]
+
+
+@pytest.mark.parametrize("max_bytes", [300, 1_000_000])
+@pytest.mark.parametrize("remove", [0, 1, 4, 9])
+def test_prompts_that_waited_in_the_queue_stay_one(
+    transcript: Transcript, ingest: Ingest, turns: Turns, store: Store, remove: int, max_bytes: int
+) -> None:
+    transcript.user("go")
+    transcript.says("working")
+    transcript.queue("enqueue", "first in line")
+    transcript.queue("enqueue", "second in line")
+    transcript.queue("remove")
+    transcript.says("doing the first")
+    transcript.queue("dequeue")
+    transcript.user("second in line")
+    transcript.says("doing the second")
+    transcript.says("done")
+    transcript.queue("enqueue", "never handed over")
+    ingest(transcript)
+    before = said(turns)
+
+    rewrite(transcript, [line for number, line in enumerate(lines_of(transcript)) if number != remove])
+    transcript.says("and now longer than before, whatever was taken out")
+    ingest(transcript, max_bytes=max_bytes)
+
+    after = said(turns)
+    assert sorted(prompt for prompt, _ in after) == sorted(prompt for prompt, _ in before)
+    assert sum(reply.count("and now longer") for _, reply in after) == 1
+    texts = [text for (text,) in store.rows("SELECT text FROM said")]
+    assert len(texts) == len(set(texts))
+
+
+def test_a_turn_without_a_prompt_goes_on(transcript: Transcript, ingest: Ingest, turns: Turns) -> None:
+    transcript.says("Continuing where we stopped.")
+    transcript.says("More.")
+    ingest(transcript)
+
+    rewrite(transcript, ['{"type":"summary"}\n', *lines_of(transcript)])
+    transcript.says("And more.")
+    ingest(transcript)
+
+    assert said(turns) == [("", "Continuing where we stopped.\n\nMore.\n\nAnd more.")]
+
+
+def test_evidence_names_the_lines_as_they_are_now(transcript: Transcript, ingest: Ingest, store: Store) -> None:
+    uuids = []
+    for text in ("one", "two", "three"):
+        uuids += [transcript.user(text), transcript.says(f"answer to {text}")]
+    ingest(transcript)
+    lines = lines_of(transcript)
+
+    rewrite(transcript, ['{"type":"summary"}\n', *lines[:2], *lines[3:]])
+    ingest(transcript)
+
+    data = transcript.path.read_bytes()
+    for place in places_of(store, uuids):
+        if place.uuid == uuids[2]:
+            assert place.line == 0
+            continue
+        line = data.split(b"\n")[place.line - 1]
+        assert place.uuid in line.decode()
+        assert data[place.position :].startswith(line)
+    offsets = store.rows("SELECT start_offset, end_offset FROM turn ORDER BY id")
+    assert offsets == sorted(offsets)
+
+
+def test_damage_that_was_mended_is_no_longer_counted(transcript: Transcript, ingest: Ingest, store: Store) -> None:
+    transcript.user("one")
+    transcript.text('{"parentUuid": null, "uui\n')
+    ingest(transcript)
+    damaged = store.value("SELECT count(*) FROM bad_line")
+
+    rewrite(transcript, lines_of(transcript)[:1])
+    transcript.user("two, which is longer than the torn line")
+    ingest(transcript)
+
+    assert (damaged, store.value("SELECT count(*) FROM bad_line")) == (1, 0)
+
+
+def test_a_forgotten_turn_stays_away(transcript: Transcript, ingest: Ingest, turns: Turns, store: Store) -> None:
+    transcript.user("forget this")
+    transcript.says("a")
+    transcript.user("keep this")
+    ingest(transcript)
+    with store.transaction() as tx:
+        delete_turn(tx, turns()[0].id)
+
+    rewrite(transcript, ['{"type":"summary"}\n', *lines_of(transcript)])
+    transcript.says("b")
+    ingest(transcript)
+
+    assert said(turns) == [("keep this", "b")]
+
+
+def test_the_middle_of_a_live_file_is_compared_sweep_by_sweep(
+    transcript: Transcript, settings: Settings, store: Store
+) -> None:
+    transcript.user("one")
+    for number in range(100):
+        transcript.says(f"step {number} of the work, in some more words")
+    huey.bind(settings.places, settings.sqlite_driver)
+    watcher = Watcher(settings, store)
+    watcher.sweep()
+    watcher.step()
+    watcher.sweep()
+    watcher.step()
+    lines = lines_of(transcript)
+    lines[50] = lines[50].replace("step 49", "stop 49")
+    rewrite(transcript, lines)
+    transcript.says("and it grew")
+    watcher.sweep()
+    watcher.step()
+
+    for _ in range(2):
+        watcher.sweep()
+        watcher.step()
+    watcher.close()
+
+    assert store.value("SELECT count(*) FROM said WHERE text LIKE 'stop 49%'") == 1
+    assert store.value("SELECT count(*) FROM said") == 102

@@ -113,15 +113,6 @@ def test_the_rule_by_path_and_the_search_agree(config: Path, with_subagents: boo
     assert by_path == {file.path for file in transcripts_below(config, projects, with_subagents=with_subagents)}
 
 
-def test_a_project_behind_a_link_is_not_read(config: Path, tmp_path: Path) -> None:
-    (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "planted.jsonl").write_text("{}\n")
-    link = config / "projects" / "-linked"
-    link.symlink_to(tmp_path / "elsewhere")
-
-    assert identify(link / "planted.jsonl", config / "projects") is None
-
-
 def test_a_folder_of_transcripts_elsewhere_is_read_but_no_sessions_folder(tmp_path: Path) -> None:
     for name in (
         "kept/one.jsonl",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from engram.settings import Settings
@@ -19,8 +20,10 @@ from engram.transcripts.claude_code.entry import RECORDS, Entry, Kind, parse_lin
 from engram.transcripts.claude_code.state import ReaderState, dump_cursor, load_cursor
 from engram.transcripts.claude_code.turn_builder import TurnBuilder
 from engram.transcripts.parsed_lines import parse_lines, too_long_lines
+from engram.transcripts.record import EntryRef, Turn
 from engram.transcripts.source import Cursor, EntryTime, PullRequest, Reading, Source, StoredTurns, Unreadable
 from engram.transcripts.tail import Line, Position, holds_prefix, read_chunk
+from engram.transcripts.transcript_files import Skipped, Walk
 
 #: Lines that are held as parsed objects at once: a query asks which of their entries are stored.
 _LINES_AT_ONCE = 200
@@ -44,6 +47,13 @@ class ClaudeCode:
     def discover(self, settings: Settings) -> Iterator[Source]:
         """Yield every transcript in the Claude configuration folder. No file is opened."""
         return find_transcripts(settings.claude_folder, with_subagents=settings.subagents)
+
+    def skipped(self, settings: Settings) -> list[Skipped]:
+        """Return what is not read of the Claude configuration folder although it is where transcripts are."""
+        walk = Walk(projects_folder(settings.claude_folder))
+        for _ in find_transcripts(settings.claude_folder, with_subagents=settings.subagents, walk=walk):
+            pass
+        return walk.skipped
 
     def sources_at(self, path: Path, settings: Settings) -> Iterator[Source]:
         """Yield the transcript at a path, or the transcripts in a folder."""
@@ -70,7 +80,7 @@ class ClaudeCode:
         )
         if chunk.is_rewritten:
             return Reading(cursor=dump_cursor(Position(), state.restarted()), is_restart=True, has_more=True)
-        if chunk.position.offset == position.offset:
+        if chunk.position.offset == position.offset and not chunk.is_damaged:
             return Reading(
                 cursor=cursor,
                 stamp=chunk.stamp,
@@ -78,6 +88,8 @@ class ClaudeCode:
                 bytes_read=position.offset,
                 lines_read=position.lines,
             )
+        if not position.offset and not state.is_reread and stored.is_session_known():
+            state = replace(state, is_reread=True)
         portion = _Portion(source, state, stored)
         for start in range(0, len(chunk.lines), _LINES_AT_ONCE):
             portion.add(chunk.lines[start : start + _LINES_AT_ONCE])
@@ -91,6 +103,7 @@ class ClaudeCode:
             cwd=portion.cwd,
             compacted_at_ms=portion.compacted_at_ms,
             pull_requests=tuple(portion.pull_requests),
+            moved=tuple(portion.moved),
             stamp=chunk.stamp,
             size=chunk.size,
             bytes_read=chunk.position.offset,
@@ -111,9 +124,12 @@ class _Portion:
         self.entries: list[EntryTime] = []
         self.unreadable: list[Unreadable] = []
         self.pull_requests: list[PullRequest] = []
+        self.moved: list[EntryRef] = []
         self.cwd = ""
         self.compacted_at_ms: int | None = None
         self._stored = stored
+        self._session_id = source.session_id
+        self._is_reread = state.is_reread
         self._known: set[str] = set()
         stored_turns = ((key, stored.load(key)) for key in state.turns_to_resume)
         self.builder = TurnBuilder(
@@ -121,6 +137,8 @@ class _Portion:
             state=state,
             resume={key: turn for key, turn in stored_turns if turn is not None},
             owner=self._owner,
+            load=self._load if state.is_reread else _none,
+            holder=stored.holder if state.is_reread else _none,
             is_subagent=source.is_subagent,
             note_environment=stored.note_environment,
         )
@@ -136,12 +154,18 @@ class _Portion:
     def _add(self, entry: Entry) -> None:
         self.entries.append(EntryTime(entry.uuid, entry.at_ms))
         self.cwd = self.cwd or entry.cwd
+        if self._is_reread and entry.uuid in self._known:
+            self.moved.append(EntryRef(entry.uuid, entry.offset, entry.length, entry.line))
         if entry.is_compaction and entry.at_ms:
             self.compacted_at_ms = max(self.compacted_at_ms or 0, entry.at_ms)
         if entry.kind is not Kind.PULL_REQUEST:
             self.builder.add(entry)
         elif (link := entry.pull_request) is not None:
             self.pull_requests.append(link)
+
+    def _load(self, key: str) -> Turn | None:
+        turn = self._stored.load(key)
+        return turn if turn is not None and turn.session_id == self._session_id else None
 
     def _owner(self, uuid: str) -> str | None:
         is_known = uuid in self._known or (_is_queued_key(uuid) and self._stored.is_known(uuid))
@@ -151,3 +175,7 @@ class _Portion:
 def _is_queued_key(key: str) -> bool:
     """True for the key of a turn whose prompt exists only in a queue-operation line."""
     return key.startswith("q:")
+
+
+def _none(key: str) -> None:
+    """Return None: nothing is taken out of the store while a session is read for the first time."""

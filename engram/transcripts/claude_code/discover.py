@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import os
 import re
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 
 from engram.paths import is_session_id
 from engram.transcripts.claude_code import AGENT
 from engram.transcripts.source import Source
-from engram.transcripts.transcript_files import stamp_of
+from engram.transcripts.transcript_files import Walk, facts_of, files_below, reason_against_link, stamp_of
 
 SUFFIX = ".jsonl"
 _SUBAGENT_PREFIX = "agent-"
 _SUBAGENTS = "subagents"
 #: How many folders deep a subagent's file may lie below ``subagents``.
 _MAX_SUBAGENT_DEPTH = 4
+#: How many folders deep transcripts may lie below a folder that a person names.
+_MAX_DEPTH = 16
 #: The name of a session, and of the folder in which tools keep its files.
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
 
@@ -28,19 +29,58 @@ def projects_folder(config: Path) -> Path:
     return config if config.name == "projects" and not inner.is_dir() else inner
 
 
-def find_transcripts(config: Path, *, with_subagents: bool = False) -> Iterator[Source]:
-    """Yield every session transcript in ``config``, by path. Links, pipes and unusual names are skipped.
+def find_transcripts(config: Path, *, with_subagents: bool = False, walk: Walk | None = None) -> Iterator[Source]:
+    """Yield every session transcript in ``config``, those behind links last. No file is opened.
 
-    A folder that is missing or cannot be read holds none. No file is opened.
+    A folder that is missing or cannot be read holds none. ``walk.skipped`` names what is not read.
     """
     projects = projects_folder(config)
-    for folder in _folders(projects):
-        for entry in _entries(folder):
-            source = identify(Path(entry.path), projects, with_subagents=with_subagents)
-            if source is not None:
-                yield source
-            elif with_subagents and is_session_id(entry.name) and entry.is_dir(follow_symlinks=False):
-                yield from _subagents(Path(entry.path) / _SUBAGENTS, projects, depth=_MAX_SUBAGENT_DEPTH)
+    walk = Walk(projects) if walk is None else walk
+    links: list[Path] = []
+    for project in walk.entries(projects):
+        folder = _project_folder(walk, project, projects)
+        for entry in walk.entries(folder) if folder is not None else ():
+            path = Path(entry.path)
+            if path.suffix == SUFFIX and entry.is_symlink():
+                links.append(path)
+            elif path.suffix == SUFFIX:
+                yield from _named(walk, path, with_subagents=with_subagents)
+            elif with_subagents and is_session_id(entry.name) and walk.folder(entry) is not None:
+                yield from _subagents(walk, path / _SUBAGENTS, _MAX_SUBAGENT_DEPTH)
+    for path in links:
+        yield from _named(walk, path, with_subagents=with_subagents)
+
+
+def _project_folder(walk: Walk, entry: os.DirEntry[str], projects: Path) -> Path | None:
+    """Return the folder of a project; None for other entries, and for a link that leads into a session's folder."""
+    folder = walk.folder(entry)
+    if folder is not None and entry.is_symlink() and not _is_linked_place((entry.name, SUFFIX), projects):
+        walk.skip(folder, "a link into the folder of a session")
+        return None
+    return folder
+
+
+def _named(walk: Walk, path: Path, *, with_subagents: bool) -> Iterator[Source]:
+    """Yield the transcript at a place where Claude Code writes them, if it is to be read."""
+    parent = _parent_of(path)
+    if parent and not with_subagents:
+        return
+    if not is_session_id(path.stem):
+        walk.skip(path, "its name is not a session's")
+    elif (facts := walk.file(path)) is not None:
+        yield _source(path, parent, facts)
+
+
+def _source(path: Path, parent: str, facts: os.stat_result) -> Source:
+    return Source(
+        agent=AGENT,
+        path=path,
+        session_id=f"{parent}.{path.stem}"[:128] if parent else path.stem,
+        stamp=stamp_of(facts),
+        size=facts.st_size,
+        changed_at_ns=facts.st_mtime_ns,
+        parent_id=parent,
+    )
 
 
 def identify(path: Path, projects: Path | None = None, *, with_subagents: bool = True) -> Source | None:
@@ -59,24 +99,11 @@ def identify(path: Path, projects: Path | None = None, *, with_subagents: bool =
     place = _place_below(path, projects)
     if not (_is_place_elsewhere(path) if place is None else _is_place_in_projects(place)):
         return None
-    try:
-        facts = path.lstat()
-    except (OSError, ValueError):
-        return None
-    if not stat.S_ISREG(facts.st_mode):
-        return None
     parent = _parent_of(path)
     if parent and not with_subagents:
         return None
-    return Source(
-        agent=AGENT,
-        path=path,
-        session_id=f"{parent}.{path.stem}"[:128] if parent else path.stem,
-        stamp=stamp_of(facts),
-        size=facts.st_size,
-        changed_at_ns=facts.st_mtime_ns,
-        parent_id=parent,
-    )
+    facts = facts_of(path)
+    return None if facts is None else _source(path, parent, facts)
 
 
 def transcripts_below(folder: Path, projects: Path, *, with_subagents: bool = False) -> Iterator[Source]:
@@ -86,7 +113,11 @@ def transcripts_below(folder: Path, projects: Path, *, with_subagents: bool = Fa
         folder: the folder.
         projects: the folder of all projects of this machine's Claude Code.
     """
-    for path in sorted(folder.rglob(f"*{SUFFIX}")):
+    walk = Walk(folder)
+    paths = [path for path in files_below(walk, folder, _MAX_DEPTH) if path.suffix == SUFFIX]
+    for path in sorted(paths, key=lambda path: (path.is_symlink(), path)):
+        if walk.file(path) is None:
+            continue
         inner = path.relative_to(folder.parent).parts[:-1]
         own = folder.parent.joinpath(*inner[: inner.index("projects") + 1]) if "projects" in inner else None
         root = projects if _place_below(path, projects) is not None else own
@@ -96,14 +127,28 @@ def transcripts_below(folder: Path, projects: Path, *, with_subagents: bool = Fa
 
 
 def _place_below(path: Path, projects: Path | None) -> tuple[str, ...] | None:
-    """Return the parts of a path below the folder of all projects, with links resolved in both; None if outside."""
+    """Return the parts of a path below the folder of all projects; None if outside, () if a link leads elsewhere."""
     if projects is None:
         return None
     real = Path(os.path.realpath(path.parent)) / path.name
     below = _parts_below(real, Path(os.path.realpath(projects)))
-    if below is None and _parts_below(path, Path(os.path.abspath(projects))) is not None:
-        return ()
-    return below
+    named = _parts_below(path, Path(os.path.abspath(projects)))
+    if named is None or below == named:
+        return below
+    return named if below is None and _is_linked_place(named, projects) else ()
+
+
+def _is_linked_place(parts: tuple[str, ...], projects: Path) -> bool:
+    """True for a place behind the link of one project folder to a folder of the user's outside of all projects."""
+    link = projects / parts[0]
+    real = Path(os.path.realpath(link))
+    try:
+        facts = os.stat(link)
+    except (OSError, ValueError):
+        return False
+    is_below_link = Path(os.path.realpath(link.joinpath(*parts[1:-1]))) == real.joinpath(*parts[1:-1])
+    is_outside = _parts_below(real, Path(os.path.realpath(projects))) is None
+    return is_below_link and is_outside and not reason_against_link(facts) and _is_place_elsewhere(real / parts[-1])
 
 
 def _parts_below(path: Path, folder: Path) -> tuple[str, ...] | None:
@@ -134,31 +179,10 @@ def _parent_of(path: Path) -> str:
     return path.parent.name.lstrip("-") or "agent" if path.name.startswith(_SUBAGENT_PREFIX) else ""
 
 
-def _subagents(folder: Path, projects: Path, depth: int) -> Iterator[Source]:
-    for entry in _entries(folder):
-        source = identify(Path(entry.path), projects)
-        if source is not None:
-            yield source
-        elif depth and _is_folder(entry):
-            yield from _subagents(Path(entry.path), projects, depth - 1)
-
-
-def _folders(root: Path) -> Iterator[Path]:
-    for entry in _entries(root):
-        if _is_folder(entry):
-            yield Path(entry.path)
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir(follow_symlinks=False)
-    except OSError:
-        return False
-
-
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
-    try:
-        with os.scandir(folder) as entries:
-            return sorted(entries, key=lambda entry: entry.name)
-    except (OSError, ValueError):
-        return []
+def _subagents(walk: Walk, folder: Path, depth: int) -> Iterator[Source]:
+    for entry in walk.entries(folder):
+        path = Path(entry.path)
+        if path.suffix == SUFFIX:
+            yield from _named(walk, path, with_subagents=True)
+        elif depth and walk.folder(entry) is not None:
+            yield from _subagents(walk, path, depth - 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from engram.transcripts.claude_code import AGENT
@@ -19,8 +19,20 @@ _KINDS_OF_TURNS = (Kind.USER, Kind.ASSISTANT, Kind.SYSTEM, Kind.ATTACHMENT)
 class OpenTurns:
     """Makes, continues, closes and withdraws the drafts of one transcript."""
 
-    def __init__(self, session_id: str, state: ReaderState, resume: Mapping[str, Turn]) -> None:
-        """Continue the stored turns that the state names."""
+    def __init__(
+        self,
+        session_id: str,
+        state: ReaderState,
+        resume: Mapping[str, Turn],
+        load: Callable[[str], Turn | None],
+    ) -> None:
+        """Continue the stored turns that the state names.
+
+        Args:
+            load: returns a stored turn of the session by its key, if the session is read again.
+        """
+        self._load = load
+        self._is_reread = state.is_reread
         self._session_id = session_id
         self._drafts = {key: Draft.of(turn) for key, turn in resume.items()}
         self._withdrawn: list[str] = []
@@ -41,8 +53,11 @@ class OpenTurns:
             self._branch = entry.branch
 
     def find(self, key: str) -> Draft | None:
-        """Return the draft of a key."""
-        return self._drafts.get(key)
+        """Return the draft of a key, or of the stored turn if the session is read again."""
+        draft = self._drafts.get(key)
+        if draft is None and key not in self._withdrawn and (turn := self._load(key)) is not None:
+            draft = self._drafts[key] = Draft.of(turn)
+        return draft
 
     def make(self, key: str, opening: Opening, entry: Entry) -> Draft:
         """Return the draft of a key, made if it is new, extended to the entry."""
@@ -92,6 +107,18 @@ class OpenTurns:
             self.current.close()
         self.current = self._drafts.get(owner)
         self._preamble = None
+
+    def go_on(self, turn: Turn) -> Draft:
+        """Make a stored turn the current one where the session is read again; what follows belongs to it."""
+        draft = self._drafts.get(turn.key)
+        if draft is None:
+            draft = self._drafts[turn.key] = Draft.of(turn)
+        if self.current is not draft:
+            if self.current is not None:
+                self.current.close()
+            self.current = draft
+            self._preamble = None
+        return draft
 
     def withdraw(self, draft: Draft) -> None:
         """Drop a draft; if it is stored, it is withdrawn."""
@@ -147,4 +174,5 @@ class OpenTurns:
             queue=queue,
             cwd=self._cwd,
             branch=self._branch,
+            is_reread=self._is_reread,
         )

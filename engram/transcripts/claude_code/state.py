@@ -27,6 +27,8 @@ class ReaderState:
     #: Latest working directory and branch.
     cwd: str = ""
     branch: str = ""
+    #: True if the session was read before, from a file that held something else: what is stored goes on.
+    is_reread: bool = False
 
     @property
     def turns_to_resume(self) -> tuple[str, ...]:
@@ -36,7 +38,7 @@ class ReaderState:
 
     def restarted(self) -> ReaderState:
         """Return the state with which a rewritten file is read from its beginning: its last turn may go on."""
-        return ReaderState(previous=self.current or self.previous)
+        return ReaderState(previous=self.current or self.previous, is_reread=True)
 
 
 def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
@@ -53,6 +55,7 @@ def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
         queue=Queue.load(facts.get("queue")).dump(),
         cwd=_text(facts.get("cwd")),
         branch=cursor.words,
+        is_reread=facts.get("is_reread") is True,
     )
     return position, state
 
@@ -66,6 +69,8 @@ def dump_cursor(position: Position, state: ReaderState) -> Cursor:
         "queue": state.queue,
         "cwd": state.cwd,
     }
+    if state.is_reread:
+        facts["is_reread"] = True
     return Cursor(json.dumps(facts, separators=(",", ":")), words=state.branch)
 
 

@@ -53,6 +53,8 @@ class TurnBuilder:
         state: ReaderState | None = None,
         resume: Mapping[str, Turn] | None = None,
         owner: Callable[[str], str | None] = lambda uuid: None,
+        load: Callable[[str], Turn | None] = lambda key: None,
+        holder: Callable[[str], Turn | None] = lambda uuid: None,
         is_subagent: bool = False,
         note_environment: Callable[[str], None] = lambda text: None,
     ) -> None:
@@ -63,14 +65,18 @@ class TurnBuilder:
             resume: the stored turns that ``state.turns_to_resume`` names, by key (a missing one was forgotten and is
                 not made again); for a rewritten file the last turn of the old content.
             owner: returns the key of the stored turn that an entry's uuid belongs to, None if it belongs to none.
+            load: returns the stored turn of a key, if the session is read again.
+            holder: returns the stored turn that holds an entry, if the session is read again.
             note_environment: receives the result of every tool call that showed an environment file.
             is_subagent: the file is a subagent's own: its lines count, though none of them is a user's prompt.
         """
         state = state or ReaderState()
         self._is_subagent = is_subagent
+        self._is_reread = state.is_reread
         self._note_environment = note_environment
         self._owner = owner
-        self._turns = OpenTurns(session_id, state, resume or {})
+        self._holder = holder
+        self._turns = OpenTurns(session_id, state, resume or {}, load)
         self._queue = Queue.load(state.queue)
         self._previous = state.previous
 
@@ -89,7 +95,7 @@ class TurnBuilder:
         is_handed_over = self._settle_queue(entry, prompt)
         owner = self._find_owner(entry.uuid)
         if owner is not None:
-            self._skip(prompt is not None, owner)
+            self._skip(entry, prompt, owner)
         elif prompt is not None and not is_handed_over:
             self._open_prompt(entry, prompt)
         else:
@@ -134,6 +140,9 @@ class TurnBuilder:
     def _enqueue(self, entry: Entry, text: str) -> None:
         key = self._turns.hashed_key("q", entry.at_ms, text)
         if self._turns.find(key) is not None or self._find_owner(key) is not None:
+            # It waits where it did when it was read before, so that what is handed over later is the right one.
+            if self._is_reread and all(waiting.key != key for waiting in self._queue.waiting):
+                self._queue.add(key, text, entry.at_ms)
             return
         draft = self._turns.make(key, Opening.QUEUED, entry)
         draft.said.append(text_block(entry, Role.USER, text))
@@ -168,6 +177,9 @@ class TurnBuilder:
 
     def _hand_over(self, draft: Draft, waiting: Waiting, entry: Entry, *, takes_calls: bool) -> None:
         """Make a queued prompt the current turn: it reaches the model with this line."""
+        if draft.is_stored and draft.extra.get("handed") == waiting.digest:
+            self._turns.make_current(draft, takes_calls=False)
+            return
         draft.touch(entry.offset, entry.offset + entry.length, entry.at_ms)
         # It may have been queued before the line of the prompt that Claude was working on; its turn begins here.
         draft.start_offset = entry.offset
@@ -204,8 +216,24 @@ class TurnBuilder:
             return None
         return self._turns.seen.get(uuid) or self._owner(uuid)
 
-    def _skip(self, is_prompt: bool, owner: str) -> None:
-        """Leave an entry to the turn it belongs to. A copied prompt also ends the current turn."""
+    def _skip(self, entry: Entry, prompt: str | None, owner: str) -> None:
+        """Leave an entry to the turn it belongs to. A copied prompt also ends the current turn.
+
+        If the session is read again, what follows the entry belongs to its turn, and its words may have changed.
+        """
+        turn = self._holder(entry.uuid) if self._is_reread and entry.uuid not in self._turns.seen else None
+        if turn is not None:
+            self._rewrite(self._turns.go_on(turn), entry, prompt)
+            return
         current = self._turns.current
-        if is_prompt and (current is None or current.key != owner):
+        if prompt is not None and (current is None or current.key != owner):
             self._turns.leave(owner)
+
+    def _rewrite(self, draft: Draft, entry: Entry, prompt: str | None) -> None:
+        """Give a stored turn the words that an entry has now."""
+        if prompt is not None:
+            draft.rewrite([text_block(entry, Role.USER, prompt)])
+        elif entry.kind is Kind.ASSISTANT and not (entry.is_aside and not self._is_subagent):
+            now = Draft(key=draft.key, session_id=draft.session_id, opening=draft.opening, agent=draft.agent)
+            add_reply(now, entry, with_dialogs=False)
+            draft.rewrite(now.said)

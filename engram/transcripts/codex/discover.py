@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -15,16 +14,27 @@ from engram.transcripts.codex import AGENT
 from engram.transcripts.json_bytes import parse_json
 from engram.transcripts.source import Source
 from engram.transcripts.text import storable_id
-from engram.transcripts.transcript_files import stamp_of
+from engram.transcripts.transcript_files import (
+    COMPRESSED,
+    Walk,
+    can_expand,
+    facts_of,
+    files_below,
+    read_head,
+    stamp_of,
+)
 
-SUFFIX = ".jsonl"
+#: Codex compresses rollouts that are a week old, and writes a plain file again when one is resumed.
+SUFFIXES = (".jsonl", ".jsonl.zst")
 #: Folders of sessions in Codex's folder: by year, month and day, and those that the user archived.
 FOLDERS = ("sessions", "archived_sessions")
 _UUID = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
-_ROLLOUT = re.compile(rf"rollout-[\dT-]{{10,30}}-({_UUID})\.jsonl")
-_BARE = re.compile(rf"({_UUID})\.jsonl")
+_ROLLOUT = re.compile(rf"rollout-[\dT-]{{10,30}}-({_UUID})\.jsonl(?:\.zst)?")
+_BARE = re.compile(rf"({_UUID})\.jsonl(?:\.zst)?")
 #: Folders below ``sessions``: year, month, day.
 _MAX_DEPTH = 4
+#: The same below a folder that a person names.
+_MAX_NAMED_DEPTH = 16
 #: A first line longer than this is not read, in bytes. It holds the instructions of the session.
 _MAX_HEAD_BYTES = 1_000_000
 
@@ -34,15 +44,19 @@ def session_folders(codex: Path) -> tuple[Path, ...]:
     return tuple(codex / name for name in FOLDERS)
 
 
-def find_rollouts(codex: Path, *, with_subagents: bool = False) -> Iterator[Source]:
-    """Yield every rollout in Codex's folder, by path. Links, pipes and unusual names are skipped.
+def find_rollouts(codex: Path, *, with_subagents: bool = False, walk: Walk | None = None) -> Iterator[Source]:
+    """Yield every rollout in Codex's folder, by path, those behind links last.
 
-    A folder that is missing or cannot be read holds none. Only first lines are read, each once in a process.
+    A folder that is missing or cannot be read holds none. ``walk.skipped`` names what is not read. Only first lines are
+    read, each once in a process.
     """
-    for folder in session_folders(codex):
-        for path in _files_below(folder, _MAX_DEPTH):
-            if _ROLLOUT.fullmatch(path.name):
-                yield from _source(path, with_subagents=with_subagents)
+    walk = Walk(codex) if walk is None else walk
+    paths = [path for folder in session_folders(codex) for path in files_below(walk, folder, _MAX_DEPTH)]
+    for path in sorted(paths, key=os.path.islink):
+        if _ROLLOUT.fullmatch(path.name):
+            yield from _source(walk, path, with_subagents=with_subagents)
+        elif path.name.startswith("rollout-"):
+            walk.skip(path, "its name is not a session's")
 
 
 def rollouts_at(path: Path, *, with_subagents: bool = False) -> Iterator[Source]:
@@ -50,19 +64,25 @@ def rollouts_at(path: Path, *, with_subagents: bool = False) -> Iterator[Source]
 
     A file that is named like a session alone, as some tools keep rollouts, is one if its first line is a head.
     """
-    for file in sorted(path.rglob(f"*{SUFFIX}")) if path.is_dir() else (path,):
+    path = Path(os.path.abspath(path))
+    walk = Walk(path if path.is_dir() else path.parent)
+    files = sorted(files_below(walk, path, _MAX_NAMED_DEPTH)) if path.is_dir() else [path]
+    for file in sorted(files, key=os.path.islink):
         is_named = _ROLLOUT.fullmatch(file.name) is not None
         if is_named or (_BARE.fullmatch(file.name) and _head_of(file)):
-            yield from _source(Path(os.path.abspath(file)), with_subagents=with_subagents)
+            yield from _source(walk, file, with_subagents=with_subagents)
 
 
-def _source(path: Path, *, with_subagents: bool) -> Iterator[Source]:
+def _source(walk: Walk, path: Path, *, with_subagents: bool) -> Iterator[Source]:
     match = _ROLLOUT.fullmatch(path.name) or _BARE.fullmatch(path.name)
-    try:
-        facts = path.lstat()
-    except (OSError, ValueError):
-        return
-    if match is None or not stat.S_ISREG(facts.st_mode):
+    if path.suffix == COMPRESSED:
+        if os.path.lexists(path.with_suffix("")):
+            return
+        if not can_expand():
+            walk.skip(path, "it is compressed, and this Python has no Zstandard")
+            return
+    facts = walk.file(path)
+    if match is None or facts is None:
         return
     parent = _parent_in(_head_of(path), match[1])
     if parent and not with_subagents:
@@ -92,11 +112,8 @@ def _parent_in(head: dict[str, Any], session_id: str) -> str:
 
 def _head_of(path: Path) -> dict[str, Any]:
     """Return the payload of a rollout's first line; {} if it is none, or not written yet."""
-    try:
-        facts = path.lstat()
-    except (OSError, ValueError):
-        return {}
-    if not stat.S_ISREG(facts.st_mode):
+    facts = facts_of(path)
+    if facts is None:
         return {}
     text = _first_line(str(path), facts.st_dev, facts.st_ino)
     if text is None:
@@ -109,10 +126,8 @@ def _head_of(path: Path) -> dict[str, Any]:
 def _first_line(path: str, device: int, number: int) -> str | None:
     """Return what a session's head says of its parent, as JSON; "" if the line is no head, None if it is not whole."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(descriptor, "rb") as file:
-            line = file.readline(_MAX_HEAD_BYTES)
-        data = parse_json(line) if line.endswith(b"\n") else None
+        line, end, _ = read_head(Path(path), _MAX_HEAD_BYTES).partition(b"\n")
+        data = parse_json(line) if end else None
     except (OSError, ValueError, RecursionError):
         return ""
     if data is None:
@@ -122,23 +137,3 @@ def _first_line(path: str, device: int, number: int) -> str | None:
         return ""
     kept = ("source", "thread_source", "parent_thread_id", "session_id", "id")
     return json.dumps({key: payload[key] for key in kept if key in payload})
-
-
-def _files_below(folder: Path, depth: int) -> Iterator[Path]:
-    try:
-        with os.scandir(folder) as scanned:
-            entries = sorted(scanned, key=lambda entry: entry.name)
-    except (OSError, ValueError):
-        return
-    for entry in entries:
-        if entry.name.endswith(SUFFIX):
-            yield Path(entry.path)
-        elif depth and _is_folder(entry):
-            yield from _files_below(Path(entry.path), depth - 1)
-
-
-def _is_folder(entry: os.DirEntry[str]) -> bool:
-    try:
-        return entry.is_dir(follow_symlinks=False)
-    except OSError:
-        return False

@@ -9,7 +9,7 @@ the session and the line's number below its head, which a copy keeps too.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from engram.transcripts.codex import AGENT
@@ -37,8 +37,18 @@ class Identified(NamedTuple):
         return self.entry.at_ms
 
 
-def identify(entries: Iterable[Entry], session_id: str, naming: Naming) -> Iterator[Identified]:
-    """Yield the entries with their ids; ``naming`` is carried on to the last of them."""
+#: Returns the id that a text has, for the one that was made.
+KnownAs = Callable[[Entry, str], str]
+
+
+def identify(
+    entries: Iterable[Entry], session_id: str, naming: Naming, known_as: KnownAs | None = None
+) -> Iterator[Identified]:
+    """Yield the entries with their ids; ``naming`` is carried on to the last of them.
+
+    Args:
+        known_as: for a session that is read again, finds the id under which a text is stored.
+    """
     for entry in entries:
         if entry.kind is Kind.META:
             naming.origin = storable_id(entry.data.get("id")) or session_id
@@ -48,12 +58,12 @@ def identify(entries: Iterable[Entry], session_id: str, naming: Naming) -> Itera
             naming.turn_id, naming.texts = turn_id, 0
             naming.echoes.clear()
         if entry.kind in _TEXTS:
-            yield _identify_text(entry, session_id, naming)
+            yield _identify_text(entry, session_id, naming, known_as)
         else:
             yield Identified(entry, _call_uuid(entry, session_id, naming))
 
 
-def _identify_text(entry: Entry, session_id: str, naming: Naming) -> Identified:
+def _identify_text(entry: Entry, session_id: str, naming: Naming, known_as: KnownAs | None) -> Identified:
     digest = _hash(entry.kind, " ".join(entry.text.split()))[:16]
     for number, echo in enumerate(naming.echoes):
         if echo.digest == digest and entry.log not in echo.logs:
@@ -62,6 +72,8 @@ def _identify_text(entry: Entry, session_id: str, naming: Naming) -> Identified:
     naming.texts += 1
     place = str(naming.texts) if naming.turn_id else str(entry.line - naming.origin_line)
     uuid = _uuid(naming.turn_id or naming.origin or session_id, place, digest)
+    if known_as is not None:
+        uuid = known_as(entry, uuid)
     naming.echoes.append(Echo(digest, entry.log, uuid))
     del naming.echoes[:-MAX_ECHOES]
     return Identified(entry, uuid)

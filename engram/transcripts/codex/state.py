@@ -62,6 +62,8 @@ class ReaderState:
     cwd: str = ""
     branch: str = ""
     naming: Naming = field(default_factory=Naming)
+    #: True if the session was read before, from a file that held something else: what is stored goes on.
+    is_reread: bool = False
 
     @property
     def turns_to_resume(self) -> tuple[str, ...]:
@@ -70,7 +72,7 @@ class ReaderState:
 
     def restarted(self) -> ReaderState:
         """Return the state with which a rewritten file is read from its beginning: its last turn may go on."""
-        return ReaderState(previous=self.current or self.previous)
+        return ReaderState(previous=self.current or self.previous, is_reread=True)
 
 
 def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
@@ -97,6 +99,7 @@ def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
             cwd=str(facts.get("cwd", "")),
             branch=cursor.words,
             naming=naming,
+            is_reread=facts.get("is_reread") is True,
         )
     except (ValueError, TypeError, AttributeError) as error:
         raise BrokenDatabase(f"the position up to which a rollout was read is damaged: {error}") from error
@@ -121,4 +124,6 @@ def dump_cursor(position: Position, state: ReaderState) -> Cursor:
         "origin_line": state.naming.origin_line,
         "echoes": state.naming.echoes,
     }
+    if state.is_reread:
+        facts["is_reread"] = True
     return Cursor(json.dumps(facts, separators=(",", ":")), words=state.branch)

@@ -46,6 +46,8 @@ class Built:
     updates: tuple[TurnUpdate, ...]
     #: Keys of stored turns that turned out to be none.
     withdrawn: tuple[str, ...]
+    #: Entries that are stored already, where they are now, if the session is read again.
+    moved: tuple[EntryRef, ...] = ()
 
 
 class TurnBuilder:
@@ -58,6 +60,7 @@ class TurnBuilder:
         state: ReaderState,
         resume: Mapping[str, Turn],
         is_known: Callable[[str], bool] = lambda uuid: False,
+        holder: Callable[[str], Turn | None] | None = None,
         is_subagent: bool = False,
         note_environment: Callable[[str], None] = lambda text: None,
     ) -> None:
@@ -66,12 +69,15 @@ class TurnBuilder:
         Args:
             resume: the stored turns that ``state.turns_to_resume`` names, by key (a missing one was forgotten).
             is_known: True if an entry belongs to a stored turn, or was forgotten.
+            holder: returns the stored turn that holds an entry, if the session is read again.
             is_subagent: the user of this session is another agent: none of its prompts is one.
             note_environment: receives the result of every call that showed an environment file.
         """
         self._session_id = session_id
         self._state = state
         self._is_known = is_known
+        self._holder = holder
+        self._moved: list[EntryRef] = []
         self._is_subagent = is_subagent
         self._note_environment = note_environment
         self._drafts = {key: Draft.of(turn) for key, turn in resume.items()}
@@ -83,6 +89,8 @@ class TurnBuilder:
     def add(self, identified: Identified) -> None:
         """Add the next entry of the file."""
         entry, uuid, is_echo = identified
+        if self._holder is not None and uuid and not is_echo and uuid not in self._seen and self._is_known(uuid):
+            self._go_on(entry, uuid, self._holder(uuid))
         match entry.kind:
             case Kind.META:
                 self._note_head(entry)
@@ -111,7 +119,7 @@ class TurnBuilder:
         if self._current is not None:
             self._state.previous = ""
         updates = tuple(draft.update() for draft in self._drafts.values() if draft.is_changed)
-        return Built(updates, tuple(self._withdrawn))
+        return Built(updates, tuple(self._withdrawn), tuple(self._moved))
 
     # -- prompts
 
@@ -147,6 +155,17 @@ class TurnBuilder:
             self._withdrawn.append(draft.key)
         if self._current is draft:
             self._current = None
+
+    def _go_on(self, entry: Entry, uuid: str, turn: Turn | None) -> None:
+        """Go on with the stored turn that holds an entry of a session that is read again."""
+        self._moved.append(EntryRef(uuid, entry.offset, entry.length, entry.line))
+        if turn is None or turn.key in self._withdrawn:
+            return
+        draft = self._drafts.setdefault(turn.key, Draft.of(turn))
+        if draft is not self._current:
+            if self._current is not None:
+                self._current.close()
+            self._current = draft
 
     def _leave(self, uuid: str) -> None:
         """End the current turn at a prompt that is stored already, and go on with its turn if that is open."""

@@ -13,6 +13,7 @@ from engram.transcripts.gemini.chat import Chat
 from engram.transcripts.gemini.discover import SUFFIXES, chats_at, chats_folder, find_chats, project_of
 from engram.transcripts.messages import whole_turns
 from engram.transcripts.source import Cursor, EntryTime, Reading, Source, StoredTurns, Unreadable
+from engram.transcripts.transcript_files import Skipped, Walk, read_head
 
 #: Largest chat that is read, in bytes: a chat is read whole, since any message may be written anew.
 MAX_CHAT_BYTES = 50_000_000
@@ -36,6 +37,13 @@ class Gemini:
     def discover(self, settings: Settings) -> Iterator[Source]:
         """Yield every chat in Gemini CLI's folder."""
         return find_chats(settings.gemini_folder, with_subagents=settings.subagents)
+
+    def skipped(self, settings: Settings) -> list[Skipped]:
+        """Return what is not read of Gemini CLI's folder although it is where chats are."""
+        walk = Walk(chats_folder(settings.gemini_folder))
+        for _ in find_chats(settings.gemini_folder, with_subagents=settings.subagents, walk=walk):
+            pass
+        return walk.skipped
 
     def sources_at(self, path: Path, settings: Settings) -> Iterator[Source]:
         """Yield the chat at a path, or the chats in a folder."""
@@ -77,7 +85,6 @@ class Gemini:
 def _read(path: Path) -> bytes:
     """Return the content; of one that is too large, one byte more than is read."""
     try:
-        with path.open("rb") as file:
-            return file.read(MAX_CHAT_BYTES + 1)
+        return read_head(path, MAX_CHAT_BYTES + 1)
     except OSError as error:
         raise TranscriptError(f"{path.name} can't be read: {error.strerror or error}") from error

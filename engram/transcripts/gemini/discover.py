@@ -6,8 +6,7 @@ import hashlib
 import json
 import os
 import re
-import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from engram.paths import is_session_id
 from engram.transcripts.gemini import AGENT
 from engram.transcripts.source import Source
 from engram.transcripts.text import storable_text
+from engram.transcripts.transcript_files import Walk, read_head
 
 #: One line a record since the format of 2026; before, one JSON document that was rewritten with every message.
 SUFFIXES = (".jsonl", ".json")
@@ -33,24 +33,27 @@ def chats_folder(gemini: Path) -> Path:
     return gemini / "tmp"
 
 
-def find_chats(gemini: Path, *, with_subagents: bool = False) -> Iterator[Source]:
-    """Yield every chat in Gemini CLI's folder, by path. Links, pipes and unusual names are skipped.
+def find_chats(gemini: Path, *, with_subagents: bool = False, walk: Walk | None = None) -> Iterator[Source]:
+    """Yield every chat in Gemini CLI's folder, by path, those behind links last.
 
-    A folder that is missing or cannot be read holds none. Only the beginning of a file is read, once in a process.
+    A folder that is missing or cannot be read holds none. ``walk.skipped`` names what is not read. Only the beginning
+    of a file is read, once in a process.
     """
-    for project in _entries(chats_folder(gemini)):
-        yield from _chats_in(project / "chats", with_subagents=with_subagents)
+    folder = chats_folder(gemini)
+    walk = Walk(folder) if walk is None else walk
+    projects = [project for entry in walk.entries(folder) if (project := walk.folder(entry)) is not None]
+    yield from _chats_in(walk, [project / "chats" for project in projects], with_subagents=with_subagents)
 
 
 def chats_at(path: Path, *, with_subagents: bool = False) -> Iterator[Source]:
     """Yield the chat at a path, or those in a folder that a person names: a ``chats`` folder, or one around it."""
     path = Path(os.path.abspath(path))
+    walk = Walk(path.parent)
     if path.name.startswith("session-") and path.suffix in SUFFIXES:
-        yield from _source(path)
+        yield from _source(walk, path)
         return
-    for folder in (path, path / "chats", *sorted(path.glob("*/chats")), *sorted(path.glob("tmp/*/chats"))):
-        if folder.name == "chats":
-            yield from _chats_in(folder, with_subagents=with_subagents)
+    folders = (path, path / "chats", *sorted(path.glob("*/chats")), *sorted(path.glob("tmp/*/chats")))
+    yield from _chats_in(walk, [folder for folder in folders if folder.name == "chats"], with_subagents=with_subagents)
 
 
 def project_of(chat: Path) -> str:
@@ -74,26 +77,31 @@ def project_of(chat: Path) -> str:
     return ""
 
 
-def _chats_in(folder: Path, *, with_subagents: bool) -> Iterator[Source]:
-    for path in _entries(folder):
-        if path.name.startswith("session-") and path.suffix in SUFFIXES:
-            yield from _source(path)
-        elif with_subagents and is_session_id(path.name):
-            # A subagent's chat lies in a folder that is named after the session that started it.
-            for nested in _entries(path):
-                if nested.suffix == SUFFIXES[0]:
-                    yield from _source(nested, parent_id=path.name)
+def _chats_in(walk: Walk, folders: Iterable[Path], *, with_subagents: bool) -> Iterator[Source]:
+    links: list[Path] = []
+    for folder in folders:
+        for entry in walk.entries(folder) if walk.folder_at(folder) is not None else ():
+            path = Path(entry.path)
+            if path.name.startswith("session-") and path.suffix in SUFFIXES:
+                if entry.is_symlink():
+                    links.append(path)
+                else:
+                    yield from _source(walk, path)
+            elif with_subagents and is_session_id(path.name) and walk.folder(entry) is not None:
+                # A subagent's chat lies in a folder that is named after the session that started it.
+                for nested in walk.entries(path):
+                    if nested.name.endswith(SUFFIXES[0]):
+                        yield from _source(walk, Path(nested.path), parent_id=path.name)
+    for path in links:
+        yield from _source(walk, path)
 
 
-def _source(path: Path, parent_id: str = "") -> Iterator[Source]:
+def _source(walk: Walk, path: Path, parent_id: str = "") -> Iterator[Source]:
     if path.suffix == ".json" and os.path.lexists(path.with_suffix(".jsonl")):
         # A resumed session of an older version was copied whole into a file of lines.
         return
-    try:
-        facts = path.lstat()
-    except (OSError, ValueError):
-        return
-    if not stat.S_ISREG(facts.st_mode):
+    facts = walk.file(path)
+    if facts is None:
         return
     session_id = _session_id(str(path), facts.st_dev, facts.st_ino)
     if not session_id:
@@ -119,20 +127,15 @@ SUBAGENT = " subagent"
 
 @lru_cache(maxsize=4096)
 def _session_id(path: str, device: int, number: int) -> str:
-    head = read_regular(Path(path), _HEAD_BYTES) or b""
+    try:
+        head = read_head(Path(path), _HEAD_BYTES)
+    except (OSError, ValueError):
+        return ""
     found = _ID.search(head)
     session_id = found[1].decode("utf-8", "replace") if found else ""
     if _SUBAGENT.search(head.split(b'"messages"', 1)[0].split(b"\n", 1)[0] if path.endswith("l") else head):
         return SUBAGENT
     return session_id if is_session_id(session_id) else ""
-
-
-def _entries(folder: Path) -> list[Path]:
-    try:
-        with os.scandir(folder) as scanned:
-            return sorted(Path(entry.path) for entry in scanned)
-    except (OSError, ValueError):
-        return []
 
 
 def _read_object(path: Path) -> dict[str, Any]:

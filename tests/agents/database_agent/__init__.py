@@ -11,6 +11,7 @@ from pathlib import Path
 from engram.errors import TranscriptError
 from engram.settings import Settings
 from engram.transcripts.source import Cursor, EntryTime, Reading, Source, StoredTurns
+from engram.transcripts.transcript_files import Skipped
 from tests.agents.messages import Message, whole_turns
 
 SCHEMA = """
@@ -77,6 +78,9 @@ class DatabaseAgent:
 
     def resume_command(self, session_id: str) -> str:
         return ""
+
+    def skipped(self, settings: Settings) -> list[Skipped]:
+        return []
 
     def is_moved(self, source: Source, cursor: Cursor) -> bool:
         return False

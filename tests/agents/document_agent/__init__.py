@@ -10,6 +10,7 @@ from pathlib import Path
 from engram.errors import TranscriptError
 from engram.settings import Settings
 from engram.transcripts.source import Cursor, EntryTime, Reading, Source, StoredTurns
+from engram.transcripts.transcript_files import Skipped
 from tests.agents.messages import Message, whole_turns
 
 
@@ -61,6 +62,9 @@ class DocumentAgent:
 
     def resume_command(self, session_id: str) -> str:
         return ""
+
+    def skipped(self, settings: Settings) -> list[Skipped]:
+        return []
 
     def is_moved(self, source: Source, cursor: Cursor) -> bool:
         return json.loads(cursor.position)["digest"] == hashlib.sha256(_read(source.path)).hexdigest()
