@@ -1,10 +1,10 @@
 """Kills watchers and workers by the dozen while transcripts grow; run by test_kills.py in an interpreter of its own.
 
 Usage: python chaos.py FOLDER SEED KILLS DRIVER INSTANCES [rewritten]. KILLS are those at random instants; two INSTANCES
-run two watchers and two workers on one memory folder, as if their locks did not hold. With "rewritten" the transcripts do
-not only grow: lines come before those that were read and go again, in place or as a new file. Prints one JSON object: what was killed
-where, how often inside a transaction that writes, and what memory.db holds then. Processes are forked from this one,
-which has everything imported and no thread: a start costs milliseconds.
+run two watchers and two workers on one memory folder, as if their locks did not hold. With "rewritten" the transcripts
+do not only grow: lines come before those that were read and go again, in place or as a new file. Prints one JSON
+object: what was killed where, how often inside a transaction that writes, and what memory.db holds then. Processes are
+forked from this one, which has everything imported and no thread: a start costs milliseconds.
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from engram.models.store import open_store
 from engram.paths import Home
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.transcripts import transcript_files
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 #: A user that is not root, for what root may do anyway.
@@ -167,13 +168,16 @@ def test_links_and_devices_are_never_followed(tmp_path: Path) -> None:
     ] * 5
 
 
-def test_a_transcript_that_is_a_link_is_not_read(tmp_path: Path) -> None:
+def test_a_transcript_that_is_a_link_to_another_users_file_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
     settings.places.prepare()
     folder = settings.projects_folder / "-work"
     folder.mkdir(parents=True)
     (tmp_path / "other.jsonl").write_text('{"type": "user", "uuid": "x", "message": {"content": "secret"}}\n')
     (folder / f"{SESSION}.jsonl").symlink_to(tmp_path / "other.jsonl")
+    monkeypatch.setattr(transcript_files.os, "geteuid", lambda: os.getuid() + 1)
 
     with open_store(settings.places.memory_db) as store:
         (result,) = ingest_path(store, folder / f"{SESSION}.jsonl", settings=settings, redact=redact)
