@@ -85,21 +85,19 @@ def save_memory(
     )
     with store.transaction() as tx:
         old = None if supersedes is None else require_episode(store, supersedes)
-        # If the session's transcript is not read yet, this says who saved it: that session needs no reminder.
-        said_in = [] if not session_id or find_session(store, session_id) else [Evidence("", session_id)]
         if old is None:
-            return episode_changes.add_episode(tx, made, said_in, actor=actor, action="save")
+            return episode_changes.add_episode(tx, made, _said_in(tx, made), actor=actor, action="save")
         if not visibility.may_stand_for(made, old):
             raise BadRequest(
                 f"{old.episode_id} is seen where the new memory would not be: save it with scope global, or without "
                 "supersedes"
             )
-        made, _ = replace_memory(tx, old, made, said_in, actor=actor, action="save", reason="replaced by hand")
+        made, _ = replace_memory(tx, old, made, actor=actor, action="save", reason="replaced by hand")
         return made
 
 
 def replace_memory(
-    tx: Tx, old: Episode, new: Episode, evidence: Sequence[Evidence] = (), *, actor: Actor, action: str, reason: str
+    tx: Tx, old: Episode, new: Episode, *, actor: Actor, action: str, reason: str
 ) -> tuple[Episode, int]:
     """Store a new memory in the place of an old one; returns it and the number of a contradiction.
 
@@ -107,6 +105,7 @@ def replace_memory(
     contradiction is noted for the user to decide; its number is 0 otherwise.
     """
     run_id = add_run(tx, "save")
+    evidence = _said_in(tx, new)
     if ending_of(old, new, actor) is not Ending.ENDS:
         new = dataclasses.replace(new, status=Status.PROVISIONAL, is_pinned=False)
         made = episode_changes.add_episode(tx, new, evidence, actor=actor, action=action, reason=reason, run_id=run_id)
@@ -117,6 +116,15 @@ def replace_memory(
     supersede(tx, old, made, reason, actor=actor, run_id=run_id)
     close_run(tx, run_id, [f"supersede {old.episode_id} by {made.episode_id}"])
     return made, 0
+
+
+def _said_in(tx: Tx, made: Episode) -> list[Evidence]:
+    """Return what says in which session a memory was saved if that session's transcript was not read yet.
+
+    A session is not reminded of what was saved in it.
+    """
+    is_known = not made.session_id or find_session(tx, made.session_id) is not None
+    return [] if is_known else [Evidence("", made.session_id)]
 
 
 def voice_of(actor: Actor) -> Voice:

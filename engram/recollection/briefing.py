@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from engram.atomic import read_regular
 from engram.enums import Importance
@@ -76,7 +76,7 @@ def build_briefing(
     settings: Settings,
     *,
     project_id: int | None = None,
-    without: Collection[str] = (),
+    in_context: Callable[[], Collection[str]] = tuple,
     with_report: bool = True,
     where: Where | None = None,
 ) -> str:
@@ -90,7 +90,8 @@ def build_briefing(
         store: the open memory.
         settings: the budget in tokens and the folders.
         project_id: row id of the project; None for global memories only.
-        without: ids of memories that the session's context holds already.
+        in_context: returns the ids of memories that the session's context holds already; called after all memories were
+            read, so that what was extracted from the session meanwhile is barred.
         with_report: add the line of the weekly report if it was not shown this week.
         where: where the work in the session's folder stands; None leaves that out.
     """
@@ -101,7 +102,10 @@ def build_briefing(
     lines.add(*(broken_line(list_stages(store), store.now_ms()) or dead_line(store, settings)))
     head_count = len(lines.kept)
     said = SaidWords()
-    for episode in pinned_episodes(store, seen):
+    pinned = pinned_episodes(store, seen)
+    latest = latest_episodes(store, project_id=seen, limit=MAX_BRIEFING_CANDIDATES)
+    without = in_context()
+    for episode in pinned:
         if is_in_force(episode) and episode.episode_id not in without:
             lines.add(title_line(episode, text_of(episode)), is_required=True)
             said.add(episode.summary)
@@ -109,7 +113,8 @@ def build_briefing(
     branch_lines = [] if where is None else where_lines(where, threads)
     for episode in threads:
         said.add(episode.summary)
-    by_section = _lines_by_section(store, seen, without, said, "" if where is None else where.branch)
+    latest = [episode for episode in latest if episode.episode_id not in without]
+    by_section = _lines_by_section(store, seen, latest, said, "" if where is None else where.branch)
     sections = [SectionLines(section.value, by_section[section], share) for section, share in _SHARES.items()]
     if branch_lines:
         sections.insert(1, SectionLines(branch_lines[0], branch_lines[1:], WHERE_SHARE))
@@ -148,15 +153,11 @@ def _score(episode: Episode, files: Collection[str], now_ms: int) -> float:
 
 
 def _lines_by_section(
-    store: Store, project_id: int, without: Collection[str], said: SaidWords, branch: str
+    store: Store, project_id: int, latest: Sequence[Episode], said: SaidWords, branch: str
 ) -> dict[Section, list[str]]:
-    """Return the lines that may be told of each section, the most important first."""
+    """Return the lines that may be told of each section, the most important first. ``latest``: the memories."""
     files = {name.replace("\\", "/").rpartition("/")[2].lower() for name in recent_files(store, project_id)}
-    latest = [
-        episode
-        for episode in latest_episodes(store, project_id=project_id, limit=MAX_BRIEFING_CANDIDATES)
-        if not episode.is_pinned and is_in_force(episode) and episode.episode_id not in without
-    ]
+    latest = [episode for episode in latest if not episode.is_pinned and is_in_force(episode)]
     open_ones = open_branches(store, [episode.id for episode in latest])
     elsewhere = {row_id: name for row_id, name in open_ones.items() if name != branch}
     in_files = standing_text(store, project_id)

@@ -69,8 +69,9 @@ class InjectionRequest:
     #: The branch that the session is on; "" if it is not known.
     branch: str = ""
     now_ms: int = 0
-    #: Ids of memories whose source is still in the session's context.
-    in_context: Collection[str] = ()
+    #: Returns the ids of memories whose source is still in the session's context. It is called after the search: what
+    #: was extracted from the session while the search ran is found, and must be barred.
+    in_context: Callable[[], Collection[str]] = tuple
     #: Returns the name of the user's own file that says the same as a text; "" for none.
     file_saying: Callable[[str], str] = lambda text: ""
 
@@ -113,6 +114,7 @@ def rate_hits(
     """
     thresholds = thresholds or Thresholds()
     context = FeatureContext.of(request.text, hits, support or Support())
+    in_context = request.in_context() if hits else ()
     rated: list[RatedHit] = []
     for place, hit in enumerate(hits):
         if hit.episode is None:
@@ -124,7 +126,7 @@ def rate_hits(
         score = min(score * hit.use_factor, 1.0)
         if hit.use_factor < 1 and _is_spared(hit.episode):
             floor *= hit.use_factor
-        verdict = why_barred(hit.id, hit.episode, request)
+        verdict = why_barred(hit.id, hit.episode, request, in_context)
         if verdict is None and score >= floor and request.file_saying(hit.text):
             verdict = Verdict.STANDS_IN_FILE
         rated.append(
@@ -192,12 +194,17 @@ def may_inject(episode: Episode, request: InjectionRequest) -> bool:
     return _why_never(episode, request) is None
 
 
-def why_barred(episode_id: str, episode: Episode, request: InjectionRequest) -> Verdict | None:
-    """Return why a memory is not injected, however relevant it is; None if it may be."""
+def why_barred(
+    episode_id: str, episode: Episode, request: InjectionRequest, in_context: Collection[str]
+) -> Verdict | None:
+    """Return why a memory is not injected, however relevant it is; None if it may be.
+
+    ``in_context`` is what ``request.in_context`` returned after the memory was read.
+    """
     reason = _why_never(episode, request)
     if reason is None and episode_id in request.shown:
         return Verdict.ALREADY_SHOWN
-    return Verdict.IN_CONTEXT if reason is None and episode_id in request.in_context else reason
+    return Verdict.IN_CONTEXT if reason is None and episode_id in in_context else reason
 
 
 def _why_never(episode: Episode, request: InjectionRequest) -> Verdict | None:

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from engram.enums import Channel, Verdict
 from engram.models import sessions
@@ -21,6 +22,7 @@ from engram.recollection.pending import PendingBites
 from engram.recollection.prompts import AskedPrompt, digest_of
 from engram.recollection.render import failure_text, hook_output
 from engram.recollection.scope import SessionScope
+from engram.recollection.session_start import SessionStarts
 from engram.settings import Settings
 from engram.transcripts.git_files import read_branch
 from engram.transcripts.record import Action
@@ -67,6 +69,7 @@ class FailureAnswers:
     pending: PendingBites
     scope: SessionScope
     files: RecollectionFiles
+    starts: SessionStarts
     seen: SeenFailures = field(default_factory=SeenFailures)
     #: Session → folder of sessions whose list of programs is to be written.
     _due: dict[str, str] = field(default_factory=dict)
@@ -165,8 +168,11 @@ class FailureAnswers:
             shown=self._shown_to(failed),
             bites=1,
             now_ms=self.ledger.now_ms(),
+            in_context=partial(self.ledger.in_context, session_id),
         )
         refusal = self.scope.refusal(session_id, failed.cwd)
+        if refusal is None and self.starts.is_unread_replay(session_id):
+            refusal = Verdict.UNREAD_FORK
         bite = None if refusal else recall_failure(self.store, failed.failure, request)
         took_seconds = self.store.clock.steady_seconds() - began_seconds
         return bite, Outcome(
@@ -183,7 +189,7 @@ class FailureAnswers:
         )
 
     def _shown_to(self, failed: FailedTool) -> set[str]:
-        """Return the ids of what the session or subagent was shown, or can still see."""
+        """Return the ids of what the session or subagent was shown."""
         if failed.agent_id:
             return self.ledger.told_agent(failed.session_id, failed.agent_id)
-        return self.ledger.told(failed.session_id) | self.ledger.in_context(failed.session_id)
+        return self.ledger.told(failed.session_id)

@@ -129,11 +129,13 @@ def recall_failure(store: Store, failure: Failure, request: InjectionRequest) ->
 
 def _candidates(store: Store, failure: Failure, request: InjectionRequest) -> list[EarlierFailure]:
     """Return the earlier failures of other sessions that share enough of the error, the most first."""
-    in_context = {request.session_id, *(source for source, _ in contexts.copied_history(store, request.session_id))}
     assert request.project_id is not None
+    found = earlier_failures(store, request.project_id, failure.keys)
+    # Read after the failures: a fork may be read at the same moment.
+    in_context = {request.session_id, *(source for source, _ in contexts.copied_history(store, request.session_id))}
     earlier = [
         call
-        for call in earlier_failures(store, request.project_id, failure.keys)
+        for call in found
         if call.session_id not in in_context
         and call.programs & failure.programs
         and len(call.shared_keys) >= MIN_SHARED_LINES * len(failure.keys)
@@ -174,9 +176,12 @@ def _bite(
     if line_id in request.shown or why_suspect(way, is_typed=False, is_assistant=True):
         return None
     memories = memories_between(store, resolution, turns[: resolution.turn_index + 1])
-    if any(memory.episode_id in request.shown for memory in memories):
+    in_context = request.in_context() if memories else ()
+    if any(memory.episode_id in request.shown or memory.episode_id in in_context for memory in memories):
         return None
-    episode = next((memory for memory in memories if why_barred(memory.episode_id, memory, request) is None), None)
+    episode = next(
+        (memory for memory in memories if why_barred(memory.episode_id, memory, request, in_context) is None), None
+    )
     words = episode.summary if episode is not None else resolution.words
     if why_suspect(words, is_typed=False, is_assistant=True):
         words = ""

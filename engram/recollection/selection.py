@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from engram.enums import Channel, Verdict
 from engram.notes.standing import standing_text
@@ -84,7 +85,7 @@ class BiteSelector:
             bites=remaining,
             now_ms=self.ledger.now_ms(),
             branch=read_branch(prompt.cwd),
-            in_context=self.ledger.in_context(session_id),
+            in_context=partial(self.ledger.in_context, session_id),
             file_saying=standing_text(self.scope.store, project_id).file_saying,
         )
         if call:

@@ -80,6 +80,7 @@ class RecollectionService:
             pending=self._pending,
             scope=scope,
             files=RecollectionFiles(settings.places.recollections),
+            starts=self._starts,
         )
         self._agents = AgentAnswers(store=store, redact=redact, ledger=self._ledger, selector=self._selector)
         self._effects = HookEffects(self._ledger, self._prompts, self._topics, self._pending, self._starts)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from engram.models import contexts, sessions
 from engram.models.projects import ProjectRow
 from engram.models.store import Store
@@ -122,5 +124,5 @@ class SessionStarts:
             self._settings,
             project_id=project_id,
             where=where,
-            without=self._ledger.in_context(session_id),
+            in_context=partial(self._ledger.in_context, session_id),
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
@@ -82,19 +82,22 @@ def choose_for_tool_call(hits: Sequence[Hit], request: InjectionRequest, call: T
 
 def rate_for_tool_call(hits: Sequence[Hit], request: InjectionRequest, call: ToolCall) -> list[RatedHit]:
     """Say of every memory whether it becomes the bite for a tool call, and why not; the best first."""
+    in_context = request.in_context() if hits else ()
     rated = [
-        RatedHit(hit=hit, place=place, score=1.0 / (1 + place), floor=0.0, verdict=_verdict(hit, request, call))
+        RatedHit(
+            hit=hit, place=place, score=1.0 / (1 + place), floor=0.0, verdict=_verdict(hit, request, call, in_context)
+        )
         for place, hit in enumerate(hits)
         if hit.episode is not None
     ]
     return deduplicate(rated, min(request.bites, MAX_BITES), 0.0)
 
 
-def _verdict(hit: Hit, request: InjectionRequest, call: ToolCall) -> Verdict:
+def _verdict(hit: Hit, request: InjectionRequest, call: ToolCall, in_context: Collection[str]) -> Verdict:
     assert hit.episode is not None
     if hit.kind not in KINDS or not is_about(hit, call):
         return Verdict.NOT_NAMED
-    return why_barred(hit.id, hit.episode, request) or Verdict.SHOWN
+    return why_barred(hit.id, hit.episode, request, in_context) or Verdict.SHOWN
 
 
 def is_about(hit: Hit, call: ToolCall) -> bool:

@@ -340,8 +340,6 @@ def context(access: Access, project: str | None) -> str:
             and ("briefing" in {s[0] for s in injections.shown_of_session(store, access.session_id)})
         ):
             return "This session already had its briefing. memory_recall finds more."
-        began_ms = contexts.context_start_ms(store, access.session_id)
-        own = contexts.episodes_in_context(store, access.session_id, began_ms) if access.session_id else set()
         project_id = view.project.id if view.project else None
         # Git is left to the worker.
         where = (
@@ -349,8 +347,13 @@ def context(access: Access, project: str | None) -> str:
             if project
             else find_where(store, project_id, access.folder, git_seconds=0, but_session=access.session_id)
         )
+
+        def in_context() -> set[str]:
+            began_ms = contexts.context_start_ms(store, access.session_id)
+            return contexts.episodes_in_context(store, access.session_id, began_ms) if access.session_id else set()
+
         text = build_briefing(
-            store, access.settings, project_id=project_id, without=own, with_report=False, where=where
+            store, access.settings, project_id=project_id, in_context=in_context, with_report=False, where=where
         )
         if access.session_id and text and not project:
             injected = injections.told_at_start(access.session_id, told_in(text), store.now_ms())
