@@ -268,6 +268,12 @@ def read_config(path: Path) -> dict[str, Any]:
             # Ignoring the file would silently drop exclusions and caps.
             raise SettingsError(f"{path} can't be read: it must be a regular file (not a link) that you may read")
         return {}
+    owner = os.stat(path).st_uid
+    if owner != os.geteuid():
+        # Whoever wrote it could choose a server that texts are sent to, or switch off what is excluded.
+        raise SettingsError(
+            f"{path} belongs to another user (uid {owner}), so it isn't read. Make it your own with chown, or delete it"
+        )
     if len(data) > _CONFIG_LIMIT_BYTES:
         raise SettingsError(f"{path} is larger than {_CONFIG_LIMIT_BYTES} bytes")
     try:

@@ -11,10 +11,10 @@ from engram.doctor.programs import check_programs
 from engram.doctor.running import check_processes, check_worker
 from engram.errors import BrokenDatabase, EngramError
 from engram.paths import is_default_home
-from engram.plugin.checks import check_registrations, has_plugin
+from engram.plugin.checks import check_registrations, has_plugin, plugin_name
 from engram.plugin.plan import permission_rule
 from engram.reports.checks import Check, State, check_all
-from engram.reports.claude_checks import check_claude
+from engram.reports.claude_checks import check_claude, server_name
 from engram.reports.model_checks import check_language_model
 from engram_hooks.block import settings_block
 
@@ -39,7 +39,9 @@ def check_hooks(machine: Machine) -> Iterator[Check]:
         machine.settings,
         settings_block(),
         machine.folder,
-        rule=permission_rule(is_plugin=by_plugin),
+        rule=permission_rule(
+            plugin_name(machine.registrations) if by_plugin else server_name(machine.settings), is_plugin=by_plugin
+        ),
         has_plugin=by_plugin,
     )
 

@@ -78,6 +78,8 @@ class TomlEdit:
     #: Keys from the top of the document: ``("mcp_servers", "engram")``.
     table: tuple[str, ...]
     values: Mapping[str, Json]
+    #: A text in the table by which uninstall tells it from one that another program wrote since in its place.
+    marker: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,19 +13,21 @@ from engram.install.changes import FileChange, JsonEdit, JsonEntry, Step
 from engram.install.choices import Choices
 from engram.install.edits import decode
 from engram.install.file_state import StateKind, check_writable, read_state, real_path
+from engram.install.journal import Journal
 from engram.install.json_document import parse
 from engram.paths import is_default_home
 from engram.plugin.plan import (
     permission_rule,
     plan_plugin,
     plan_settings,
+    settings_server,
     supports_plugin,
     without_our_hooks,
     without_our_server,
 )
 from engram.plugin.registered import Way, find_registrations, read_documents
 from engram.plugin.statusline import plan_statusline
-from engram.reports.claude_checks import claude_json
+from engram.reports.claude_checks import SERVER_MARK, claude_json
 from engram.settings import Settings
 
 #: How long ``claude --version`` may take, in seconds.
@@ -68,16 +70,20 @@ def find_claude_code(settings: Settings) -> ClaudeCode:
     return ClaudeCode(command, finished.stdout.strip() if finished.returncode == 0 else "")
 
 
-def plan_connection(settings: Settings, choices: Choices, claude: ClaudeCode) -> list[Step]:
+def plan_connection(
+    settings: Settings, choices: Choices, claude: ClaudeCode, journal: Journal | None = None
+) -> list[Step]:
     """The steps that connect Claude Code by one way and remove the other.
 
     Raises:
-        InstallError: a settings file can't be read, or the plugin's folder holds another skill.
+        InstallError: a settings file can't be read.
     """
     home = None if is_default_home(settings.places) else settings.places
     settings_path, servers_path = settings.claude_folder / "settings.json", claude_json(settings)
     documents = {path: read_document(path) for path in (settings_path, servers_path)}
-    registrations = find_registrations(read_documents(settings.claude_folder))
+    known = read_documents(settings.claude_folder)
+    registrations = find_registrations(known)
+    taken = replaced_names(journal, servers_path)
     market = next((found for found in registrations if found.way is Way.MARKETPLACE and found.is_enabled), None)
     is_plugin = market is not None or (choices.plugin and claude.supports_plugin)
     if market is not None:
@@ -88,7 +94,16 @@ def plan_connection(settings: Settings, choices: Choices, claude: ClaudeCode) ->
     elif is_plugin:
         steps = [plan_plugin(settings.claude_folder, home)]
     else:
-        steps = [plan_settings(settings.claude_folder, servers_path, documents[settings_path], home)]
+        steps = [
+            plan_settings(
+                settings.claude_folder,
+                servers_path,
+                documents[settings_path],
+                home,
+                servers=documents[servers_path],
+                taken=taken,
+            )
+        ]
     if is_plugin:
         edits = {
             settings_path: without_our_hooks(documents[settings_path]),
@@ -102,8 +117,29 @@ def plan_connection(settings: Settings, choices: Choices, claude: ClaudeCode) ->
     if choices.statusline:
         steps.append(plan_statusline(settings.claude_folder, documents[settings_path], home))
     if choices.permissions:
-        steps.append(_plan_permission(settings_path, permission_rule(is_plugin=is_plugin)))
+        name = settings_server(servers_path, documents[servers_path], taken)[0]
+        if is_plugin:
+            name = known.plugin_name if market is None else market.plugin_id.partition("@")[0]
+        steps.append(_plan_permission(settings_path, permission_rule(name, is_plugin=is_plugin)))
     return steps
+
+
+def replaced_names(journal: Journal | None, path: Path) -> set[str]:
+    """Return the names of other programs' servers that an earlier installation replaced in a file.
+
+    They come back before anything is written anew, so Engram's server can't have these names.
+    """
+    record = journal.ledger.files.get(str(path)) if journal is not None else None
+    applied = record.applied if record is not None and record.applied is not None else {}
+    found = {
+        str(old["path"][-1])
+        for old in applied.get("json", {}).get("replaced", ())
+        if len(old["path"]) == 2 and SERVER_MARK not in str(old["text"])
+    }
+    toml = applied.get("toml", {})
+    if any(SERVER_MARK not in str(text) for text in toml.get("former", ())[:1]):
+        found.add(str(toml["table"][-1]))
+    return found
 
 
 def _plan_permission(path: Path, rule: str) -> Step:

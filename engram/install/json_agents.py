@@ -8,41 +8,50 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from engram.install.changes import FileChange, JsonEdit, JsonEntry, Step
+from engram.install.claude_code import read_document
 from engram.paths import Home
 from engram.plugin.files import NAME
-from engram.plugin.plan import SERVER_MARK, server_values
+from engram.plugin.plan import other_name_note, server_values, without_our_server
+from engram.reports.claude_checks import SERVER_MARK, free_server_name, is_our_server
 
 #: Names of OpenCode's configuration; one that exists counts, the first name if none does.
 _OPENCODE_NAMES = ("opencode.json", "opencode.jsonc")
 _NOTE = "Sessions of {} that run already load the tools when they start again."
 
 
-def plan_gemini(gemini_folder: Path, home: Home | None = None, interpreter: str = sys.executable) -> Step:
+def plan_gemini(
+    gemini_folder: Path, home: Home | None = None, interpreter: str = sys.executable, *, taken: Collection[str] = ()
+) -> Step:
     """Plan the MCP server in Gemini CLI's ``settings.json``; the rest of the file keeps its bytes.
 
     Args:
         gemini_folder: Gemini CLI's folder (the setting ``gemini_folder``).
         home: a memory folder other than the default; None leaves it to the environment.
         interpreter: absolute path of the interpreter that Engram is installed in.
+        taken: names of servers that an earlier version of Engram replaced and that come back.
 
     Raises:
         InstallError: the MCP server is not installed.
     """
     values = server_values(home, interpreter)
-    return _step("gemini", "Gemini CLI", gemini_folder / "settings.json", "mcpServers", values)
+    return _step("gemini", "Gemini CLI", gemini_folder / "settings.json", "mcpServers", values, taken)
 
 
-def plan_opencode(folder: Path, home: Home | None = None, interpreter: str = sys.executable) -> Step:
+def plan_opencode(
+    folder: Path, home: Home | None = None, interpreter: str = sys.executable, *, taken: Collection[str] = ()
+) -> Step:
     """Plan the MCP server in OpenCode's configuration; the rest of the file keeps its bytes.
 
     Args:
         folder: OpenCode's configuration folder.
         home: a memory folder other than the default; None leaves it to the environment.
         interpreter: absolute path of the interpreter that Engram is installed in.
+        taken: names of servers that an earlier version of Engram replaced and that come back.
 
     Raises:
         InstallError: the MCP server is not installed.
@@ -51,7 +60,7 @@ def plan_opencode(folder: Path, home: Home | None = None, interpreter: str = sys
     values = {"type": "local", "command": [server["command"], *server["args"]], "enabled": True}
     if "env" in server:
         values["environment"] = server["env"]
-    return _step("opencode", "OpenCode", opencode_file(folder), "mcp", values)
+    return _step("opencode", "OpenCode", opencode_file(folder), "mcp", values, taken)
 
 
 def opencode_folder() -> Path:
@@ -66,11 +75,21 @@ def opencode_file(folder: Path) -> Path:
     return next((path for path in paths if os.path.lexists(path)), paths[0])
 
 
-def _step(name: str, title: str, path: Path, key: str, values: dict[str, Any]) -> Step:
-    entry = JsonEntry((key, NAME), values, marker=SERVER_MARK)
+def _step(name: str, title: str, path: Path, key: str, values: dict[str, Any], taken: Collection[str]) -> Step:
+    document = read_document(path)
+    servers = document.get(key)
+    known = servers if isinstance(servers, dict) else {}
+    chosen = free_server_name(known, {*taken, *(other for other in known if not is_our_server(known[other]))})
+    renamed = () if chosen == NAME else (other_name_note(chosen, path, known.get(NAME)),)
+    entry = JsonEntry((key, chosen), values, marker=SERVER_MARK)
     return Step(
         name=name,
         summary=f"Give {title} the memory tools by {path}",
-        changes=(FileChange(path, edit=JsonEdit(add=(entry,))),),
-        notes=(_NOTE.format(title),),
+        changes=(
+            FileChange(path, edit=JsonEdit(add=(entry,), drop=without_our_server(document, key, but=chosen).drop)),
+        ),
+        notes=(
+            *renamed,
+            _NOTE.format(title),
+        ),
     )

@@ -9,12 +9,12 @@ from engram.earlier.find import EarlierEngram
 from engram.earlier.plan import STEP_NAME, plan_retirement
 from engram.install.changes import Step
 from engram.install.choices import CODEX, GEMINI, OPENCODE, Choices
-from engram.install.claude_code import ClaudeCode, plan_connection
+from engram.install.claude_code import ClaudeCode, plan_connection, replaced_names
 from engram.install.codex import plan_codex
 from engram.install.journal import Journal
-from engram.install.json_agents import opencode_folder, plan_gemini, plan_opencode
+from engram.install.json_agents import opencode_file, opencode_folder, plan_gemini, plan_opencode
 from engram.install.kept_steps import with_former
-from engram.paths import Home, is_default_home
+from engram.paths import is_default_home
 from engram.services.plan import plan_service
 from engram.settings import Settings
 
@@ -30,19 +30,23 @@ def plan_installation(
     retirement = plan_retirement(earlier, settings) if earlier.is_active or earlier.databases else Step(STEP_NAME, "")
     former = journal.ledger.step(STEP_NAME) if journal is not None else None
     steps = [with_former(retirement, former)]
-    steps += plan_connection(settings, choices, claude)
-    steps += _plan_agents(settings, choices)
+    steps += plan_connection(settings, choices, claude, journal)
+    steps += _plan_agents(settings, choices, journal)
     if choices.service:
         steps.append(plan_service(settings))
     return [step for step in steps if not step.is_empty or step.notes]
 
 
-def _plan_agents(settings: Settings, choices: Choices) -> list[Step]:
+def _plan_agents(settings: Settings, choices: Choices, journal: Journal | None) -> list[Step]:
     """The steps of other agents."""
     home = None if is_default_home(settings.places) else settings.places
-    planners: tuple[tuple[str, Callable[[Path, Home | None], Step], Path], ...] = (
-        (CODEX, plan_codex, settings.codex_folder),
-        (GEMINI, plan_gemini, settings.gemini_folder),
-        (OPENCODE, plan_opencode, opencode_folder()),
+    planners: tuple[tuple[str, Callable[..., Step], Path, str], ...] = (
+        (CODEX, plan_codex, settings.codex_folder, "config.toml"),
+        (GEMINI, plan_gemini, settings.gemini_folder, "settings.json"),
+        (OPENCODE, plan_opencode, opencode_folder(), opencode_file(opencode_folder()).name),
     )
-    return [plan(folder, home) for agent, plan, folder in planners if agent in choices.agents]
+    return [
+        plan(folder, home, taken=replaced_names(journal, folder / file))
+        for agent, plan, folder, file in planners
+        if agent in choices.agents
+    ]

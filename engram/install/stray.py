@@ -12,7 +12,7 @@ from engram.errors import InstallError
 from engram.install.actions import action_to_json
 from engram.install.changes import JsonEdit, JsonEntry
 from engram.install.claude_code import read_document
-from engram.install.codex import TABLE, has_codex_server
+from engram.install.codex import codex_tables
 from engram.install.file_state import ABSENT, MAX_BYTES, FileState, StateKind, read_state, real_path
 from engram.install.journal import FileRecord, Journal, Ledger, Phase, StepRecord
 from engram.install.json_agents import opencode_file, opencode_folder
@@ -22,7 +22,7 @@ from engram.plugin.files import NAME
 from engram.plugin.plan import permission_rule, without_our_hooks, without_our_server
 from engram.plugin.registered import is_ours, read_documents, skills_folder
 from engram.plugin.statusline import without_our_statusline
-from engram.reports.claude_checks import claude_json
+from engram.reports.claude_checks import SERVER_MARK, claude_json, other_servers, our_server_names
 from engram.services.choose import installed_system
 from engram.services.plan import StartServices, agent_folders
 from engram.settings import Settings
@@ -63,9 +63,10 @@ _SUMMARIES = {
 
 
 def _plugin(settings: Settings, ledger: Ledger) -> Iterator[FileRecord]:
-    if not is_ours(read_documents(settings.claude_folder).skills_manifest):
+    known = read_documents(settings.claude_folder)
+    if not is_ours(known.skills_manifest):
         return
-    folder = skills_folder(settings.claude_folder)
+    folder = skills_folder(settings.claude_folder, known.plugin_name)
     ledger.folders = [str(path) for path in sorted([folder, *folder.rglob("*")]) if path.is_dir()]
     for path in sorted(folder.rglob("*")):
         if path.is_file() and not path.is_symlink():
@@ -90,7 +91,19 @@ def _settings_files(settings: Settings) -> Iterator[FileRecord]:
     hooks = without_our_hooks(document)
     permissions = document.get("permissions")
     allowed = permissions.get("allow") if isinstance(permissions, dict) else None
-    rules = [permission_rule(is_plugin=is_plugin) for is_plugin in (True, False)]
+    server_document = _read_document(servers)
+    taken = other_servers(server_document)
+    names = [
+        NAME,
+        read_documents(settings.claude_folder).plugin_name,
+        *our_server_names(server_document.get("mcpServers")),
+    ]
+    rules = [
+        permission_rule(name, is_plugin=is_plugin)
+        for name in dict.fromkeys(names)
+        for is_plugin in (True, False)
+        if is_plugin or name not in taken
+    ]
     entries = tuple(
         JsonEntry(("permissions", "allow"), rule, is_item=True)
         for rule in rules
@@ -99,7 +112,7 @@ def _settings_files(settings: Settings) -> Iterator[FileRecord]:
     entries += without_our_statusline(document)
     for file, edit in (
         (path, JsonEdit(drop=(*hooks.drop, *entries))),
-        (servers, without_our_server(_read_document(servers))),
+        (servers, without_our_server(server_document)),
     ):
         if edit.drop:
             yield _edited_file(file, "settings", _without_entries(edit))
@@ -107,8 +120,8 @@ def _settings_files(settings: Settings) -> Iterator[FileRecord]:
 
 def _codex(settings: Settings) -> Iterator[FileRecord]:
     path = settings.codex_folder / "config.toml"
-    if has_codex_server(path):
-        yield _edited_file(path, "codex", {"toml": AppliedToml(TABLE, blank="\n").to_json()})
+    for table in codex_tables(path)[:1]:
+        yield _edited_file(path, "codex", {"toml": AppliedToml(table, blank="\n", marker=SERVER_MARK).to_json()})
 
 
 def _json_agents(settings: Settings) -> Iterator[FileRecord]:

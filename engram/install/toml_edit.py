@@ -29,6 +29,8 @@ class AppliedToml:
     former: list[str] = field(default_factory=list)
     #: False if the table was there already, so that it stays.
     is_added: bool = True
+    #: A text that the table contains as long as it is Engram's; "" for any.
+    marker: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The record as it stands in the journal."""
@@ -37,7 +39,8 @@ class AppliedToml:
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> AppliedToml:
         """The record from the journal."""
-        return cls(**{**stored, "table": tuple(stored["table"])})
+        # What was written before tables had a mark is the table of the MCP server.
+        return cls(**{"marker": "engram_mcp", **stored, "table": tuple(stored["table"])})
 
 
 def apply_toml(text: str, edit: TomlEdit) -> tuple[str, AppliedToml]:
@@ -48,7 +51,7 @@ def apply_toml(text: str, edit: TomlEdit) -> tuple[str, AppliedToml]:
     """
     before = _parse(text)
     if _value_at(before, edit.table) == _plain(edit.values):
-        return text, AppliedToml(edit.table, is_added=False)
+        return text, AppliedToml(edit.table, is_added=False, marker=edit.marker)
     spans = list(_spans(text, edit.table))
     former = [text[begin:end] for begin, end in spans]
     rest = _without(text, spans)
@@ -64,7 +67,7 @@ def apply_toml(text: str, edit: TomlEdit) -> tuple[str, AppliedToml]:
     if _value_at(after, edit.table) != _plain(edit.values) or _without_table(after, edit.table) != wanted:
         name = ".".join(edit.table)
         raise BadRequest(f"{name} is written inline; take it out yourself, then install again")
-    return new, AppliedToml(edit.table, line_end, blank, former)
+    return new, AppliedToml(edit.table, line_end, blank, former, marker=edit.marker)
 
 
 def revert_toml(text: str, applied: AppliedToml) -> str:
@@ -73,8 +76,9 @@ def revert_toml(text: str, applied: AppliedToml) -> str:
     Raises:
         BadRequest: the text is not TOML.
     """
-    _parse(text)
-    spans = list(_spans(text, applied.table)) if applied.is_added else []
+    value = _value_at(_parse(text), applied.table)
+    is_ours = not applied.marker or applied.marker in str(value)
+    spans = list(_spans(text, applied.table)) if applied.is_added and is_ours else []
     if not spans:
         return text
     before, after = text[: spans[0][0]], _without(text, spans)[spans[0][0] :]

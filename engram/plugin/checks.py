@@ -8,7 +8,7 @@ from pathlib import Path
 
 from engram.atomic import read_regular
 from engram.paths import Home
-from engram.plugin.files import plugin_files
+from engram.plugin.files import NAME, plugin_files
 from engram.plugin.registered import Registration, Way, find_double
 from engram.reports.checks import Check, State
 from engram.version import VERSION
@@ -53,6 +53,12 @@ def has_plugin(registrations: list[Registration]) -> bool:
     return any(found.is_enabled and found.way is not Way.SETTINGS for found in registrations)
 
 
+def plugin_name(registrations: list[Registration]) -> str:
+    """Return the name of the enabled plugin."""
+    enabled = [found.plugin_id for found in registrations if found.is_enabled and found.way is not Way.SETTINGS]
+    return enabled[0].partition("@")[0] if enabled else NAME
+
+
 def _check_plugin(found: Registration, home: Home | None, interpreter: str) -> Check:
     if not found.is_enabled:
         command = f"claude plugin enable {found.plugin_id}"
@@ -63,7 +69,8 @@ def _check_plugin(found: Registration, home: Home | None, interpreter: str) -> C
         detail = f"{found.path} is of version {found.version or 'unknown'}, this is {VERSION}"
         return Check("plugin", State.WARN, detail, _RENEW, command=_COMMAND)
     if found.way is Way.SKILLS_FOLDER:
-        differing = _differing(found.path, plugin_files(home, interpreter))
+        name = found.plugin_id.partition("@")[0]
+        differing = _differing(found.path, plugin_files(home, interpreter, name))
         if differing:
             detail = f"{found.path} was changed, or made for another installation: {', '.join(differing[:3])}"
             return Check("plugin", State.WARN, detail, _RENEW, command=_COMMAND)

@@ -9,11 +9,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from engram.paths import Home
+from engram.reports.claude_checks import NAME as _NAME
 from engram.version import VERSION
 from engram_hooks.block import settings_block
 
 #: Name of the plugin and of its MCP server.
-NAME: Final = "engram"
+NAME: Final = _NAME
 #: Name of the marketplace that holds nothing but this plugin.
 MARKETPLACE: Final = "engram-local"
 #: Path of the manifest in the folder of the plugin.
@@ -34,7 +35,7 @@ _COPIED = {
 }
 
 
-def plugin_files(home: Home | None = None, interpreter: str = sys.executable) -> dict[str, bytes]:
+def plugin_files(home: Home | None = None, interpreter: str = sys.executable, name: str = NAME) -> dict[str, bytes]:
     """Return every file of the plugin: its path in the folder, with ``/``, and its content.
 
     The hooks are those that the settings would get. Two installations of the same version, home and interpreter give
@@ -43,10 +44,11 @@ def plugin_files(home: Home | None = None, interpreter: str = sys.executable) ->
     Args:
         home: a memory folder other than the default; None leaves it to the environment.
         interpreter: absolute path of the interpreter that Engram is installed in.
+        name: of the plugin; its MCP server is always called ``NAME``, since the plugin's name stands before that.
     """
     block = settings_block(home, interpreter)
     made = {
-        MANIFEST: _manifest(),
+        MANIFEST: _manifest(name),
         "hooks/hooks.json": {"description": f"Engram {VERSION}", "hooks": block["hooks"]},
         ".mcp.json": {"mcpServers": block["mcpServers"]},
     }
@@ -69,9 +71,9 @@ def marketplace_files(home: Home | None = None, interpreter: str = sys.executabl
     return {MARKETPLACE_LIST: _to_json(listed)} | plugin
 
 
-def _manifest() -> dict[str, Any]:
+def _manifest(name: str) -> dict[str, Any]:
     return {
-        "name": NAME,
+        "name": name,
         "description": DESCRIPTION,
         "version": VERSION,
         "author": {"name": AUTHOR},

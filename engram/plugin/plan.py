@@ -20,13 +20,18 @@ from engram.errors import InstallError
 from engram.install.changes import FileChange, JsonEdit, JsonEntry, Step
 from engram.paths import Home
 from engram.plugin.files import NAME, plugin_files
-from engram.plugin.registered import HOOK_MARK, hook_groups, is_ours, read_documents, skills_folder
+from engram.plugin.registered import HOOK_MARK, hook_groups, read_documents, skills_folder
+from engram.reports.claude_checks import (
+    SERVER_MARK,
+    free_server_name,
+    is_our_server,
+    other_servers,
+    our_server_names,
+)
 from engram_hooks.block import settings_block
 
 #: The first version of Claude Code that loads a plugin from the folder ``skills``.
 MIN_PLUGIN_VERSION = (2, 1, 157)
-#: What the arguments of Engram's MCP server contain.
-SERVER_MARK = "engram_mcp"
 #: Mode of the plugin's files.
 FILE_MODE = 0o644
 
@@ -58,33 +63,42 @@ def supports_plugin(version: str) -> bool:
     return tuple(map(int, numbers)) >= MIN_PLUGIN_VERSION
 
 
-def permission_rule(*, is_plugin: bool) -> str:
-    """Return the rule for ``permissions.allow`` that lets Claude use the memory tools without asking."""
-    return f"mcp__plugin_{NAME}_{NAME}" if is_plugin else f"mcp__{NAME}"
+def permission_rule(name: str = NAME, *, is_plugin: bool) -> str:
+    """Return the rule for ``permissions.allow`` that lets Claude use the memory tools without asking.
+
+    Args:
+        name: of the plugin, or of the server in Claude Code's own files.
+        is_plugin: whether a plugin brings the server.
+    """
+    return f"mcp__plugin_{name}_{NAME}" if is_plugin else f"mcp__{name}"
+
+
+def other_name_note(name: str, place: object, entry: object = None) -> str:
+    """Say in the plan that another program has the name ``engram``, and which one Engram takes."""
+    command = entry.get("command", entry.get("url", "")) if isinstance(entry, Mapping) else ""
+    what = f" ({command})" if command else ""
+    return (
+        f"{place} has an entry of another program{what} under the name “{NAME}”: it stays as it is. Engram's is called "
+        f"“{name}”."
+    )
 
 
 def plan_plugin(claude_folder: Path, home: Home | None = None, interpreter: str = sys.executable) -> Step:
     """Plan the plugin in ``skills/engram`` of Claude Code's configuration folder. It edits no settings.
 
-    Files that an earlier version of the plugin left in the folder are removed.
+    If another program has a skill or plugin of that name, Engram's is called ``engram-recall``. Files that an earlier
+    version of the plugin left in the folder are removed.
 
     Args:
         claude_folder: Claude Code's configuration folder (``CLAUDE_CONFIG_DIR``, or ``~/.claude``).
         home: a memory folder other than the default; None leaves it to the environment.
         interpreter: absolute path of the interpreter that Engram is installed in.
-
-    Raises:
-        InstallError: the folder holds a skill or plugin that is not Engram's.
     """
-    folder = skills_folder(claude_folder)
-    files = plugin_files(home, interpreter)
+    name = read_documents(claude_folder).plugin_name
+    folder = skills_folder(claude_folder, name)
+    files = plugin_files(home, interpreter, name)
     obsolete = other_files(folder, files)
-    # Without a manifest, files that the plugin has are the rest of an interrupted installation.
-    if obsolete and not is_ours(read_documents(claude_folder).skills_manifest):
-        raise InstallError(
-            f"{folder} holds a skill or plugin that is not Engram's. Move it away, or connect Claude Code by its "
-            "settings: engram install --no-plugin"
-        )
+    renamed = () if name == NAME else (other_name_note(name, f"Claude Code's folder {claude_folder}"),)
     return Step(
         name="plugin",
         summary=f"Connect Claude Code by the plugin {folder}",
@@ -92,7 +106,7 @@ def plan_plugin(claude_folder: Path, home: Home | None = None, interpreter: str 
             *[FileChange(folder / path) for path in obsolete],
             *[FileChange(folder / path, content=content, mode=FILE_MODE) for path, content in files.items()],
         ),
-        notes=("Sessions that run already load it after /reload-plugins, or when they start again.",),
+        notes=(*renamed, "Sessions that run already load it after /reload-plugins, or when they start again."),
     )
 
 
@@ -102,8 +116,13 @@ def plan_settings(
     settings: Mapping[str, Any],
     home: Home | None = None,
     interpreter: str = sys.executable,
+    *,
+    servers: Mapping[str, Any] | None = None,
+    taken: Collection[str] = (),
 ) -> Step:
     """Plan hooks and MCP server in Claude Code's own files. Hooks of another version are replaced.
+
+    Another program's server of the name ``engram`` stays: Engram's gets another name.
 
     Args:
         claude_folder: Claude Code's configuration folder.
@@ -111,26 +130,52 @@ def plan_settings(
         settings: what ``settings.json`` in ``claude_folder`` holds; {} if it does not exist.
         home: a memory folder other than the default; None leaves it to the environment.
         interpreter: absolute path of the interpreter that Engram is installed in.
+        servers: what ``claude_json`` holds; {} if it does not exist.
+        taken: names of servers that an earlier version of Engram replaced and that come back.
     """
+    document = servers or {}
     block = settings_block(home, interpreter)
+    name, renamed = settings_server(claude_json, document, taken)
     hooks = without_our_hooks(settings)
     wanted = [
         JsonEntry(("hooks", event), group, is_item=True, marker=HOOK_MARK)
         for event, groups in block["hooks"].items()
         for group in groups
     ]
-    servers = tuple(
-        JsonEntry(("mcpServers", name), server, marker=SERVER_MARK) for name, server in block["mcpServers"].items()
+    entries = tuple(
+        JsonEntry(("mcpServers", name), server, marker=SERVER_MARK) for server in block["mcpServers"].values()
     )
+    stale = without_our_server(document, but=name).drop
     return Step(
         name="settings",
         summary=f"Connect Claude Code by hooks in {claude_folder / 'settings.json'} and a server in {claude_json}",
         changes=(
             FileChange(claude_folder / "settings.json", edit=JsonEdit(add=tuple(wanted), drop=hooks.drop)),
-            *([FileChange(claude_json, edit=JsonEdit(add=servers))] if servers else []),
+            *([FileChange(claude_json, edit=JsonEdit(add=entries, drop=stale))] if entries else []),
         ),
-        notes=("Sessions that run already need a restart.",),
+        notes=(*renamed, "Sessions that run already need a restart."),
     )
+
+
+def settings_server(
+    claude_json: Path, document: Mapping[str, Any], taken: Collection[str] = ()
+) -> tuple[str, tuple[str, ...]]:
+    """Return the name of Engram's server in Claude Code's own files, and the notes of the plan on it.
+
+    Args:
+        claude_json: the user file that lists MCP servers.
+        document: what it holds.
+        taken: names of servers that an earlier version of Engram replaced and that come back.
+    """
+    others = other_servers(document, Path.cwd())
+    servers = document.get("mcpServers")
+    name = free_server_name(servers, {*others, *taken})
+    if name == NAME:
+        return name, ()
+    entry = servers.get(NAME) if isinstance(servers, Mapping) else None
+    entry = None if is_our_server(entry) else entry
+    place = claude_json if entry is not None else others.get(NAME, claude_json)
+    return name, (other_name_note(name, place, entry),)
 
 
 def without_our_hooks(settings: Mapping[str, Any]) -> JsonEdit:
@@ -149,18 +194,17 @@ def without_our_hooks(settings: Mapping[str, Any]) -> JsonEdit:
     )
 
 
-def without_our_server(document: Mapping[str, Any], key: str = "mcpServers") -> JsonEdit:
+def without_our_server(document: Mapping[str, Any], key: str = "mcpServers", *, but: str = "") -> JsonEdit:
     """Return the edit that takes Engram's MCP server out of a settings file; an empty one if it is not there.
 
     Args:
         document: what the file holds.
         key: the object of all servers, as ``.claude.json`` names it or another agent.
+        but: the name of an entry that stays.
     """
     servers = document.get(key)
-    server = servers.get(NAME) if isinstance(servers, dict) else None
-    if SERVER_MARK not in str(server):
-        return JsonEdit()
-    return JsonEdit(drop=(JsonEntry((key, NAME), server),))
+    known = servers if isinstance(servers, dict) else {}
+    return JsonEdit(drop=tuple(JsonEntry((key, name), known[name]) for name in our_server_names(known) if name != but))
 
 
 def other_files(folder: Path, files: Collection[str]) -> list[str]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from engram.atomic import read_regular
-from engram.plugin.files import AUTHOR, MANIFEST, NAME
+from engram.plugin.files import AUTHOR, MANIFEST, NAME, plugin_files
+from engram.reports.claude_checks import OTHER_NAME, names
 from engram_hooks.block import STAMP
 
 #: Files of Claude Code larger than this are not read, in bytes.
@@ -20,6 +21,8 @@ MAX_FILE_BYTES = 4_000_000
 SKILLS_PLACE = "skills-dir"
 #: What the command of every hook of Engram contains.
 HOOK_MARK = "engram_hooks"
+#: Stands for the manifest of a plugin of Engram's name whose files can't be read: it counts as Engram's.
+_UNREAD: Mapping[str, Any] = {"name": NAME, "author": {"name": AUTHOR}}
 _VERSION = re.compile(re.escape(STAMP) + r"(\S+)\s*$")
 
 Document = Mapping[str, Any]
@@ -44,8 +47,12 @@ class ClaudeDocuments:
     folder: Path
     #: Settings file → its object, in the order in which they count: user, project, local. {} for a missing one.
     settings: Mapping[Path, Document] = field(default_factory=dict)
-    #: ``skills/engram/.claude-plugin/plugin.json``; None if it does not exist or is no object.
+    #: The manifest of Engram's plugin in the folder ``skills``; None if it is not there.
     skills_manifest: Document | None = None
+    #: The name that the plugin in the folder ``skills`` has, or would get.
+    plugin_name: str = NAME
+    #: Plugin → its manifest, of plugins from a marketplace that have one.
+    manifests: Mapping[str, Document] = field(default_factory=dict)
     #: ``plugins/installed_plugins.json``.
     installed: Document = field(default_factory=dict)
 
@@ -67,9 +74,9 @@ class Registration:
     commands: frozenset[str] = frozenset()
 
 
-def skills_folder(claude_folder: Path) -> Path:
-    """Return the folder of the plugin in Claude Code's configuration folder."""
-    return claude_folder / "skills" / NAME
+def skills_folder(claude_folder: Path, name: str = NAME) -> Path:
+    """Return the folder of the plugin of a name in Claude Code's configuration folder."""
+    return claude_folder / "skills" / name
 
 
 def find_registrations(documents: ClaudeDocuments) -> list[Registration]:
@@ -99,8 +106,9 @@ def is_ours(manifest: Document | None) -> bool:
     """Return True for the manifest of Engram's plugin, and False for another plugin of the same name."""
     if manifest is None:
         return False
-    author = manifest.get("author")
-    return manifest.get("name") == NAME and isinstance(author, dict) and author.get("name") == AUTHOR
+    name, author = manifest.get("name"), manifest.get("author")
+    is_our_name = name == NAME or str(name).startswith(OTHER_NAME)
+    return is_our_name and isinstance(author, dict) and author.get("name") == AUTHOR
 
 
 def version_of_command(command: str) -> str:
@@ -133,35 +141,83 @@ def read_documents(claude_folder: Path, project: Path | None = None) -> ClaudeDo
     paths = [claude_folder / "settings.json"]
     if project is not None:
         paths += [project / ".claude" / "settings.json", project / ".claude" / "settings.local.json"]
+    installed = _read(claude_folder / "plugins" / "installed_plugins.json") or {}
+    manifests = {
+        plugin_id: manifest
+        for plugin_id, place in _installed(installed)
+        if (manifest := _read(Path(str(place.get("installPath", ""))) / MANIFEST)) is not None
+    }
+    others = {plugin_id.partition("@")[0] for plugin_id, manifest in manifests.items() if not is_ours(manifest)}
+    name = _plugin_name(claude_folder, others)
+    manifest = _read(skills_folder(claude_folder, name) / MANIFEST)
     return ClaudeDocuments(
         folder=claude_folder,
         settings={path: _read(path) or {} for path in dict.fromkeys(paths)},
-        skills_manifest=_read(skills_folder(claude_folder) / MANIFEST),
-        installed=_read(claude_folder / "plugins" / "installed_plugins.json") or {},
+        skills_manifest=manifest if is_ours(manifest) else None,
+        plugin_name=name,
+        installed=installed,
+        manifests=manifests,
     )
+
+
+def _plugin_name(claude_folder: Path, others: Collection[str]) -> str:
+    """Return the name of Engram's plugin in the folder ``skills``: the one it has, else the first that is free.
+
+    Claude Code loads no plugin of that folder beside an installed one of the same name.
+    """
+    folders = claude_folder / "skills"
+    known = [path.parent.parent.name for path in sorted(folders.glob(f"{NAME}*/{MANIFEST}")) if is_ours(_read(path))]
+    free = [name for name in known if name not in others]
+    return (
+        free[0]
+        if free
+        else next(name for name in names() if name not in others and (name in known or not _is_taken(folders / name)))
+    )
+
+
+def _is_taken(folder: Path) -> bool:
+    """Return True for the folder of another program's skill; the rest of an interrupted installation is none."""
+    if folder.is_symlink() and not folder.is_dir():
+        return True
+    own = set(plugin_files())
+    return (
+        any(
+            str(path.relative_to(folder)) not in own or path == folder / MANIFEST
+            for path in folder.rglob("*")
+            if not path.is_dir() and not path.name.startswith(".")
+        )
+        or (folder / MANIFEST).exists()
+    )
+
+
+def _installed(installed: Document) -> Iterator[tuple[str, Document]]:
+    """Yield id and latest place of each plugin from a marketplace that is called as Engram's may be."""
+    plugins = installed.get("plugins")
+    for plugin_id, places in (plugins if isinstance(plugins, dict) else {}).items():
+        name = str(plugin_id).partition("@")[0]
+        if (name == NAME or name.startswith(OTHER_NAME)) and isinstance(places, list) and places:
+            yield str(plugin_id), places[-1] if isinstance(places[-1], dict) else {}
 
 
 def _plugins(documents: ClaudeDocuments) -> Iterator[Registration]:
     if is_ours(documents.skills_manifest) and documents.skills_manifest is not None:
-        plugin_id = f"{NAME}@{SKILLS_PLACE}"
+        plugin_id = f"{documents.plugin_name}@{SKILLS_PLACE}"
         yield Registration(
             way=Way.SKILLS_FOLDER,
-            path=skills_folder(documents.folder),
+            path=skills_folder(documents.folder, documents.plugin_name),
             version=str(documents.skills_manifest.get("version", "")),
             plugin_id=plugin_id,
             # A plugin of this folder needs no entry: only an explicit "false" keeps it from loading.
             is_enabled=_enabled(documents).get(plugin_id) is not False,
         )
-    plugins = documents.installed.get("plugins")
-    for plugin_id, places in (plugins if isinstance(plugins, dict) else {}).items():
-        if str(plugin_id).partition("@")[0] != NAME or not isinstance(places, list) or not places:
+    for plugin_id, place in _installed(documents.installed):
+        if plugin_id.partition("@")[0] != NAME or not is_ours(documents.manifests.get(plugin_id, _UNREAD)):
             continue
-        place = places[-1] if isinstance(places[-1], dict) else {}
         yield Registration(
             way=Way.MARKETPLACE,
             path=Path(str(place.get("installPath", ""))),
             version=str(place.get("version", "")),
-            plugin_id=str(plugin_id),
+            plugin_id=plugin_id,
             is_enabled=_enabled(documents).get(plugin_id) is True,
         )
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +15,78 @@ from engram.reports.checks import Check, State
 from engram.settings import Settings
 from engram.transcripts.project import find_repository
 
+#: Projects of Claude Code's user file whose servers are looked at.
+_MAX_PROJECTS = 500
 #: Settings files larger than this are not read, in bytes.
 _LIMIT_BYTES = 4_000_000
 #: What the command of every hook of Engram contains.
 _MARK = "engram_hooks"
+#: What the arguments of Engram's MCP server contain.
+SERVER_MARK = "engram_mcp"
+#: Name of Engram's MCP server and plugin, and the one that they get where another program has that name.
+NAME, OTHER_NAME = "engram", "engram-recall"
+_OUR_MODULE = re.compile(rf"(?<![\w/.-]){SERVER_MARK}(?![\w-])")
 _ADVICE = "run: engram install (or merge by hand what `engram hooks` prints into Claude Code's settings)"
 _COMMAND = "engram install"
+
+
+def names() -> Iterator[str]:
+    """Yield the names that Engram's MCP server or plugin may have, the best first; without an end."""
+    yield NAME
+    yield OTHER_NAME
+    yield from (f"{OTHER_NAME}-{number}" for number in itertools.count(2))
+
+
+def is_our_server(server: object) -> bool:
+    """Return True for the entry of Engram's MCP server, of any version, in the settings of any agent."""
+    parts = [server.get("command"), server.get("args")] if isinstance(server, Mapping) else []
+    words = [word for part in parts for word in (part if isinstance(part, list) else [part])]
+    return any(isinstance(word, str) and _OUR_MODULE.search(word) for word in words)
+
+
+def our_server_names(servers: object) -> list[str]:
+    """Return the names under which Engram's server is among the servers of a settings file."""
+    entries = servers.items() if isinstance(servers, Mapping) else ()
+    return [str(name) for name, server in entries if is_our_server(server)]
+
+
+def free_server_name(servers: object, taken: Collection[str] = ()) -> str:
+    """Return the name for Engram's server: the one that it has, else the first that no other program has.
+
+    Args:
+        servers: the servers of a settings file, by name.
+        taken: names that other programs have elsewhere.
+    """
+    present = servers if isinstance(servers, Mapping) else {}
+    ours = our_server_names(present)
+    known = [name for name in ours if name not in taken]
+    return known[0] if known else next(name for name in names() if name not in taken and name not in present)
+
+
+def other_servers(document: Mapping[str, Any], folder: Path | None = None) -> dict[str, str]:
+    """Return the names of other programs' MCP servers in Claude Code's user file and of the projects that it lists.
+
+    A server of a project hides one of the same name that the user has everywhere.
+
+    Args:
+        document: what the user file (``.claude.json``) holds.
+        folder: a project that counts even if the file does not list it.
+
+    Returns:
+        name → where it is.
+    """
+    projects = document.get("projects")
+    listed = list(projects.items())[:_MAX_PROJECTS] if isinstance(projects, dict) else []
+    places: list[tuple[str, object]] = [("the user's servers", document.get("mcpServers"))]
+    places += [(f"the servers of {path}", entry.get("mcpServers")) for path, entry in listed if isinstance(entry, dict)]
+    folders = [Path(path) for path, _ in listed] + ([folder] if folder is not None else [])
+    places += [(str(path / ".mcp.json"), _read(path / ".mcp.json").get("mcpServers")) for path in folders]
+    found: dict[str, str] = {}
+    for place, servers in places:
+        for name, server in servers.items() if isinstance(servers, dict) else ():
+            if not is_our_server(server):
+                found.setdefault(str(name), place)
+    return found
 
 
 def check_claude(
@@ -35,7 +103,7 @@ def check_claude(
     """
     if not has_plugin:
         yield from _check_hooks(settings, block)
-        yield from _check_server(settings)
+        yield from _check_server(settings, folder)
     yield _check_permission(settings, folder, rule)
 
 
@@ -133,17 +201,36 @@ def _paths(command: str) -> list[str]:
 
 def server_command(settings: Settings) -> str:
     """The command of the MCP server in the user's file; "" if it is not registered there."""
-    servers = _read(claude_json(settings)).get("mcpServers")
-    server = servers.get("engram") if isinstance(servers, dict) else None
-    return str(server.get("command", "")) if isinstance(server, dict) else ""
+    _, server = _our_server(_read(claude_json(settings)))
+    return str(server.get("command", ""))
 
 
-def _check_server(settings: Settings) -> Iterator[Check]:
+def server_name(settings: Settings) -> str:
+    """Return the name under which Engram's MCP server is registered in the user's file, or would be."""
+    document = _read(claude_json(settings))
+    return _our_server(document)[0] or free_server_name(document.get("mcpServers"), other_servers(document))
+
+
+def _our_server(document: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """Return name and entry of Engram's server; ("", {}) if it is not registered."""
+    servers = document.get("mcpServers")
+    for name in our_server_names(servers)[:1]:
+        return name, servers[name] if isinstance(servers, dict) else {}
+    return "", {}
+
+
+def _check_server(settings: Settings, folder: Path) -> Iterator[Check]:
     path = claude_json(settings)
-    servers = _read(path).get("mcpServers")
-    server = servers.get("engram") if isinstance(servers, dict) else None
-    if not isinstance(server, dict):
-        yield _mended_by_install("MCP server", State.WARN, f"not in {path}: Claude can't search memory itself")
+    document = _read(path)
+    name, server = _our_server(document)
+    hidden_by = other_servers(document, find_repository(folder) or folder).get(name)
+    if not name:
+        place = other_servers(document).get(NAME)
+        other = f"; “{NAME}” there is another program's" if place else ""
+        yield _mended_by_install("MCP server", State.WARN, f"not in {path}: Claude can't search memory itself{other}")
+    elif hidden_by is not None:
+        detail = f"another program's server of the name “{name}” ({hidden_by}) hides it"
+        yield _mended_by_install("MCP server", State.WARN, detail)
     elif not Path(str(server.get("command", ""))).exists():
         yield _mended_by_install("MCP server", State.BAD, f"its command {server.get('command')!r} does not exist")
     else:

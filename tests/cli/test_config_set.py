@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import stat
 import subprocess
@@ -12,8 +14,10 @@ import pytest
 from click.testing import CliRunner
 
 from engram.cli.main import engram
+from engram.errors import SettingsError
 from engram.paths import Home
 from engram.settings import load
+from engram_hooks.block import settings_block
 
 
 @pytest.fixture
@@ -199,3 +203,36 @@ def test_two_writers_at_once_lose_nothing(home: Home) -> None:
 
     settings = load({"home": str(home.root)}, environ={}).settings
     assert [getattr(settings, name) for name in names] == [29, 29, 29]
+
+
+def test_a_config_of_another_user_is_refused_by_every_reader_and_writer(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home.config_file.write_text('extractor = "openai"\n')
+    owner = home.config_file.stat().st_uid
+    monkeypatch.setattr("os.geteuid", lambda: owner + 1)
+
+    with pytest.raises(SettingsError, match=rf"belongs to another user \(uid {owner}\)"):
+        load({"home": str(home.root)}, environ={})
+    for change in (("set", "bites", "2"), ("unset", "extractor"), ()):
+        code, _, error = invoke(home, *change)
+        assert code == 1
+        assert "belongs to another user" in error
+
+    assert home.config_file.read_text() == 'extractor = "openai"\n'
+
+
+def test_hooks_stay_silent_where_the_config_is_refused(home: Home) -> None:
+    """They run as the user; whatever the settings say, Claude Code is neither blocked nor told anything."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a file to another user")
+    home.config_file.write_text("start_with_session = true\n")
+    os.chown(home.config_file, 54321, -1)
+    block = settings_block(home)["hooks"]
+    commands = {hook["command"] for groups in block.values() for group in groups for hook in group["hooks"]}
+    payload = json.dumps({"session_id": "s1", "hook_event_name": "SessionStart", "source": "startup", "prompt": "x"})
+
+    for command in commands:
+        done = subprocess.run(["sh", "-c", command], input=payload, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), command
+    assert not home.worker_lock.exists()

@@ -105,11 +105,12 @@ def test_hooks_of_another_interpreter_get_this_one(doctor: Doctor, target: str, 
 
 
 def test_a_server_of_another_interpreter_is_named(doctor: Doctor) -> None:
-    doctor.write_claude(".claude.json", {"mcpServers": {"engram": {"command": "/bin/sh", "args": []}}})
+    server = ["-m", "engram_mcp.server"]
+    doctor.write_claude(".claude.json", {"mcpServers": {"engram": {"command": "/bin/sh", "args": server}}})
     finding = doctor.findings()["MCP server's interpreter"]
     assert "/bin/sh" in finding["detail"]
 
-    doctor.write_claude(".claude.json", {"mcpServers": {"engram": {"command": sys.executable, "args": []}}})
+    doctor.write_claude(".claude.json", {"mcpServers": {"engram": {"command": sys.executable, "args": server}}})
     assert "MCP server's interpreter" not in doctor.findings()
 
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from engram.errors import InstallError
 from engram.install.changes import JsonEdit, JsonEntry, Step
 from engram.install.json_edit import apply_json, drop_json
 from engram.paths import Home
@@ -21,6 +20,7 @@ from engram.plugin.plan import (
     without_our_hooks,
     without_our_server,
 )
+from engram.plugin.registered import find_registrations, read_documents
 from engram_hooks.block import settings_block
 
 OTHERS = {"type": "command", "command": "prettier --write"}
@@ -73,8 +73,13 @@ def test_a_skill_or_plugin_of_somebody_else_is_left_alone(tmp_path: Path, name: 
     path.write_text('{"name": "engram"}')
     (tmp_path / "skills" / "engram" / "notes.md").write_text("mine")
 
-    with pytest.raises(InstallError, match="not Engram's"):
-        plan_plugin(tmp_path)
+    step = plan_plugin(tmp_path)
+
+    assert {change.path.relative_to(tmp_path).parts[1] for change in step.changes} == {"engram-recall"}
+    assert "“engram”: it stays as it is. Engram's is called “engram-recall”" in step.notes[0]
+    apply(step)
+    assert [found.plugin_id for found in find_registrations(read_documents(tmp_path))] == ["engram-recall@skills-dir"]
+    assert not [change for change in plan_plugin(tmp_path).changes if change.is_removal]
 
 
 @pytest.mark.parametrize(
