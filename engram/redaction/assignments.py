@@ -16,6 +16,8 @@ from engram.redaction.values import (
     is_expression,
     is_mixed,
     is_placeholder,
+    is_state,
+    is_technical,
     total_bits,
 )
 
@@ -347,11 +349,15 @@ def _judge(value: str, name: _Name, form: str, *, quoted: bool, env: bool) -> bo
     if has_plain_shape(value):
         return False
     if form == "said":
+        if is_technical(value):
+            return False
         if name.chosen:
             return is_mixed(value) or (value.count("-") >= 3 and len(value) >= 14)
         return _is_issued(value, 10)
     if name.chosen:
-        if is_mixed(value, 5) or ((quoted or env) and len(value) >= 6 and value.isalpha() and value[1:].islower()):
+        if is_mixed(value, 5):
+            return True
+        if (quoted or env) and len(value) >= 6 and value.isalpha() and value[1:].islower() and not is_state(value):
             return True
         return value.count("-") >= 2 and len(value) >= 10 and (quoted or env)
     if env and name.word in ("secret", "token"):

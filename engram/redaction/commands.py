@@ -122,6 +122,12 @@ _PGPASS = re.compile(
 _CRYPT = re.compile(
     r"\$(?:1|2[abxy]?|5|6|7|y|gy|apr1|argon2(?:id|i|d)|pbkdf2[a-z0-9-]*+|scrypt)\$[A-Za-z0-9./$=,+_-]{16,400}"
 )
+#: PowerShell's strings that are to be kept secret, in front of the command or behind it.
+_SECURE = re.compile(
+    r"(?i)convertto-securestring\b(?:[ \t]{1,4}-(?:string|asplaintext|force)\b){0,3}[ \t]{1,4}"
+    r"(?:\"([^\"\n]{3,256})\"|'([^'\n]{3,256})'|([^\s\"'`;|&<>$(-][^\s\"'`;|&<>]{3,256}))"
+)
+_SECURED = re.compile(r"(?i)(?:\"([^\"\n]{3,256})\"|'([^'\n]{3,256})')[ \t]{0,4}\|[ \t]{0,4}convertto-securestring\b")
 _SUDO = re.compile(r"(?:sudo -S|SUDO_ASKPASS|expect|send) ")
 _COOKIE = re.compile(r"(?i)(?:set-)?cookie[\"']?\s?[:=]\s?[\"']?|(?<=\s)(?:-b|--cookie) [\"']?")
 _COOKIE_VALUE = re.compile(r"[\w.-]{1,64}=([^;\s\"'\\]{8,4096})")
@@ -163,6 +169,10 @@ def command_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
     if "passw" in low or "credential" in low or "passphrase" in low:
         for match in _STORED.finditer(text, start, end):
             yield from _named_user(match)
+    if "securestring" in low:
+        for pattern in (_SECURE, _SECURED):
+            for match in pattern.finditer(text, start, end):
+                yield from _named_user(match)
     if "cookie" in low or " -b " in text:
         yield from _cookies(text, start, end)
 

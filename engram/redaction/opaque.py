@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import base64
+import binascii
+import json
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -67,6 +70,9 @@ _ISSUER = re.compile(r"(?<![A-Za-z0-9_-])(?:[a-z]{2,8}_)?(?:[0-9]{4,16}_)?$")
 #: The longest such prefix.
 _ISSUER_CHARACTERS = 26
 _HARD_EDGE = re.compile(r"[\s\"'`=(,;<>\[{]")
+#: How JSON begins in base64: an object or a list, with or without white space.
+_ENCODED = re.compile(r"(?:ey[JAIB]|ew[0oko]|W3[siw]|Wy[JA]|Ww[ok])[A-Za-z0-9+/_-]{12}")
+_URL_SAFE = str.maketrans("-_", "+/")
 #: How far before a token its context is read, in characters.
 _CONTEXT = 56
 
@@ -99,6 +105,12 @@ def _may_hold_token(body: str) -> bool:
 
 def _judge_run(text: str, run: re.Match[str]) -> Iterator[Span]:
     body = run.group()
+    if _ENCODED.match(body):
+        holds_secret = _encoded_secret(body)
+        if holds_secret is not None:
+            if holds_secret:
+                yield Span(run.start(), run.end(), "encoded")
+            return
     if _UUID.search(body):
         body = _UUID.sub(lambda m: "." * len(m.group()), body)
     pieces = [(m.start(), m.end(), m.group()) for m in _PIECE.finditer(body)]
@@ -106,6 +118,21 @@ def _judge_run(text: str, run: re.Match[str]) -> Iterator[Span]:
         if not _is_harmless(text, run.start() + first, run.start() + last):
             begin = run.start() + first
             yield Span(_joined_start(text, begin), run.start() + last, "")
+
+
+def _encoded_secret(body: str) -> bool | None:
+    """Return whether a run that is JSON in base64 holds a secret by name; None if it isn't such JSON."""
+    from engram.redaction.assignments import named_spans
+
+    whole = body.rstrip("=").translate(_URL_SAFE)
+    try:
+        text = base64.b64decode(whole + "=" * (-len(whole) % 4), validate=True).decode()
+        is_json = isinstance(json.loads(text), dict | list)
+    except (binascii.Error, ValueError, RecursionError):
+        return None
+    if not is_json:
+        return None
+    return any(True for _ in named_spans(text, text.lower(), 0, len(text))) if text.isascii() else True
 
 
 def _joined_start(text: str, begin: int) -> int:

@@ -39,6 +39,19 @@ _UNSECRET_SHAPE = re.compile(
     r"key|crt|env|cfg|ini|sql|db|c|h|rb|java))",
     re.IGNORECASE,
 )
+#: Names of methods and formats, which hold digits as well; sizes such as "8-stellig".
+_TECHNICAL = re.compile(
+    r"(?i)(?:base\d\d|sha-?\d{1,3}|md5|utf-?\d{1,2}|oauth\d?|ed25519|[a-z]{1,2}s\d{3}|aes-?\d{0,3}|argon2\w{0,2}|"
+    r"bcrypt\d?|pbkdf2|x509|pkcs\d{1,2}|rfc-?\d{1,5}|ipv[46]|id_rsa|jwt|hmac|rsa-?\d{0,4}|totp|2fa|http2?|k8s|s3|"
+    r"v\d)(?:[-_/.]\S*)?|"
+    r"\d{1,4}[-_.]?[a-zäöüßéèа-яё]+"
+)
+#: What a password can be: words that a sentence or a form says about it.
+_STATE = re.compile(
+    r"(?i)(?:abgelaufen|falsch|geheim|leer|ungültig|pflicht|mindestens|\w{2,8}stellig|erforderlich|required|expired|"
+    r"invalid|wrong|empty|optional|missing|minimum|requis|obligatoire|vide|obligatori|vac[ií]a|requerid|vuota|errata|vazia|"
+    r"obrigat|m[ií]nimo|verlopen|verplicht|leeg|wymagane|puste|обязат|пуст|неверн|минимум)\w*"
+)
 _PIECES = re.compile(r"[A-Za-z0-9]+")
 _HEX = re.compile(r"(?:[0-9a-f]+|[0-9A-F]+)")
 _DIGIT = re.compile(r"\d")
@@ -93,6 +106,16 @@ def total_bits(value: str) -> float:
         -len(piece) / 2 if len(piece) >= 12 and is_hex(piece) else evidence_bits(piece)
         for piece in _PIECES.findall(value)
     )
+
+
+def is_technical(value: str) -> bool:
+    """Return whether the value names a method, a format or a size (`sha256`, `12-stellig`)."""
+    return bool(_TECHNICAL.fullmatch(value))
+
+
+def is_state(value: str) -> bool:
+    """Return whether the value is a word that tells about a secret: that it is required, expired, wrong."""
+    return bool(_STATE.fullmatch(value))
 
 
 def is_hex(value: str) -> bool:

@@ -19,6 +19,7 @@ JUDGES_OF_VALUES = frozenset(
         "values._DUMMY",
         "values._EXPRESSION",
         "values._UNSECRET_SHAPE",
+        "phrases._LIKE_CODE",
     }
 )
 #: A repeat of more than this that may give back what it took, with something behind it, is worse than linear.
