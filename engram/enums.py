@@ -121,6 +121,8 @@ class Voice(StoredEnum):
     CHOSEN = "chosen"
     #: Saved by an agent with a tool.
     AGENT = "agent"
+    #: It came from a file: another program's, a folder of notes, an export that this memory did not make.
+    IMPORTED = "imported"
 
     @property
     def label(self) -> str:
@@ -133,6 +135,7 @@ _VOICE_LABELS = {
     Voice.ASSISTANT: "the assistant",
     Voice.CHOSEN: "the user's choice",
     Voice.AGENT: "saved by an agent",
+    Voice.IMPORTED: "imported",
 }
 
 

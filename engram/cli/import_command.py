@@ -37,7 +37,19 @@ _MAX_SHOWN = 10
     default=None,
     help="The project of memories that name none, such as notes: its name or a folder in it (default: none).",
 )
-@click.option("--global", "is_global", is_flag=True, help="Notes hold in every project (default: name a project).")
+@click.option(
+    "--global",
+    "is_global",
+    is_flag=True,
+    help="Notes, and what the file says holds everywhere, hold in every project (default: in their project alone).",
+)
+@click.option(
+    "--mine",
+    "is_mine",
+    is_flag=True,
+    help="You made this export with a memory of yours on another machine: voices and pins stay (default: somebody else "
+    "said it, unless this memory made it).",
+)
 @click.option(
     "--map",
     "folder_map",
@@ -59,6 +71,7 @@ def import_memories(
     file_format: str | None,
     project: str | None,
     is_global: bool,
+    is_mine: bool,
     folder_map: tuple[str, ...],
     dry_run: bool,
     undo_id: int | None,
@@ -70,7 +83,8 @@ def import_memories(
     PATH is an export of Engram (JSON lines or a folder of Markdown files), a database of claude-mem or of the earlier
     Engram, or a folder of Markdown notes. Existing memories are not changed, and memories that you forgot do not come
     back. A memory whose replacement is neither here nor imported is in force again. Secrets are masked. Importing the
-    same twice adds nothing, and `--undo RUN` takes an import back.
+    same twice adds nothing, and `--undo RUN` takes an import back. What this memory did not export itself is told as
+    imported, never as yours, unless you say `--mine`.
 
     Example: engram import memories.jsonl --dry-run
     """
@@ -79,7 +93,7 @@ def import_memories(
     elif undo_id is not None:
         _undo(workspace, undo_id, as_json)
     else:
-        _import(workspace, path, file_format, project, is_global, folder_map, dry_run, as_json)
+        _import(workspace, path, file_format, project, is_global, is_mine, folder_map, dry_run, as_json)
 
 
 def _import(
@@ -88,6 +102,7 @@ def _import(
     file_format: str | None,
     project: str | None,
     is_global: bool,
+    is_mine: bool,
     folder_map: tuple[str, ...],
     is_dry: bool,
     as_json: bool,
@@ -99,7 +114,9 @@ def _import(
         place = find_project(store, workspace.settings, project)
         places = PlaceFinder(store, workspace.settings, into=place, map_folder=_folder_mapping(folder_map))
         with _source(workspace, path, file_format, has_project=place is not None, is_global=is_global) as source:
-            report = import_memories(store, source, workspace.redactor(), places, is_dry=is_dry)
+            report = import_memories(
+                store, source, workspace.redactor(), places, is_dry=is_dry, is_mine=is_mine, is_global=is_global
+            )
     if not is_dry:
         workspace.wake_worker()
     for problem in report.problems[:_MAX_SHOWN]:

@@ -37,7 +37,7 @@ def confirmed_by(episode: Episode, history: Sequence[Change]) -> str:
 
 def is_standing_rule(episode: Episode, now_ms: int) -> bool:
     """Return True for what the user said or saved for every project, if it is important and 14 days old."""
-    is_users = episode.voice == Voice.USER or episode.source == Source.MANUAL
+    is_users = episode.voice == Voice.USER or (episode.source == Source.MANUAL and episode.voice != Voice.IMPORTED)
     is_old = now_ms - episode.created_at_ms >= MIN_GLOBAL_DAYS * DAY_MS
     return is_users and episode.importance == Importance.HIGH and episode.scope == Scope.GLOBAL and is_old
 

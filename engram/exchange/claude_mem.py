@@ -1,7 +1,7 @@
 """Memories of claude-mem (github.com/thedotmack/claude-mem), from its SQLite database of any version.
 
-Observations and session summaries become memories, and so do its directives. The prompts that it logged do not: they
-stand in the transcripts, which are read anyway.
+Observations, session summaries and, of newer versions, its memory items become memories, and so do its directives. The
+prompts that it logged do not: they are in the transcripts, which are read anyway.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from engram.enums import Importance, Kind, Scope, Source, Status, Voice
+from engram.enums import Importance, Kind, Scope, Source, Status
 from engram.exchange.incoming import Incoming, IncomingMemory, Place, Unusable, derived_ids
 from engram.exchange.incoming import Source as FileSource
 from engram.exchange.values import clean_text, text_list, time_ms
@@ -34,6 +34,10 @@ _OBSERVATIONS = frozenset(
 _SUMMARIES = frozenset(
     "id memory_session_id sdk_session_id project merged_into_project request investigated learned completed next_steps "
     "notes created_at created_at_epoch".split()
+)
+_ITEMS = frozenset(
+    "id kind type project project_id server_session_id memory_session_id legacy_observation_id text title subtitle "
+    "facts narrative content concepts files_read files_modified created_at created_at_epoch".split()
 )
 _DIRECTIVES = frozenset("id scope project content status created_at created_at_epoch".split())
 _SUMMARY_PARTS = ("request", "investigated", "learned", "completed", "next_steps", "notes")
@@ -60,16 +64,18 @@ def read_claude_mem(database: ForeignDatabase) -> FileSource:
 
 def _items(database: ForeignDatabase) -> Iterator[Incoming]:
     sessions = _sessions(database)
+    names = _project_names(database)
     for table, columns, read in (
         ("observations", _OBSERVATIONS, _observation),
         ("session_summaries", _SUMMARIES, _session_summary),
+        ("memory_items", _ITEMS, _item),
         ("directives", _DIRECTIVES, _directive),
     ):
         if not database.columns(table):
             continue
         before = database.unreadable
         for row in database.rows(table, columns):
-            memory = read(row, sessions)
+            memory = read({**row, "project": names.get(str(row.get("project_id")), row.get("project"))}, sessions)
             if memory is not None:
                 yield memory
         for _ in range(database.unreadable - before):
@@ -87,8 +93,22 @@ def _sessions(database: ForeignDatabase) -> dict[str, str]:
     return sessions
 
 
-def _observation(row: ForeignRow, sessions: dict[str, str]) -> Incoming:
-    where = f"row {row['id']} of observations"
+def _project_names(database: ForeignDatabase) -> dict[str, object]:
+    """Return id of a project → its name, as newer versions keep it."""
+    if not database.columns("projects"):
+        return {}
+    return {str(row["id"]): row["name"] for row in database.rows("projects", frozenset({"id", "name"}))}
+
+
+def _item(row: ForeignRow, sessions: dict[str, str]) -> Incoming | None:
+    """Return a memory item; None for a prompt, and for the copy of an observation that is read anyway."""
+    if clean_text(row["kind"]) == "prompt" or row["legacy_observation_id"]:
+        return None
+    return _observation({**row, "text": clean_text(row["text"]) or row["content"]}, sessions, table="memory_items")
+
+
+def _observation(row: ForeignRow, sessions: dict[str, str], table: str = "observations") -> Incoming:
+    where = f"row {row['id']} of {table}"
     title, subtitle = clean_text(row["title"]), clean_text(row["subtitle"])
     narrative, facts = clean_text(row["narrative"]) or clean_text(row["text"]), text_list(row["facts"])
     summary = title or subtitle or narrative or (facts[0] if facts else "")
@@ -132,7 +152,6 @@ def _directive(row: ForeignRow, sessions: dict[str, str]) -> Incoming | None:
         is_global=clean_text(row["scope"]) != "project",
         importance=Importance.HIGH,
         source=Source.MANUAL,
-        voice=Voice.USER,
         confidence=1.0,
         quality=1.0,
     )

@@ -10,12 +10,12 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any
 
-from engram.enums import Actor
+from engram.enums import Actor, Scope, Voice
 from engram.errors import BadRequest, NotFound
 from engram.exchange.incoming import Incoming, IncomingMemory, IncomingTombstones, Unusable
 from engram.exchange.incoming import Source as FileSource
 from engram.exchange.places import PlaceFinder
-from engram.exchange.record import with_project_ids
+from engram.exchange.record import is_proven, with_project_ids
 from engram.models import episode_changes, episodes, runs, sessions
 from engram.models.entries import turn_of_entry
 from engram.models.episode_history import Change
@@ -33,7 +33,7 @@ from engram.models.episodes import Evidence
 from engram.models.store import Store
 from engram.models.tombstone_transfer import carry_harmless_tombstones, is_named_by_tombstone
 from engram.models.transaction import Tx
-from engram.redaction.suspicion import why_suspect
+from engram.redaction.suspicion import why_any_suspect
 from engram.text.questions import clean_questions
 from engram.transcripts.claude_code import AGENT
 
@@ -93,7 +93,14 @@ class ImportReport:
 
 
 def import_memories(
-    store: Store, source: FileSource, redact: Redact, places: PlaceFinder, *, is_dry: bool = False
+    store: Store,
+    source: FileSource,
+    redact: Redact,
+    places: PlaceFinder,
+    *,
+    is_dry: bool = False,
+    is_mine: bool = False,
+    is_global: bool = False,
 ) -> ImportReport:
     """Add the memories of a file or folder.
 
@@ -101,19 +108,25 @@ def import_memories(
     was written is barred here too, as far as nothing here is named by it: an import deletes nothing. After a kill, the
     same import can be repeated: it adds the rest.
 
+    Only what this memory exported itself, or what the person says is theirs, keeps its voice. Everything else was said
+    by somebody else: its voice is ``Voice.IMPORTED``, it is not pinned, it is judged whole, and holds in its project
+    alone.
+
     Args:
         store: the open memory.
         source: what is read.
         redact: removes secrets.
         places: finds the projects.
         is_dry: change nothing, and report what would be done.
+        is_mine: the person made this export themselves, with another memory of theirs.
+        is_global: what the file says holds everywhere does so here, too, unless it is suspect.
 
     Raises:
         BadRequest: the file is not of this format.
         StoreError: the database cannot be written.
     """
     report = ImportReport(source.format, source.name, is_dry, remarks=source.remarks)
-    importer = _Importer(store, redact, places, report, is_own=source.is_own)
+    importer = _Importer(store, redact, places, report, is_mine=is_mine, is_global=is_global)
     while batch := list(islice(source.items, BATCH)):
         if is_dry:
             importer.preview(batch)
@@ -128,10 +141,18 @@ class _Importer:
     """One import."""
 
     def __init__(
-        self, store: Store, redact: Redact, places: PlaceFinder, report: ImportReport, *, is_own: bool
+        self,
+        store: Store,
+        redact: Redact,
+        places: PlaceFinder,
+        report: ImportReport,
+        *,
+        is_mine: bool,
+        is_global: bool,
     ) -> None:
         self._store = store
-        self._is_own = is_own
+        self._is_mine = is_mine
+        self._is_global = is_global
         self._redact = redact
         self._places = places
         self._report = report
@@ -146,14 +167,14 @@ class _Importer:
                 outcome = self._outcome(item)
                 self._report.counts[outcome] += 1
                 if outcome is Outcome.ADDED:
-                    found = self._places.find(item)
+                    found = self._places.find(self._as_received(item))
                     self._count_place(found.name, is_new=found.project is None and bool(found.name))
             elif isinstance(item, Unusable):
                 self._note_problem(item)
 
     def add(self, batch: Iterable[Incoming]) -> None:
         """Add some parts of the file in one transaction."""
-        cleaned = [self._clean(item) if isinstance(item, IncomingMemory) else item for item in batch]
+        cleaned = [self._clean(self._as_received(item)) if isinstance(item, IncomingMemory) else item for item in batch]
         with self._store.transaction() as tx:
             for item in cleaned:
                 if isinstance(item, IncomingTombstones):
@@ -194,21 +215,22 @@ class _Importer:
     def _clean(self, memory: IncomingMemory) -> IncomingMemory:
         """Return a memory without secrets. What reads like somebody else's order is kept, and never injected."""
         redact, episode = self._redact, memory.episode
-        summary = redact(episode.summary)
-        suspect = episode.suspect or (
-            "" if self._is_own else why_suspect(summary, is_typed=False, is_assistant=True) or ""
+        clean = dataclasses.replace(
+            episode,
+            summary=redact(episode.summary),
+            content=redact(episode.content),
+            facts=tuple(map(redact, episode.facts)),
+            entities=tuple(map(redact, episode.entities)),
+            questions=clean_questions(episode.questions, redact),
         )
+        if not self._is_own(memory):
+            names = () if memory.place is None else (memory.place.name,)
+            texts = (clean.summary, clean.content, *clean.facts, *clean.questions)
+            reason = clean.suspect or why_any_suspect(texts, (*clean.entities, *names)) or ""
+            clean = dataclasses.replace(clean, suspect=reason, scope=Scope.PROJECT if reason else clean.scope)
         return dataclasses.replace(
             memory,
-            episode=dataclasses.replace(
-                episode,
-                summary=summary,
-                content=redact(episode.content),
-                facts=tuple(map(redact, episode.facts)),
-                entities=tuple(map(redact, episode.entities)),
-                questions=clean_questions(episode.questions, redact),
-                suspect=suspect,
-            ),
+            episode=clean,
             history=tuple(
                 dataclasses.replace(
                     step,
@@ -219,6 +241,19 @@ class _Importer:
                 for step in memory.history
             ),
         )
+
+    def _is_own(self, memory: IncomingMemory) -> bool:
+        return memory.record is not None and (self._is_mine or is_proven(self._store, memory.record))
+
+    def _as_received(self, memory: IncomingMemory) -> IncomingMemory:
+        """Return a memory as this machine takes it: what is not proven to be its own is nobody's wish here."""
+        episode = memory.episode
+        if self._is_own(memory):
+            return memory
+        is_project = episode.scope is Scope.PROJECT or not self._is_global
+        scope = Scope.PROJECT if is_project else Scope.GLOBAL
+        episode = dataclasses.replace(episode, voice=Voice.IMPORTED, is_pinned=False, scope=scope)
+        return dataclasses.replace(memory, episode=episode)
 
     def _add_memory(self, tx: Tx, memory: IncomingMemory) -> None:
         if self._report.run_id is None:

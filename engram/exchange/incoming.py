@@ -40,6 +40,8 @@ class IncomingMemory:
     agent: str = ""
     #: Where it came from; the reason of the import's step in its history.
     reason: str = ""
+    #: What an export says of it, by which this memory knows what it wrote itself; None for any other file.
+    record: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +72,6 @@ class Source:
     #: What is read: a path, or "standard input".
     name: str
     items: Iterator[Incoming]
-    #: This program wrote it: its memories were checked for other people's orders when they were made.
-    is_own: bool = False
     #: What the user should know about this format, such as what is left out.
     remarks: tuple[str, ...] = ()
 

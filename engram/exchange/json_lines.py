@@ -8,7 +8,7 @@ from typing import IO, Any
 
 from engram.errors import BadRequest
 from engram.exchange.incoming import Incoming, Source, Unusable
-from engram.exchange.record import incoming_of, record_of, tombstone_record
+from engram.exchange.record import incoming_of, record_of, tombstone_record, with_proof
 from engram.models import episodes
 from engram.models.episodes import Episode
 from engram.models.project_folders import list_hints
@@ -33,7 +33,7 @@ def export_records(
     hints = {known.project.id: known for known in list_hints(store)}
     for episode in episodes.all_episodes(store):
         if is_wanted(episode):
-            yield record_of(store, episode, hints)
+            yield with_proof(store, record_of(store, episode, hints))
     forgotten = tombstone_record(store) if with_forgotten else None
     if forgotten is not None:
         yield forgotten
@@ -44,7 +44,7 @@ def read_json_lines(file: IO[bytes], name: str) -> Source:
 
     Reading raises BadRequest where the file is none: a line that is no JSON object.
     """
-    return Source(format=FORMAT, name=name, items=_items(file), is_own=True)
+    return Source(format=FORMAT, name=name, items=_items(file))
 
 
 def _items(file: IO[bytes]) -> Iterator[Incoming]:

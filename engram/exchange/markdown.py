@@ -66,7 +66,7 @@ def is_markdown_export(folder: Path) -> bool:
 
 def read_markdown(folder: Path) -> Source:
     """Return what is read from such an export. Other files in the folder are passed over."""
-    return Source(format=FORMAT, name=str(folder), items=_items(folder), is_own=True)
+    return Source(format=FORMAT, name=str(folder), items=_items(folder))
 
 
 def to_markdown(record: Mapping[str, Any]) -> str:

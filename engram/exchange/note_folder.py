@@ -89,7 +89,7 @@ def _sections(name: str, text: str, changed_at_ms: int, scope: Scope) -> Iterato
                 content=f"{chunk.heading}\n\n{chunk.text}" if chunk.heading else chunk.text,
                 scope=scope,
                 source=Source.MANUAL,
-                voice=Voice.USER,
+                voice=Voice.IMPORTED,
                 confidence=1.0,
                 quality=1.0,
                 extractor=FORMAT,

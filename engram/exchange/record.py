@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import hmac
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -23,6 +26,8 @@ from engram.reports.episode_json import episode_from_json, episode_to_json
 FORGOTTEN = "forgotten"
 _NO_MEMORY = {"id": "", "kind": FORGOTTEN, "project": "", "session": "", "summary": "", "content": "", "evidence": []}
 #: Key of the history that names a project; in this database it is a row id.
+#: Key of a record by which the memory that wrote it knows it again.
+_PROOF = "proof"
 _PROJECT_ID, _PROJECT_IDENTITY = "project_id", "project_identity"
 
 
@@ -54,6 +59,24 @@ def record_of(store: Store, episode: Episode, hints: Mapping[int, ProjectHints])
     if contradictions:
         record["contradictions"] = contradictions
     return record
+
+
+def with_proof(store: Store, record: dict[str, Any]) -> dict[str, Any]:
+    """Return a record with the mark by which this memory knows later that it wrote it just so."""
+    return {**record, _PROOF: _proof_of(store, record)}
+
+
+def is_proven(store: Store, record: Mapping[str, Any]) -> bool:
+    """Return True if this memory wrote the record, and nobody changed a word of it."""
+    told = record.get(_PROOF)
+    return isinstance(told, str) and hmac.compare_digest(told.encode(), _proof_of(store, record).encode())
+
+
+def _proof_of(store: Store, record: Mapping[str, Any]) -> str:
+    """Return the mark of a record, which nobody can make without this memory's salt."""
+    said = {name: value for name, value in record.items() if name != _PROOF}
+    text = json.dumps(said, sort_keys=True, separators=(",", ":"))
+    return hmac.new(sessions.salt(store), b"engram export\0" + text.encode(), hashlib.sha256).hexdigest()
 
 
 def tombstone_record(store: Store) -> dict[str, Any] | None:
@@ -92,6 +115,7 @@ def incoming_of(record: Mapping[str, Any]) -> IncomingMemory | IncomingTombstone
         history=tuple(_step_from_json(episode.episode_id, step) for step in _objects(record, "history")),
         contradictions=tuple(_contradiction(episode.episode_id, one) for one in _objects(record, "contradictions")),
         agent=_text(record, "agent"),
+        record=record,
     )
 
 

@@ -13,7 +13,7 @@ import codecs
 import html
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from urllib.parse import unquote
 
@@ -49,6 +49,8 @@ _ESCAPE_MARKS, _BITS = ("\\", "%", "&#"), re.compile("[01]{8}")
 _LONG = re.compile(r"[A-Za-z0-9+/]{60,}={0,2}")
 #: The digest of a file, in hex or (sha512, sha384) in base64.
 _DIGEST = re.compile(r"[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128}|[A-Za-z0-9+/]{64}|[A-Za-z0-9+/]{86}==")
+#: Where the words of a name end.
+_BETWEEN_WORDS, _CAMEL = re.compile(r"[\s_/\\.+-]+"), re.compile(r"(?<=[a-z])(?=[A-Z])")
 _TALKATIVE = re.compile(r"[A-Za-z]{2}[ ,.'/-]{1,3}[A-Za-z]{2}")
 
 
@@ -74,6 +76,34 @@ def why_suspect(text: str, *, is_typed: bool, is_assistant: bool = False) -> str
         if reason:
             return reason
     return None
+
+
+def why_any_suspect(texts: Iterable[str], names: Iterable[str] = (), *, is_assistant: bool = False) -> str | None:
+    """Return why a memory that comes from outside is suspect, judged whole; None if it is not.
+
+    Args:
+        texts: its summary, content, facts and questions.
+        names: of the things that it is about, of files, branches and projects.
+        is_assistant: as for ``why_suspect``.
+    """
+    said: list[str] = []
+    for text in texts:
+        # A summary is mostly the beginning of the content: nothing is judged twice.
+        if text and not any(text in other for other in said):
+            said = [other for other in said if other not in text]
+            said.append(text)
+    reason = why_suspect("\n".join(said), is_typed=False, is_assistant=is_assistant)
+    return reason or next((reason for name in names if (reason := why_name_suspect(name))), None)
+
+
+def why_name_suspect(name: str) -> str | None:
+    """Return why a name must not be shown, since it reads like an order; None if it may be.
+
+    Args:
+        name: of a file, a branch, a project or a thing: its words may be joined by anything.
+    """
+    words = _BETWEEN_WORDS.sub(" ", _CAMEL.sub(" ", name))
+    return why_suspect(name, is_typed=False) or (why_suspect(words, is_typed=False) if words != name else None)
 
 
 def _allowed_hidden(text: str) -> int:

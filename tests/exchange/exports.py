@@ -18,8 +18,9 @@ from engram.settings import Settings
 
 
 def records(store: Store) -> list[dict[str, Any]]:
-    """Everything that an export of a memory holds."""
-    return list(export_records(store, lambda _: True, with_forgotten=True))
+    """Everything that an export of a memory holds, but the mark of the memory that wrote it."""
+    lines = export_records(store, lambda _: True, with_forgotten=True)
+    return [{name: value for name, value in line.items() if name != "proof"} for line in lines]
 
 
 def as_source(lines: list[dict[str, Any]]) -> Source:
@@ -29,11 +30,18 @@ def as_source(lines: list[dict[str, Any]]) -> Source:
 
 
 def import_into(
-    store: Store, settings: Settings, source: Source, *, is_dry: bool = False, map_folder: Callable[[str], str] = str
+    store: Store,
+    settings: Settings,
+    source: Source,
+    *,
+    is_dry: bool = False,
+    is_mine: bool = True,
+    is_global: bool = False,
+    map_folder: Callable[[str], str] = str,
 ) -> ImportReport:
-    """Import a source."""
+    """Import a source; an export as the person's own."""
     places = PlaceFinder(store, settings, map_folder=map_folder)
-    return import_memories(store, source, redact, places, is_dry=is_dry)
+    return import_memories(store, source, redact, places, is_dry=is_dry, is_mine=is_mine, is_global=is_global)
 
 
 def home_settings(folder: Path) -> Settings:

@@ -65,7 +65,7 @@ def test_a_row_keeps_its_date_scope_use_and_importance_and_says_where_it_came_fr
     )
     assert (pier.created_at_ms, pier.accessed_at_ms, pier.access_count) == (FEBRUARY_MS + 1, FEBRUARY_MS + 1001, 7)
     assert (pier.importance, pier.source, pier.entities) == (Importance.HIGH, Source.MANUAL, ("pier",))
-    assert (pier.project, pier.scope, horn.project, horn.scope) == ("harbor", Scope.PROJECT, "", Scope.GLOBAL)
+    assert (pier.project, pier.scope, horn.project, horn.scope) == ("harbor", Scope.PROJECT, "", Scope.PROJECT)
     assert "harbour master" in pier.content
     assert pier.extractor == "earlier-engram"
     (step,) = history_of(store, pier.episode_id)

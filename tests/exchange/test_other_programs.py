@@ -60,7 +60,7 @@ def bring(
     store: Store, settings: Settings, path: Path | None, wanted: str | None = None, *, is_global: bool = False
 ) -> ImportReport:
     with open_source(path, wanted, settings, has_project=False, is_global=is_global) as source:
-        return import_into(store, settings, source)
+        return import_into(store, settings, source, is_global=is_global)
 
 
 def by_summary(store: Store) -> dict[str, Episode]:
@@ -75,7 +75,7 @@ def test_claude_mem_comes_in_with_kinds_dates_projects_and_sessions(store: Store
     connection.close()
     before = path.read_bytes()
 
-    report = bring(store, settings, None, "claude-mem")
+    report = bring(store, settings, None, "claude-mem", is_global=True)
     again = bring(store, settings, path)
 
     found = by_summary(store)
@@ -91,7 +91,7 @@ def test_claude_mem_comes_in_with_kinds_dates_projects_and_sessions(store: Store
     assert (rule.kind, rule.scope, rule.voice, rule.source) == (
         Kind.PREFERENCE,
         Scope.GLOBAL,
-        Voice.USER,
+        Voice.IMPORTED,
         Source.MANUAL,
     )
     assert (rule.importance, rule.extractor) == (Importance.HIGH, "claude-mem")

@@ -33,7 +33,8 @@ from engram.models.hub_spaces import (
 from engram.models.store import Store
 from engram.models.transaction import Tx
 from engram.paths import Home
-from engram.redaction import redact_parts, why_suspect
+from engram.redaction import redact_parts
+from engram.redaction.suspicion import why_any_suspect, why_suspect
 from engram.text.questions import MAX_QUESTIONS, clean_questions
 
 logger = logging.getLogger(__name__)
@@ -166,9 +167,10 @@ def make_incoming(
         raise BadRequest("it has no summary")
     voice = Voice.from_stored(statement.birth.get("v")) if is_own and is_proven else None
     is_typed, is_assistant = voice in (Voice.USER, Voice.CHOSEN), voice in (Voice.ASSISTANT, Voice.AGENT)
-    # A summary is mostly the beginning of the content: nothing is judged twice.
-    said = "\n".join([*([] if text["s"] in text["c"] else [text["s"]]), text["c"], *text["f"]])
-    reason = why_suspect(said, is_typed=is_typed, is_assistant=is_assistant)
+    if is_typed:
+        reason = why_suspect("\n".join((text["s"], text["c"], *text["f"])), is_typed=True)
+    else:
+        reason = why_any_suspect((text["s"], text["c"], *text["f"], *asked), text["e"], is_assistant=is_assistant)
     suspect = reason or (str(statement.birth.get("su") or "")[:200] if is_own else "")
     return Incoming(row=row, statement=statement, text=text, suspect=suspect, origin=origin)
 
