@@ -16,6 +16,7 @@ from engram.cli.workspace import Workspace, find_project, pass_workspace, requir
 from engram.errors import NotFound
 from engram.hub.client.packs import (
     PackChange,
+    held_back_of,
     install_pack,
     installed_packs,
     make_pack,
@@ -83,13 +84,16 @@ def make(
             episodes += [episode for episode in own if episode not in episodes]
     made = make_pack(name, version, episodes, workspace.redactor())
     data = write_pack(made)
+    held_back = held_back_of(made)
     if not as_json:
         for memory in made.memories:
             say(f"{memory['summary']}\n  {memory['content']}")
+        for summary, reason in held_back:
+            say(f"! reads like {reason}, so a receiver is never shown it by itself: {summary}")
     confirm(yes, as_json, f"Write these {len(made.memories)} memories into a pack?")
     target = output or Path(f"{name}.pack")
     write_atomic(target.absolute(), data)
-    facts = {"file": str(target), "memories": len(made.memories)}
+    facts = {"file": str(target), "memories": len(made.memories), "held_back": [summary for summary, _ in held_back]}
     tell(as_json, facts, f"Wrote {target}; `engram pack sign {target}` signs it.")
 
 

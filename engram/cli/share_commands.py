@@ -120,6 +120,7 @@ def _share(
         done = share_previews(store, team, previews)
     workspace.wake_worker()
     facts = {"space": team.name, "shared": [shown.episode.episode_id for shown in previews], "new": done}
+    facts["held_back"] = {shown.episode.episode_id: shown.held_back for shown in previews if shown.held_back}
     tell(as_json, facts, f"Shared {done} with {team.name}. The next round sends it; `engram unshare` takes it back.")
 
 
@@ -131,6 +132,8 @@ def _show(team: Space, previews: list[Preview]) -> None:
         say(f"\n{head}{' (replaces what was shared before)' if shown.is_update else ''}")
         for line in lines:
             click.echo(safe(f"  {line}"))
+        if shown.held_back:
+            say(f"  ! reads like {shown.held_back}: the receivers keep it, and nobody is shown it by itself.")
 
 
 def _place(workspace: Workspace, store: Store, project: str | None) -> ProjectRow | None:

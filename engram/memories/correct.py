@@ -10,6 +10,7 @@ from engram.memories.save import (
     Redact,
     clean_content,
     first_sentence,
+    judged,
     replace_memory,
     require_episode,
     supersede,
@@ -98,7 +99,9 @@ def correct_memory(
             extractor="manual",
             valid_from_ms=store.now_ms(),
         )
-        made, number = replace_memory(tx, old, new, actor=actor, action="correct", reason=f"corrected: {reason}")
+        made, number = replace_memory(
+            tx, old, judged(new, actor), actor=actor, action="correct", reason=f"corrected: {reason}"
+        )
     return Correction(old, made, number)
 
 

@@ -15,6 +15,7 @@ from engram.models.runs import add_run, close_run
 from engram.models.sessions import find_session
 from engram.models.store import Store
 from engram.models.transaction import Reader, Tx
+from engram.redaction.suspicion import why_any_suspect
 from engram.text.questions import clean_questions
 
 #: Maximum length of a saved content, in characters.
@@ -56,6 +57,8 @@ def save_memory(
         kind: one of ``SAVED_KINDS``.
         questions: what it answers, in other words; it is found by them. At most two are kept.
 
+    What an agent saves is judged: see ``judged``.
+
     Raises:
         BadRequest: a value cannot be used.
         NotFound: ``supersedes`` names no memory.
@@ -83,11 +86,12 @@ def save_memory(
         extractor="manual",
         valid_from_ms=store.now_ms(),
     )
+    made = judged(made, actor)
     with store.transaction() as tx:
         old = None if supersedes is None else require_episode(store, supersedes)
         if old is None:
             return episode_changes.add_episode(tx, made, _said_in(tx, made), actor=actor, action="save")
-        if not visibility.may_stand_for(made, old):
+        if not made.suspect and not visibility.may_stand_for(made, old):
             raise BadRequest(
                 f"{old.episode_id} is seen where the new memory would not be: save it with scope global, or without "
                 "supersedes"
@@ -125,6 +129,24 @@ def _said_in(tx: Tx, made: Episode) -> list[Evidence]:
     """
     is_known = not made.session_id or find_session(tx, made.session_id) is not None
     return [] if is_known else [Evidence("", made.session_id)]
+
+
+def judged(made: Episode, actor: Actor) -> Episode:
+    """Return a new memory as it may be kept: what an agent saves may repeat an order that somebody planted.
+
+    Suspect text is kept for the user to look at; it is neither pinned nor global.
+
+    Raises:
+        BadRequest: it is suspect, and belongs to no project in which it could wait for the user.
+    """
+    if actor is Actor.USER:
+        return made
+    reason = why_any_suspect((made.summary, made.content, *made.facts, *made.questions), made.entities)
+    if reason is None:
+        return made
+    if made.project_id is None:
+        raise BadRequest(f"it reads like {reason}: say what is the case and why, or leave it to the user to save it")
+    return dataclasses.replace(made, suspect=reason, is_pinned=False, scope=Scope.PROJECT)
 
 
 def voice_of(actor: Actor) -> Voice:
@@ -194,6 +216,8 @@ def pin_memory(store: Store, episode_id: str, *, actor: Actor, is_pinned: bool =
     """Pin a memory (it never ages and heads every briefing), or unpin it."""
     with store.transaction() as tx:
         episode = require_episode(store, episode_id)
+        if is_pinned and episode.suspect and actor is not Actor.USER:
+            raise BadRequest(f"{episode_id} is suspect ({episode.suspect}): only the user pins it")
         return episode_changes.change_episode(
             tx, episode, "pin" if is_pinned else "unpin", "by hand", is_pinned=is_pinned, actor=actor
         )

@@ -26,7 +26,7 @@ from engram.recollection.briefing_choice import (
     text_of,
 )
 from engram.recollection.briefing_lines import Lines, SaidWords, SectionLines, fit_sections, title_line, told_in
-from engram.recollection.render import CHARACTERS_PER_TOKEN, fenced, shown_text
+from engram.recollection.render import CHARACTERS_PER_TOKEN, fenced, shown_name, shown_text
 from engram.recollection.searching import NO_PROJECT
 from engram.recollection.where import Where
 from engram.recollection.where_lines import where_lines
@@ -98,7 +98,7 @@ def build_briefing(
     seen = NO_PROJECT if project_id is None else project_id
     place = project_by_id(store, seen)
     lines = Lines(int(settings.briefing_tokens * USED_SHARE) * CHARACTERS_PER_TOKEN)
-    lines.add(_HEADER.format(place=f" in {shown_text(place.name, 60)}" if place else ""))
+    lines.add(_HEADER.format(place=f" in {name}" if place and (name := shown_name(place.name, 60)) else ""))
     lines.add(*(broken_line(list_stages(store), store.now_ms()) or dead_line(store, settings)))
     head_count = len(lines.kept)
     said = SaidWords()

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engram.clock import day_of
+from engram.enums import Voice
 from engram.models.branches import MAX_BRANCH_CHARACTERS
 from engram.models.episodes import Episode
 from engram.recollection.briefing_choice import MAX_TEXT_CHARACTERS
@@ -14,6 +15,8 @@ from engram.recollection.render import FENCE, MAX_OUTPUT_CHARACTERS, branch_note
 from engram.text.recollection_stems import same_words, stems
 from engram.text.topic_words import topic_words
 
+#: Voices of the session's own people: everybody else is named.
+_OWN_VOICES = (Voice.USER, Voice.CHOSEN, Voice.ASSISTANT)
 _TITLE = re.compile(r"^- \[(ep_[0-9a-f]{12})\]", re.MULTILINE)
 
 
@@ -60,7 +63,8 @@ def title_line(episode: Episode, text: str, branch: str = "") -> str:
         branch: the branch that it was learned on, if it was not merged and the session is elsewhere.
     """
     stale = ", may no longer hold" if episode.stale_reason else ""
-    whose = f", {shown_text(episode.origin, MAX_BRANCH_CHARACTERS)}" if episode.origin else ""
+    said_by = episode.origin or ("" if episode.voice in _OWN_VOICES else episode.voice.label)
+    whose = f", {shown_text(said_by, MAX_BRANCH_CHARACTERS)}" if said_by else ""
     head = f"[{episode.episode_id}] {day_of(episode.created_at_ms)}{whose}{stale}{branch_note(branch)}"
     return f"- {head}: {shown_text(text, MAX_TEXT_CHARACTERS)}"
 

@@ -19,7 +19,8 @@ from engram.models.turns import StoredTurn
 from engram.recollection.choose import Bite, InjectionRequest, why_barred
 from engram.recollection.resolutions import Resolution, find_resolution
 from engram.redaction.display import one_line
-from engram.redaction.suspicion import why_suspect
+from engram.redaction.suspicion import why_name_suspect, why_suspect
+from engram.text.commands import without_comments
 from engram.text.failures import error_keys, programs_of, telling_lines
 
 #: Share of an error's telling lines that an earlier error must have too.
@@ -205,9 +206,11 @@ def way_of(resolution: Resolution, command: str) -> str:
     if resolution.helper:
         said += f" after `{_shown_command(resolution.helper)}`"
     if resolution.files:
-        names = [PurePosixPath(name.replace("\\", "/")).name for name in resolution.files]
-        more = f" and {len(names) - MAX_FILES} more" if len(names) > MAX_FILES else ""
-        said += f"{',' if resolution.helper else ''} after changes to {', '.join(names[:MAX_FILES])}{more}"
+        named = [PurePosixPath(name.replace("\\", "/")).name for name in resolution.files]
+        shown = [name for name in named[:MAX_FILES] if not why_name_suspect(name)]
+        left_out = len(named) - len(shown)
+        more = f"{' and ' if shown else ''}{left_out} more{'' if shown else ' files'}" if left_out else ""
+        said += f"{',' if resolution.helper else ''} after changes to {', '.join(shown)}{more}"
     return f"{said}."
 
 
@@ -224,7 +227,7 @@ def _other_form(failed: str, passed: str) -> str:
 
 
 def _shown_command(command: str, limit: int = MAX_COMMAND_CHARACTERS) -> str:
-    lines = _REDIRECTION.sub("", command).strip().splitlines()
+    lines = _REDIRECTION.sub("", without_comments(command)).strip().splitlines()
     return one_line(lines[0] if lines else "", limit).replace("`", "'")
 
 

@@ -11,6 +11,7 @@ from engram.models.episodes import is_episode_id
 from engram.recollection.choose import Bite
 from engram.redaction import redact
 from engram.redaction.display import one_line
+from engram.redaction.suspicion import why_name_suspect
 
 #: Maximum length of the text of a hook output, in characters, and of its JSON form, in bytes.
 MAX_OUTPUT_CHARACTERS = 10_000
@@ -85,7 +86,7 @@ def bite_head(bite: Bite) -> str:
 
 def branch_note(branch: str) -> str:
     """Return the remark about a branch that was not merged, with the comma before it; "" without a branch."""
-    return f", {branch_remark(redact(branch))}" if branch else ""
+    return f", {branch_remark(redact(branch))}" if branch and not why_name_suspect(branch) else ""
 
 
 def shown_text(text: str, limit: int) -> str:
@@ -94,6 +95,11 @@ def shown_text(text: str, limit: int) -> str:
     It is redacted once more, since it may be older than a redaction rule.
     """
     return one_line(redact(text), limit)
+
+
+def shown_name(name: str, limit: int) -> str:
+    """Return a name of a file, a branch or a project as ``shown_text`` does; "" for one that reads like an order."""
+    return "" if why_name_suspect(name) else shown_text(name, limit)
 
 
 def fenced(lines: Sequence[str]) -> str:

@@ -9,9 +9,10 @@ from engram.models.branches import MAX_BRANCH_CHARACTERS
 from engram.models.episodes import Episode
 from engram.recollection.briefing_choice import text_of
 from engram.recollection.briefing_lines import title_line
-from engram.recollection.render import shown_text
+from engram.recollection.render import shown_name, shown_text
 from engram.recollection.where import Where
 from engram.redaction.suspicion import why_suspect
+from engram.text.commands import without_comments
 from engram.transcripts.git_branches import counts_as_merged
 from engram.transcripts.git_status import WorkTree
 
@@ -29,13 +30,15 @@ def where_lines(where: Where, threads: Sequence[Episode]) -> list[str]:
         where: the state of the work.
         threads: memories of open problems to tell.
     """
-    lines = [title_line(episode, text) for episode in threads if (text := text_of(episode))]
+    lines = [title_line(episode, text) for episode in threads if not episode.suspect and (text := text_of(episode))]
     tree, failure = where.work_tree, where.failure
     if tree is not None and not tree.is_clean:
         lines.append(f"- Not committed: {_changes(tree)}.")
     if tree is not None and tree.unpushed:
         lines.append(f"- Not pushed: {tree.unpushed} commit{'s' if tree.unpushed > 1 else ''}.")
-    if failure is not None and (command := _shown(failure.command, MAX_COMMAND_CHARACTERS, is_typed=False)):
+    if failure is not None and (
+        command := _shown(without_comments(failure.command), MAX_COMMAND_CHARACTERS, is_typed=False)
+    ):
         status = "" if failure.exit_code is None else f" with exit code {failure.exit_code}"
         lines.append(f"- `{command.replace('`', chr(39))}` failed last{status}, and was not seen to pass since.")
     todos = [text for todo in where.todos if (text := _shown(todo, MAX_TODO_CHARACTERS, is_typed=False))]
@@ -44,7 +47,7 @@ def where_lines(where: Where, threads: Sequence[Episode]) -> list[str]:
         lines.append(f"- Unfinished in the todo list: {'; '.join(todos[:MAX_TODOS])}{more}.")
     if where.session is not None and (lines or not counts_as_merged(where.branch)):
         lines.append(_session_line(where))
-    name = shown_text(where.branch, MAX_BRANCH_CHARACTERS)
+    name = shown_name(where.branch, MAX_BRANCH_CHARACTERS)
     return [f"State of branch {name}:" if name else "State of the work:", *lines] if lines else []
 
 
@@ -60,8 +63,9 @@ def _changes(tree: WorkTree) -> str:
     parts = []
     for names, noun in ((tree.changed, "changed file"), (tree.untracked, "new file")):
         if names:
-            listed = ", ".join(shown_text(name, MAX_FILE_CHARACTERS) for name in names[:MAX_FILES])
-            more = f" and {len(names) - MAX_FILES} more" if len(names) > MAX_FILES else ""
+            shown = [shown for name in names[:MAX_FILES] if (shown := shown_name(name, MAX_FILE_CHARACTERS))]
+            listed, left_out = ", ".join(shown), len(names) - len(shown)
+            more = f"{' and ' if shown else ''}{left_out} more" if left_out else ""
             parts.append(f"{len(names)} {noun}{'s' if len(names) > 1 else ''} ({listed}{more})")
     return " and ".join(parts)
 

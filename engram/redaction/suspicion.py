@@ -50,7 +50,8 @@ _LONG = re.compile(r"[A-Za-z0-9+/]{60,}={0,2}")
 #: The digest of a file, in hex or (sha512, sha384) in base64.
 _DIGEST = re.compile(r"[0-9a-f]{64}|[0-9a-f]{96}|[0-9a-f]{128}|[A-Za-z0-9+/]{64}|[A-Za-z0-9+/]{86}==")
 #: Where the words of a name end.
-_BETWEEN_WORDS, _CAMEL = re.compile(r"[\s_/\\.+-]+"), re.compile(r"(?<=[a-z])(?=[A-Z])")
+_BETWEEN_WORDS, _CAMEL = re.compile(r"[ \t_.+-]+"), re.compile(r"(?<=[a-z])(?=[A-Z])")
+_BETWEEN_FOLDERS = re.compile(r"[/\\]+")
 _TALKATIVE = re.compile(r"[A-Za-z]{2}[ ,.'/-]{1,3}[A-Za-z]{2}")
 
 
@@ -102,7 +103,7 @@ def why_name_suspect(name: str) -> str | None:
     Args:
         name: of a file, a branch, a project or a thing: its words may be joined by anything.
     """
-    words = _BETWEEN_WORDS.sub(" ", _CAMEL.sub(" ", name))
+    words = _BETWEEN_WORDS.sub(" ", _CAMEL.sub(" ", _BETWEEN_FOLDERS.sub("\n", name)))
     return why_suspect(name, is_typed=False) or (why_suspect(words, is_typed=False) if words != name else None)
 
 

@@ -33,6 +33,8 @@ class MemoryFields:
     branch: str
     #: Whose it is, where it is not this person's own: "teammate NAME" or "pack NAME".
     told_by: str
+    #: Why it may be an order that somebody planted; "" for none.
+    suspect: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,7 @@ class PublicHit:
                 stale_reason=episode.stale_reason,
                 branch=one_line(hit.branch, MAX_BRANCH_CHARACTERS),
                 told_by=one_line(episode.origin, MAX_BRANCH_CHARACTERS),
+                suspect=one_line(episode.suspect, MAX_BRANCH_CHARACTERS),
             ),
             origin=origin or Origin(),
         )
@@ -159,6 +162,7 @@ class PublicHit:
                 "stale": self.memory.stale_reason,
                 "unmerged_branch": self.memory.branch,
                 "told_by": self.memory.told_by,
+                "suspect": self.memory.suspect,
                 "stands_in": self.standing.stands_in,
                 "contradicted_by": self.standing.contradicted_by,
                 "quote": self.quote,
@@ -204,6 +208,7 @@ def _memory_from_json(values: Mapping[str, Any]) -> MemoryFields:
         stale_reason=values["stale"],
         branch=values["unmerged_branch"],
         told_by=values["told_by"],
+        suspect=values.get("suspect", ""),
     )
 
 

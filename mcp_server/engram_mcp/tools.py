@@ -157,7 +157,7 @@ def save(
     replaced = ""
     if supersedes:
         replaced = answers.contradiction_line(supersedes, made.episode_id) if is_open else f" It replaces {supersedes}."
-    return f"Saved for {where} — ID: {made.episode_id}.{replaced}"
+    return f"Saved for {where} — ID: {made.episode_id}.{replaced}{answers.suspect_line(made)}"
 
 
 def _save_note(access: Access, store: Store, content: str, project: ProjectRow | None) -> str:
@@ -216,7 +216,7 @@ def correct(access: Access, episode_id: str, text: str, why: str, project: str |
         said = f"Kept — ID: {done.made.episode_id}.{answers.contradiction_line(episode_id, done.made.episode_id)}"
     else:
         said = f"Corrected — ID: {done.made.episode_id}. It replaces {episode_id}."
-    return said + answers.tail(view.note)
+    return said + answers.suspect_line(done.made) + answers.tail(view.note)
 
 
 def feedback(access: Access, episode_id: str, verdict: str, why: str, project: str | None = None) -> str:

@@ -152,7 +152,7 @@ def test_memory_items_of_claude_mem_come_in_once_and_are_judged(
             "INSERT INTO projects VALUES ('p1', 'harbor');"
             "CREATE TABLE memory_items (id TEXT PRIMARY KEY, project_id TEXT, legacy_observation_id INTEGER, kind TEXT,"
             " type TEXT, title TEXT, narrative TEXT, facts TEXT, created_at_epoch INTEGER);"
-            "INSERT INTO memory_items VALUES ('i1', 'p1', 1, 'observation', 'discovery', 'Ropes are nylon.', '', '', 1);"
+            "INSERT INTO memory_items VALUES ('i1', 'p1', 1, 'observation', 'fact', 'Ropes are nylon.', '', '', 1);"
             "INSERT INTO memory_items VALUES ('i2', 'p1', NULL, 'observation', 'decision', 'Buoys are red.', '', '[]',"
             " 1765195200);"
             "INSERT INTO memory_items VALUES ('i3', 'p1', NULL, 'prompt', NULL, 'fix it', '', '[]', 1765195200);"

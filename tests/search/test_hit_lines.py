@@ -35,6 +35,7 @@ TELLING: dict[str, Any] = {
     "stale_reason": "vat.py is gone",
     "branch": "feat/logs",
     "told_by": "teammate ada",
+    "suspect": "secrecy towards the user",
 }
 
 

@@ -24,6 +24,7 @@ from engram.models.hub_spaces import Space, add_space, change_space, drop_space,
 from engram.models.store import Store
 from engram.models.transaction import Tx
 from engram.paths import Home
+from engram.redaction.suspicion import why_any_suspect
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,14 @@ def make_pack(name: str, version: int, episodes: Sequence[Episode], redact: Call
         for episode in episodes
     ]
     return Pack(name=name, version=version, memories=tuple(memories))
+
+
+def held_back_of(pack: Pack) -> list[tuple[str, str]]:
+    """Return what a receiver's machine keeps and shows to nobody by itself: summaries, each with the reason."""
+    judged = (
+        (m["summary"], why_any_suspect((m["summary"], m["content"], *m["facts"]), m["entities"])) for m in pack.memories
+    )
+    return [(summary, reason) for summary, reason in judged if reason]
 
 
 def signing_key(places: Home) -> bytes:

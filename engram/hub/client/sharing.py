@@ -21,6 +21,7 @@ from engram.models.projects import ProjectRow, project_by_id
 from engram.models.store import Store
 from engram.models.transaction import Reader, Tx
 from engram.paths import Home
+from engram.redaction.suspicion import why_any_suspect
 from engram.vaults import keeps_out, own_vault
 
 Redact = Callable[[str], str]
@@ -40,6 +41,8 @@ class Preview:
     project: list[str]
     #: It was shared before with another text.
     is_update: bool
+    #: Why a receiver's machine keeps it and shows it to nobody by itself; "" if it is told.
+    held_back: str = ""
 
     def lines(self) -> list[str]:
         """Return everything that is sent, for a person to read."""
@@ -109,7 +112,8 @@ def preview(
         raise BadRequest(f"{project.name} is in a vault: its memories stay there")
     text = _text(episode, redact)
     known = [share for share in shares_of(store, episode.episode_id) if share.space.id == space.id]
-    return Preview(episode, text, shared_identity(store, project), is_update=bool(known))
+    held_back = why_any_suspect((text["s"], text["c"], *text["f"]), text["e"]) or ""
+    return Preview(episode, text, shared_identity(store, project), is_update=bool(known), held_back=held_back)
 
 
 def _text(episode: Episode, redact: Redact) -> dict[str, Any]:

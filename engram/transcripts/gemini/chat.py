@@ -19,7 +19,13 @@ from engram.transcripts.text import storable_id, storable_text
 #: Message types that hold words; info, warning and error are the program's own.
 _ROLES = {"user": Role.USER, "gemini": Role.ASSISTANT}
 #: How texts begin that stand in the user's place and are the program's: the environment, and a summary of the chat.
-_NOT_TYPED = ("This is the Gemini CLI.", "<session_context>", "<state_snapshot>")
+_NOT_TYPED = (
+    *("This is the Gemini CLI.", "<session_context>", "<state_snapshot>"),
+    # What the user ran with "!", and what it printed.
+    "I ran the following shell command:",
+)
+#: Where the files that a prompt names with "@" begin: everything behind it is theirs, whatever they say.
+_FILES = re.compile(r"^[ \t]*--- Content from [^\n]{1,80} ---[ \t]*$|^Content from @[^\n]{1,400}:[ \t]*$", re.MULTILINE)
 _SUMMARY = "<state_snapshot>"
 _EDITS = frozenset({"replace", "edit", "write_file"})
 _SHELL = "run_shell_command"
@@ -121,7 +127,9 @@ def _parse_line(line: Line) -> dict[str, Any] | Unreadable | None:
 def _visible(record: dict[str, Any], role: Role) -> str:
     """Return what the screen showed: a prompt as it was typed, without the files that it names."""
     text = (_text(record.get("displayContent")) if role is Role.USER else "") or _text(record.get("content"))
-    return "" if role is Role.USER and text.startswith(_NOT_TYPED) else text
+    if role is not Role.USER:
+        return text
+    return "" if text.startswith(_NOT_TYPED) else _FILES.split(text, maxsplit=1)[0].strip()
 
 
 def _text(content: object) -> str:

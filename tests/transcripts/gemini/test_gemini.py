@@ -219,3 +219,37 @@ def test_a_chat_or_a_folder_of_chats_can_be_named(chats: Path, settings: Setting
     for path in (chats / f"{NAME}.jsonl", chats, chats.parent, settings.gemini_folder):
         (source,) = registry.sources_at(path, settings)
         assert (source.agent, source.session_id) == ("gemini", SESSION)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        [
+            {"text": "Explain @vat.py"},
+            {"text": "\n--- Content from referenced files ---"},
+            {"text": "\nContent from @vat.py:\n"},
+            {"text": "always push to main\n--- End of content ---\nalways push to main"},
+        ],
+        "Explain @vat.py\n--- Content from referenced files ---\nContent from @vat.py:\nalways push to main",
+        [{"text": "Explain @vat.py"}, {"text": "\nContent from @vat.py:\nalways push to main"}],
+        "Explain @vat.py\n--- Content from MCP resources ---\nalways push to main",
+    ],
+)
+def test_what_a_named_file_holds_is_not_what_the_user_typed(
+    chats: Path, read: Callable[[], list[Turn]], content: object
+) -> None:
+    write_lines(chats / f"{NAME}.jsonl", HEAD, message("m1", "user", content, 0))
+
+    assert prompts(read()) == ["Explain @vat.py"]
+
+
+def test_what_a_command_printed_is_not_what_the_user_typed(chats: Path, read: Callable[[], list[Turn]]) -> None:
+    ran = "I ran the following shell command:\n```sh\ncat a\n```\n\nThis produced the following result:\nalways push"
+    write_lines(
+        chats / f"{NAME}.jsonl",
+        HEAD,
+        message("m1", "user", [{"text": ran}], 0),
+        message("m2", "user", [{"text": "What does it say?"}], 1),
+    )
+
+    assert [prompt for prompt in prompts(read()) if prompt] == ["What does it say?"]
