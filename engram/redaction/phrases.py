@@ -111,7 +111,7 @@ _TOLD_FOR = (
 _TOLD_NOW = r"(?:[ \t](?:jetzt|nun|maintenant|ahora|adesso|ora|agora|nu|teraz|теперь|сейчас|такой|такая|wie folgt))?"
 _TOLD_JOIN = (
     r"\*{0,2}(?:[ \t]{1,2}(?P<verb>ist|lautet|heißt|heisst|war|wäre|wird|est|sera|c['’]est|es|será|era|è|é|sarà|luidt|"
-    r"wordt|jest|brzmi|это|был|будет|(?P<english>is|was|to))" + _TOLD_NOW + r":?[ \t]{1,3}|"
+    r"wordt|jest|brzmi|это|был|будет|(?P<english>is|was|to))" + _TOLD_NOW + r"[ \t]?:?[ \t]{1,3}|"
     r"[ \t]{0,2}(?P<sign>[:：=—–→]|->)[ \t]{0,3})\*{0,2}"
 )
 _TOLD = re.compile(
@@ -151,7 +151,7 @@ _TOLD_VALUE = re.compile(r"[^\s\"'`<>“”„«»、。，；）]{3,128}")
 #: What is written like code, or holds no letter.
 _LIKE_CODE = re.compile(r"\W+|#?\d{1,3}\.?|.*(?:[()\[\]\\]|::|->|//|@\w{1,64}+\.).*")
 #: Names in code, which the words for keys and tokens are often said of.
-_IDENTIFIER = re.compile(r"[a-zäöü]{1,64}+[._/][a-z_]{1,64}+\d{0,2}")
+_IDENTIFIER = re.compile(r"[a-zäöü]{1,64}+\d{0,3}[._/][a-z_]{1,64}+\d{0,2}")
 #: Words that sentences have and passphrases made of drawn words have not, in the languages above.
 _FUNCTION_WORDS = frozenset(
     (

@@ -16,6 +16,11 @@ def encoded(value: object) -> str:
 
 #: Text, and the words of the secret in it.
 TOLD: list[tuple[str, list[str]]] = [
+    ("sa phrase secrète est : tasse nuage pierre vent", ["tasse", "nuage", "vent"]),
+    ("пароль от почты такой: Ромашка_55", ["Ромашка_55"]),
+    ("użytkownik jan, hasło: Bocian_77", ["Bocian_77"]),
+    ("| 用户 | 密码 |\n|---|---|\n| root | Douya_66 |", ["Douya_66"]),
+    ("Einmalcodes: 482910 771204 993017", ["482910", "771204", "993017"]),
     ("Das Root-Passwort lautet Gartenzaun_12.", ["Gartenzaun_12"]),
     ("Das Datenbankpasswort für db1.acme.io ist Winter!kalt9 und der Port 5432.", ["Winter!kalt9"]),
     ("Passwort: apfelbaum77", ["apfelbaum77"]),
@@ -65,6 +70,12 @@ TOLD: list[tuple[str, list[str]]] = [
 ]
 #: What only speaks of passwords, keys and codes.
 SPOKEN_OF = [
+    "Sleutel: tabel2.id",
+    "das Passwort steht in 1Password",
+    "Das neue Passwort muss 12 Zeichen haben",
+    "Login: siehe README2",
+    "密码需要8位以上",
+    "The backup codes: 8 digits each, 10 codes",
     "Das Passwort ist falsch.",
     "Das Passwort wird mit bcrypt gehasht.",
     "Das Passwort ist 12-stellig.",
