@@ -65,12 +65,20 @@ def harm(browser: Browser, page: ServedPage, shown: Sequence[str], *, is_change_
     def is_write(answer: Response) -> bool:
         return answer.request.method == "POST"
 
+    outside: set[Request] = set()
+
     def note(request: Request) -> None:
         if not request.url.startswith((page.origin, "data:", "blob:")) and not request.is_navigation_request():
-            found.add("something was loaded from elsewhere")
+            outside.add(request)
+
+    def take_back(request: Request) -> None:
+        """A request that the policy stopped is reported too, and never left the browser."""
+        if "csp" in (request.failure or "").lower():
+            outside.discard(request)
 
     with browser.new_context() as context:
         context.on("request", note)
+        context.on("requestfailed", take_back)
         tab = context.new_page()
         tab.on("dialog", lambda dialog: (found.add("a script ran"), dialog.dismiss()))
         tab.goto(page.entry())
@@ -80,6 +88,8 @@ def harm(browser: Browser, page: ServedPage, shown: Sequence[str], *, is_change_
                 tab.goto(page.home + path, wait_until="load")
             if tab.url.startswith(page.home) and has_run_a_script(tab):
                 found.add("a script ran")
+    if outside:
+        found.add("something was loaded from elsewhere")
     if not load({"home": str(page.settings.home)}).settings.page_letters:
         found.add("something was changed")
         set_value(page.settings.home, "page_letters", "true")
@@ -95,8 +105,12 @@ def test_the_page_shows_hostile_texts_as_texts(browser: Browser, settings: Setti
 
 
 def test_if_escaping_fails_no_script_runs_and_nothing_is_loaded_or_changed(
-    browser: Browser, settings: Settings, lived: list[Lived]
+    browser: Browser, settings: Settings, store: Store, lived: list[Lived]
 ) -> None:
+    with store.transaction() as tx:
+        # Every page lists all projects. Some browsers parse markup in that list: a tag cut open in a project's name
+        # would swallow the rest of each page, and no other text would be tried.
+        tx.run("UPDATE project SET name = 'p' || id")
     unescaped = make_environment(autoescape=False)
     # A tag that leads the browser away is no matter of the policy: it takes the address along, which opens nothing.
     shown = [f"/m/{one.fix.episode_id}" for one, text in zip(lived, payloads(), strict=True) if "refresh" not in text]
