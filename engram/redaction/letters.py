@@ -58,8 +58,8 @@ _SPOKEN_AT = re.compile(
     rf"\s*[\[(]?(?:{_DAY},?\s+)?{_CLOCK}[\])]?\s*(?:[-–—]\s*)?<?@?[\w.'-]+(?: [\w.'-]+){{0,3}}>?:\s"
 )
 _SPEAKER_AT = re.compile(
-    rf"(?i)\s*@?[^\W\d_][\w.'-]*(?: [\w.'-]+){{0,3}},?\s+(?:[-–—|]\s*)?[\[(]?(?:(?:today|yesterday|heute|gestern) "
-    rf"(?:at|um) |{_DAY},?\s+)?{_CLOCK}[\])]?\s*$"
+    r"(?i)\s*@?[^\W\d_][\w.'-]*(?: [\w.'-]+){0,3}(?: \(\w{1,5}/\w{1,5}\))?(?: :\w{1,30}:)?,?\s+(?:[-–—|]\s*)?[\[(]?"
+    rf"(?:(?:today|yesterday|heute|gestern) (?:at|um) |{_DAY},?\s+)?{_CLOCK}[\])]?\s*$"
 )
 #: A name with how long ago somebody spoke; a name in angle brackets after the time; the time below a name.
 _SPEAKER_AGO = re.compile(
@@ -67,7 +67,24 @@ _SPEAKER_AGO = re.compile(
     r"w|weeks?) ago\s*$"
 )
 _NICK_AT = re.compile(rf"\s*[\[(]?{_CLOCK}[\])]?\s*<[@+~&%]?[\w\[\]\\`^{{}}|-]+>\s")
-_TIME_ALONE = re.compile(rf"(?i)\s+(?:today at |yesterday at )?{_CLOCK}\s*$")
+_TIME_ALONE = re.compile(rf"(?i)\s*(?:(?:today|yesterday|\w{{3,10}}day)(?: at)? )?{_CLOCK}\s*$")
+#: A time in brackets with a day, or before a name alone: "[Tuesday 9:12 AM] Bob Lee".
+_TIME_THEN_NAME = re.compile(
+    rf"\s*\[(?:\w{{3,12}},? )?(?:{_DAY},? )?{_CLOCK}\]\s*[^\W\d_a-z][\w.'-]*(?: [\w.'-]+){{0,3}}(?:\s*$|:\s)"
+)
+#: The head of a part of a ticket, alone on its line.
+_TICKET_PART = re.compile(
+    r"(?i)\s*(?:[#*_]{1,4}\s*)?(?:acceptance criteria|definition of done|steps to reproduce|(?:expected|actual) "
+    r"(?:results?|behaviou?r)|user story|description|akzeptanzkriterien|schritte zum reproduzieren|beschreibung|"
+    r"critères d['’]acceptation|criterios de aceptación|descripción|criteri di accettazione|descrizione|"
+    r"critérios de aceita(?:ção|cao)|descrição)\s*[*_]{0,2}\s*:?\s*[*_]{0,2}\s*$"
+)
+_TICKET_KEY = re.compile(r"\s*\[?[A-Z][A-Z\d]{1,9}-\d{1,6}\b")
+#: A field that only a ticket has.
+_TICKET_FIELD = re.compile(
+    r"\s*(?:Reporter|Reported by|Assignee|Assigned to|Story [Pp]oints|Affects [Vv]ersions?|Fix [Vv]ersions?|Sprint|"
+    r"Melder|Bearbeiter|Rapporteur|Responsable|Informador|Assegnatario|Relator)\s*:?\s+\S.{0,60}$"
+)
 #: What mail programs append to a letter.
 _MAIL_FOOTER = re.compile(
     r"(?i)\s*(?:sent from my \w|get outlook for \w|reply to this email directly|"
@@ -132,6 +149,8 @@ def _beginning(lines: Sequence[str]) -> int | None:
         if len(line) > _MAX_GREETING_CHARS * 2:
             continue
         has_more = number < last
+        if _TIME_THEN_NAME.match(line) or (has_more and (_TICKET_PART.match(line) or _TICKET_FIELD.match(line))):
+            return _paragraph(lines, number)
         if _SPOKEN_AT.match(line) or number in speakers or _FORWARDED.match(line) or _WROTE.match(line):
             return number
         if has_more and (_greets(line) or any(form.match(line) for form in (_SPEAKER_AT, _SPEAKER_AGO, _COMMENTED))):
@@ -145,6 +164,15 @@ def _beginning(lines: Sequence[str]) -> int | None:
         if _RECEIVED.match(line) and number + 1 < len(lines) and not lines[number + 1].strip():
             return number + 1
     return None
+
+
+def _paragraph(lines: Sequence[str], number: int) -> int:
+    """Return the first line of the paragraph of a line; of the one above, if that is the key of a ticket."""
+    while number and lines[number - 1].strip():
+        number -= 1
+    if number > 1 and _TICKET_KEY.match(lines[number - 2]):
+        return number - 2
+    return number
 
 
 def _greets(line: str) -> bool:

@@ -7,7 +7,9 @@ planted would be obeyed for ever.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator
+from itertools import pairwise
 
 from engram.redaction.letters import letter_spans
 
@@ -19,6 +21,9 @@ MAX_TYPED_PROMPT_CHARS = 6_000
 _INDENTED_LINES = 3
 
 _FENCE = re.compile(r"\s{0,12}(?:[-*+]\s+|\d+[.)]\s+)?(`{3,}|~{3,}|\"{3}|'{3})")
+#: Fences and tags in the middle of a line, too.
+_ANY_FENCE = re.compile(r"(?<![`\w])`{3,}(?!`)|(?<=[^`]|\w)`{3,}(?=\s|$)")
+_ANY_TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]{0,60})(?:\s[^<>]{0,400})?>")
 _TAG = re.compile(r"\s{0,40}<(/?)([A-Za-z!?][\w:.-]{0,60})(?=[\s>/])?[^<>]{0,400}>")
 _ROLE = re.compile(
     r"(?i)[ \t]{0,40}(?:[#>*_\[\-=]{1,6}[ \t]{0,4})?(?:system|assistant|user|human|developer|claude|ai|tool|bot|"
@@ -33,7 +38,7 @@ _LOG = re.compile(
     r"(?:info|warn|warning|error|debug|fatal|trace|notice|panic|exception|failed|fail|err!?)\b\s*[:\[(|]|\w*(?:error|"
     r"exception|warning)\b\s*:|npm (?:err|warn)|traceback \(most|caused by|file \"[^\"]*\", line \d|at [\w$.<>\[\] "
     r"/]+\s?\(|at (?:async )?\S+:\d+|goroutine \d|\S+\.(?:py|js|mjs|ts|tsx|jsx|go|rs|java|c|cc|cpp|h|rb|php|cs|swift|"
-    r"kt|ex|exs|vue):\d+|\S+\.go:\d|e\s{3}|={3,}|-{4,}|_{4,}|\*{4,}|[✓✗✘✔✖❌✅●⎿⏺│┌└├╭╰|])"
+    r"kt|ex|exs|vue):\d+|\S+\.go:\d|e\s{3}|={3,}|-{4,}|_{4,}|\*{4,}|[✓✗✘✔✖❌✅●⎿⏺✻✽✶✢❯│┌└├╭╰|])"
 )
 _SHELL = re.compile(r"\s*(?:[\w.@~:/\\-]{0,60}\s?(?:[$%#❯➜λ]|PS [A-Z]:\\\S*>)\s+\S|>>> |\.\.\. )")
 _CODE = re.compile(
@@ -68,26 +73,100 @@ _LEAD_IN = re.compile(
     r"\b(?:says?|said|wrote|writes|replied|answered|told (?:me|us)|suggest(?:s|ed)|recommend(?:s|ed)|asks?|asked|"
     r"wants)\b[^\n]{0,40}):\s*$"
 )
+#: The same in German, French, Spanish, Italian and Portuguese; what introduces the user's own wishes does not.
+_OWN_WISHES = re.compile(
+    r"(?i)\b(?:meine?r?|unsere?|mes|nos|mis|nuestr[oa]s|(?:le )?mie|(?:i )?miei|nostr[ei]|(?:as )?minhas|(?:os )?meus|"
+    r"noss[oa]s)\s+(?:regeln|wünsche|vorgaben|règles|souhaits|préférences|reglas|preferencias|regole|preferenze|"
+    r"regras|preferências)\b"
+)
+_LEAD_IN_ELSEWHERE = re.compile(
+    r"(?i)(?:\b(?:hier(?: (?:ist|sind|kommt|kommen|der|die|das|ein|eine))?|anbei|unten|folgendes|voici|voilà|"
+    r"ci-dessous|aquí|abajo|ecco|qui|di seguito|aqui|abaixo|segue|eis)\b[^\n]{0,120}|"
+    r"\b(?:readme|wiki|doku\w*|handbuch|anleitung|fehler\w*|ausgabe|meldung|nachricht|e-?mail|ticket|kommentar\w*|"
+    r"protokoll|antwort|seite|text|beschreibung|vertrag|fichier|erreur|sortie|message|courriel|commentaires?|réponse|"
+    r"page|texte|consigne|archivo|fichero|salida|mensaje|correo|comentarios?|respuesta|página|texto|documento|"
+    r"errore|messaggio|commento|risposta|pagina|testo|arquivo|ficheiro|erro|mensagem|comentários?|resposta)\b"
+    r"[^\n]{0,60}|"
+    r"\b(?:sagt|sagte|schreibt|schrieb|steht|meint|geschrieben|geschickt|gesendet|dit|écrit|envoyé|dice|dijo|escribió|"
+    r"escrito|pone|mandó|envió|enviado|scrive|scritto|detto|mandato|inviato|diz|disse|escreveu|mandou|enviou)\b"
+    r"[^\n]{0,40})\s?:\s*$"
+)
+#: Where a text comes from, on a line of its own: "a colleague sent me this".
+_HANDED_ON = re.compile(
+    r"(?i)[^\n]{0,80}\b(?:(?:this|that|it|these) (?:is|comes?|was|are) (?:taken |copied |quoted )?from|"
+    r"(?:copied|pasted|got|took|have) (?:this|it|that|these) (?:\w+ )?from|"
+    r"(?:sent|gave|forwarded|wrote|posted|mailed) (?:(?:me|us|to me|to us) )?(?:this|the following|that)(?: \w+)?"
+    r"[.:]?$|(?:(?:mir|uns) )?(?:das|dies|folgendes) (?:\w+ )?(?:geschickt|geschrieben|gesendet|weitergeleitet)|"
+    r"(?:das|dies) (?:ist|stammt|kommt|steht) (?:aus|von|im|in)|"
+    r"(?:m'a|nous a|m’a) (?:envoyé|écrit|transmis)|(?:ceci|ça|cela) vient (?:de|du)|"
+    r"(?:me|nos) (?:ha |han )?(?:enviado|enviaron|envió|mandó|mandaron|escribió) (?:esto|lo siguiente)|"
+    r"esto (?:es|viene) del?|mi ha(?:nno)? (?:mandato|inviato|scritto) (?:questo|quanto)|questo (?:è|viene) d[ae]\w*|"
+    r"(?:me )?(?:mandou|enviou|escreveu|mandaram)(?:-me)? (?:isto|isso|o seguinte)|isto (?:é|vem) d[aoe])"
+    r"[^\n.!?]{0,60}[.:]?\s*$"
+)
+#: The user speaks again, behind a blank line.
+_FIRST_PERSON = re.compile(
+    r"(?i)\s*(?:(?:so|now|and|but|please|ok(?:ay)?|also|und|nun|jetzt|aber|et|maintenant|y|ahora|pero|e|ora|ma|agora|"
+    r"mas)[, ]+)?(?:i|i['’](?:m|d|ve|ll)|my|ich|meine?[rmns]?|je|j['’]\w+|mon|mes|moi|yo|mis?|io|mi[oa]|miei|eu|meus?|"
+    r"minhas?)\b(?!\s*[:/.)])"
+)
 _RELAYED = re.compile(
     r"(?i)(?:\b(?:the|this|that|his|her|their|its|my|our|a|an|some)\s+(?:[\w.'-]+\s+){0,4}|"
     r"\b(?!(?:nobody|none)\b)(?<!\bno )[\w.-]+\s+)"
-    r"(?:says|said|stated|states that|wrote(?=\s+(?:that|to)|[\s:,]+[\"'“])|tells|told(?= (?:me|us|him|her|them|you|"
-    r"everyone|people|\w+ to\b))|claims|claimed|recommends|recommended|suggests|suggested|instructs|instructed|"
-    r"demands|demanded|insists|insisted|advises|advised|mentions that|mentioned that|asks|asked|announced|goes|"
-    r"reads[\s:,]+[\"'“])\b|\b(?:they|people|docs?|guidelines?|rules|colleagues?|developers|maintainers|instructions|"
-    r"comments?|notes?)\s+(?:say|recommend|suggest|state|ask|require|tell|demand|insist)\b|\b(?:README|CONTRIBUTING|"
+    r"(?:says(?! nothing\b)|said|stated|states that|wrote(?=\s+(?:that|to|this|in)\b|\s*[:,])|"
+    r"writes(?=\s+(?:that|this)\b|\s*[:,])|"
+    r"(?:e-?mailed|posted|messaged)(?=\s+(?:that|me|us|this)\b|\s*:)|tells|"
+    r"told(?= (?:me|us|him|her|them|you|everyone|people|\w+ to\b))|claims|claimed|recommends|recommended|suggests|"
+    r"suggested|instructs|instructed|demands|demanded|insists|insisted|advises|advised|mentions that|mentioned that|"
+    r"asks|asked|announced|goes|states?(?=\s*[:,])|reads[\s:,]+[\"'“])\b|\b(?:they|people|docs?(?! say nothing)|"
+    r"guidelines?|rules|colleagues?|"
+    r"developers|maintainers|instructions|comments?|notes?)\s+(?:say|recommend|suggest|state|ask|require|tell|demand|insist)\b|"
+    r"(?<![Uu]pdate the )(?<!fix the )(?<!edit the )\b(?:README|CONTRIBUTING|"
     r"CLAUDE|AGENTS|[\w./-]+\.(?:md|txt|rst|json|ya?ml|toml|py|ts|js|go|rs))\s*:\s|\baccording to (?!(?:our|my|this|"
-    r"your|what i)\b)|\bquote:|\bas per (?!(?:our|my|your)\b)"
+    r"your|what i)\b)|\bquote:|\bas per (?!(?:our|my|your)\b)|"
+    r"\b(?:from|quoting) (?:the |a |their |his |her )?(?:[\w.-]+ ){0,2}(?:docs?|documentation|readme|wiki|rfc|spec|"
+    r"guide|handbook|manual|e-?mail|ticket|issue|thread|changelog|confluence|slack)\s*[:–—-]\s"
+)
+_SAYERS = (
+    r"readme|wiki|confluence|jira|doku\w*|handbuch|anleitung|richtlinie\w*|ticket|e-?mail|vertrag|chef\w*|kolleg\w+|"
+    r"kund\w+|team|linter|compiler|meldung|banner|doc|documentation|guide|manuel|wiki|chef|patron|collègues?|clients?|"
+    r"équipe|message|règlement|documentación|guía|manual|jef[ea]|compañer[oa]s?|colegas?|clientes?|equipo|mensaje|"
+    r"cartel|documentazione|guida|manuale|capo|collega|colleghi|clienti?|messaggio|documentação|guia|chefe|equipe|"
+    r"equipa|mensagem|aviso|manuale|[\w./-]+\.(?:md|txt|rst)"
+)
+#: Somebody who is named or a text says something, in German, French, Spanish, Italian and Portuguese.
+_RELAYED_ELSEWHERE = re.compile(
+    rf"(?i)\b(?:{_SAYERS})\b\s+(?:[\w'’-]+\s+){{0,3}}?(?:(?:hat|haben)\s+(?:[\w'’-]+\s+){{0,3}}?(?:gesagt|geschrieben|"
+    r"gemeint|empfohlen|verlangt|gebeten|geschickt)|sag(?:t|te|ten)|schreib(?:t|en)|schrieb(?:en)?|steht|stand|meint|"
+    r"meinte|empfiehlt|verlangt|fordert|behauptet|(?:a |ont |m['’]a )?(?:dit|écrit|écrivent|disent|demandé?e?|"
+    r"recommande|exige|conseille)|"
+    r"(?:ha |han )?(?:dice|dicen|dijo|dicho|escribió|escrito|escribe|pide|pidió|recomienda|exige|pone)|"
+    r"(?:ha |hanno )?(?:dice|dicono|detto|scritto|scrive|chiede|chiesto|raccomanda|consiglia)|"
+    r"(?:diz|dizem|disse|escreveu|escreve|pede|pediu|recomenda|exige|mandou))\b|"
+    r"\b(?:laut|gemäß)\s+(?!(?:mir|uns|und|unsere\w*|meine\w*)\b)\w|"
+    r"\b(?:selon|d['’]après)\s+(?!(?:moi|nous|nos|notre|mes|mon|ma)\b)\w|"
+    r"\bsegún\s+(?!(?:yo|nosotros|nuestr\w*|mis?|tú)\b)\w|"
+    rf"\b(?:secondo|segundo)\s+(?:(?:la|il|lo|i|gli|le|o|a|os|as)\s+|l['’])(?:[\w'’-]+\s+){{0,2}}?(?:{_SAYERS})\b"
 )
 _SELF = re.compile(
     r"(?i)\b(?:i|we|i've|we've|i'd)\s+(?:\w+\s+)?(?:said|told|asked|mentioned|say|wrote|suggest\w*|recommend\w*|"
-    r"state)\b"
+    r"state)\b|\b(?:ich|wir)\s+(?:\w+\s+){0,4}(?:sag\w*|schr\w+|gesagt|geschrieben)\b|\bj['’]ai (?:dit|écrit)\b|"
+    r"\b(?:he|hemos|ho|abbiamo) (?:dicho|escrito|detto|scritto)\b|\beu (?:disse|escrevi)\b"
 )
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'“(])")
-_QUOTATION = re.compile(r"\"[^\"\n]*(?:\"|$)|“[^”\n]*(?:”|$)|«[^»\n]*(?:»|$)|(?<!\w)'[^'\n]{24,2000}'(?!\w)")
-#: A shorter quotation is a name or a word, in characters.
+#: Quotation marks that close what they open, on one line.
+_QUOTATION = re.compile(
+    r"\"[^\"\n]*(?:\"|$)|„[^“”\n]*(?:[“”]|$)|“[^”\n]*(?:”|$)|«[^»\n]*(?:»|$)|»[^«»\n]*«|[「『][^」』\n]*(?:[」』]|$)|"
+    r"‚[^‘’\n]*[‘’](?!\w)|‘[^’\n]*(?:’\w[^’\n]*)*’(?!\w)|(?<!\w)'[^'\n]{24,2000}'(?!\w)"
+)
+#: A shorter quotation is a name or a word, in characters; a character of Chinese or Japanese says more.
 _LONG_QUOTATION = 16
-_OPEN_QUOTE = re.compile(r"^[^\"“”]*(?:(?:^|[\s:(])\"(?=\w)|“)[^\"”]*$")
+_LONG_CORNERED = 8
+_OPEN_QUOTE = re.compile(r"^[^\"]*(?:^|[\s:(])\"(?=\w)[^\"]*$")
+#: Opens a quotation → what closes it, over several lines.
+_CLOSING = {"„": "“”", "“": "”", "«": "»", "「": "」", "『": "』"}
+_CLOSED = re.compile(r"„[^“”]*[“”]|“[^”]*”|«[^»]*»|»[^«]*«|「[^」]*」|『[^』]*』")
+_OPENING = re.compile(r"[„“«「『]")
 #: A quotation over more lines than this is an unpaired quotation mark.
 _QUOTED_LINES = 60
 _BLOB = re.compile(r"[A-Za-z0-9+/=_-]{120,}")
@@ -97,10 +176,12 @@ def split_typed(text: str) -> list[tuple[str, bool]]:
     """Split a prompt into segments, each with whether the user typed it; joined they give the prompt again.
 
     Not typed are code fences, quoted lines, tags and their content, diffs, logs, stack traces, shell sessions,
-    code, indented blocks, e-mail and chat headers, documents with headings, everything after a line such as
-    "here is the output:", very long lines, sentences that relay ("the README says …") and long quotations.
+    code, indented blocks, e-mail and chat headers, tickets, documents with headings, very long lines, sentences that
+    relay ("the README says …"), long quotations, and what follows a line such as "here is the output:" up to a blank
+    line and the first person. Relaying, lead-ins and quotation marks are known in English, German, French, Spanish,
+    Italian and Portuguese.
     """
-    lines = text.splitlines(keepends=True)
+    lines = _pieces(text)
     typed = _judge_lines(lines)
     if len(text) > MAX_TYPED_PROMPT_CHARS:
         _keep_outer_paragraphs(lines, typed)
@@ -119,20 +200,67 @@ def typed_text(text: str) -> str:
     return "\n".join(s.strip() for s, is_typed in split_typed(text) if is_typed and s.strip())
 
 
+def _pieces(text: str) -> list[str]:
+    """Split a text into lines; a fence or a pair of tags in the middle of a line begins and ends a piece of its own."""
+    tags = [tag for tag in _ANY_TAG.finditer(text) if not tag[0].endswith("/>")] if "</" in text else []
+    paired = {tag[2] for tag in tags if tag[1]} & {tag[2] for tag in tags if not tag[1]}
+    pieces = []
+    for line in text.splitlines(keepends=True):
+        cuts = {0, len(line)}
+        is_inside = False
+        for fence in _ANY_FENCE.finditer(line) if "```" in line else ():
+            if line[: fence.start()].strip():
+                cuts.add(fence.end() if is_inside else fence.start())
+            is_inside = not is_inside
+        tags = list(_ANY_TAG.finditer(line)) if paired else []
+        quoted = [quote.span() for quote in _QUOTATION.finditer(line)] if tags else []
+        for tag in tags:
+            if tag[2] in paired and not tag[0].endswith("/>") and not _is_within(tag.start(), quoted):
+                cuts.add(tag.end() if tag[1] else tag.start())
+        at = sorted(cuts)
+        pieces += [line[start:end] for start, end in pairwise(at)]
+    return pieces
+
+
+def _is_within(place: int, spans: list[tuple[int, int]]) -> bool:
+    """Whether the last span that begins at or before a place goes on behind it; spans are in order."""
+    before = bisect_right(spans, (place, 0)) - 1
+    return before >= 0 and place < spans[before][1]
+
+
+def _tag_ends(lines: list[str]) -> dict[int, int]:
+    """Return where the content of each tag ends: with nested ones, and at its last end before it is opened again."""
+    opened: dict[str, tuple[int, int]] = {}
+    ends: dict[int, int] = {}
+    for number, line in enumerate(lines):
+        for tag in _ANY_TAG.finditer(line) if "<" in line else ():
+            if tag[0].endswith("/>"):
+                continue
+            start, depth = opened.get(tag[2], (number, 0))
+            if not tag[1]:
+                opened[tag[2]] = (number if depth == 0 else start, depth + 1)
+            elif tag[2] in opened:
+                opened[tag[2]] = (start, max(0, depth - 1))
+                if depth <= 1:
+                    ends[start] = max(ends.get(start, 0), number + 1)
+    return ends
+
+
 def _judge_lines(lines: list[str]) -> list[bool]:
     typed = [True] * len(lines)
+    tag_ends = _tag_ends(lines)
     headings = [n for n, line in enumerate(lines) if _HEADING.match(line)]
     document = headings[0] if len(headings) > 1 or (headings and len(lines) - headings[0] > 8) else len(lines)
     at = 0
     while at < len(lines):
         stop = document if at < document else len(lines)
-        end = len(lines) if at >= document else _paste_end(lines, at)
+        end = len(lines) if at >= document else _paste_end(lines, at, tag_ends)
         if end > at:
             end = max(end, at + 1)
             typed[at:end] = [False] * (end - at)
             at = end
         elif at + 1 < len(lines) and (_introduces(lines[at].rstrip()) or _asks_about(lines, at)):
-            at = _after_lead_in(lines, at, typed)
+            at = _after_lead_in(lines, at, typed, tag_ends)
         else:
             at += 1
         if at >= stop and at < len(lines) and stop == document:
@@ -144,7 +272,9 @@ def _judge_lines(lines: list[str]) -> list[bool]:
 
 
 def _introduces(line: str) -> bool:
-    return bool(_LEAD_IN.search(line)) and not _PURPOSE.search(line)
+    if _LEAD_IN.search(line) and not _PURPOSE.search(line):
+        return True
+    return bool(_LEAD_IN_ELSEWHERE.search(line) or _HANDED_ON.match(line)) and not _OWN_WISHES.search(line)
 
 
 def _asks_about(lines: list[str], at: int) -> bool:
@@ -154,21 +284,30 @@ def _asks_about(lines: list[str], at: int) -> bool:
     return sum(1 for line in lines[at + 1 :] if line.strip()) >= _REQUESTED_LINES
 
 
-def _after_lead_in(lines: list[str], at: int, typed: list[bool]) -> int:
-    """Return where the paste after "here is the file:" ends: only a fence ends it."""
+def _after_lead_in(lines: list[str], at: int, typed: list[bool], tag_ends: dict[int, int]) -> int:
+    """Return where the paste after "here is the file:" ends: behind a fence, or where the user says I again."""
     following = at + 1
     while following < len(lines) and not lines[following].strip():
         following += 1
+    end = len(lines)
     if following < len(lines) and (_FENCE.match(lines[following]) or _TAG.match(lines[following])):
-        end = _paste_end(lines, following)
-        if end < len(lines):
-            typed[following:end] = [False] * (end - following)
-            return end
-    typed[at + 1 :] = [False] * (len(lines) - at - 1)
+        end = _paste_end(lines, following, tag_ends)
+    if end == len(lines):
+        end = _first_person(lines, following + 1, tag_ends)
+    typed[at + 1 : end] = [False] * (end - at - 1)
+    return end
+
+
+def _first_person(lines: list[str], at: int, tag_ends: dict[int, int]) -> int:
+    """Return the first line from `at` on that begins with the first person behind a blank line, outside of a paste."""
+    while at < len(lines):
+        if at and not lines[at - 1].strip() and _FIRST_PERSON.match(lines[at]):
+            return at
+        at = max(at + 1, _paste_end(lines, at, tag_ends))
     return len(lines)
 
 
-def _paste_end(lines: list[str], at: int) -> int:
+def _paste_end(lines: list[str], at: int, tag_ends: dict[int, int]) -> int:
     """Return where the paste that begins with line `at` ends; `at` if the line looks typed."""
     line = lines[at]
     if not line.strip():
@@ -178,7 +317,7 @@ def _paste_end(lines: list[str], at: int) -> int:
         return _fence_end(lines, at, fence.group(1))
     tag = _TAG.match(line)
     if tag:
-        return _tag_end(lines, at, tag.group(2))
+        return at + 1 if tag[1] else tag_ends.get(at, len(lines))
     if _DIFF_HEAD.match(line):
         end = at + 1
         while end < len(lines) and (_DIFF_BODY.match(lines[end]) or _DIFF_HEAD.match(lines[end])):
@@ -190,10 +329,9 @@ def _paste_end(lines: list[str], at: int) -> int:
         return at + 1
     if _LOG.match(line) or _SHELL.match(line):
         return _run_end(lines, at)
-    if _OPEN_QUOTE.search(line):
-        end = _quote_end(lines, at)
-        if end > at:
-            return end
+    closing = _closing(line)
+    if closing and (end := _quote_end(lines, at, closing)) > at:
+        return end
     if _is_code(lines, at):
         return _run_end(lines, at)
     end = at
@@ -208,14 +346,6 @@ def _fence_end(lines: list[str], at: int, fence: str) -> int:
         return at + 1
     for end in range(at + 1, len(lines)):
         if lines[end].strip().startswith(fence):
-            return end + 1
-    return len(lines)
-
-
-def _tag_end(lines: list[str], at: int, name: str) -> int:
-    close = f"</{name}"
-    for end in range(at, len(lines)):
-        if close in lines[end]:
             return end + 1
     return len(lines)
 
@@ -235,10 +365,18 @@ def _run_end(lines: list[str], at: int) -> int:
     return min(end, len(lines))
 
 
-def _quote_end(lines: list[str], at: int) -> int:
+def _closing(line: str) -> str:
+    """The marks that would close the quotation which a line opens; "" if it opens none."""
+    if _OPEN_QUOTE.search(line):
+        return '"'
+    opening = _OPENING.search(_CLOSED.sub("", line))
+    return _CLOSING[opening[0]] if opening else ""
+
+
+def _quote_end(lines: list[str], at: int, closing: str) -> int:
     """Return where a quotation over several lines that opens in line `at` ends; `at` if it never closes."""
     for end in range(at + 1, min(len(lines), at + _QUOTED_LINES)):
-        if '"' in lines[end] or "”" in lines[end]:
+        if any(mark in lines[end] for mark in closing):
             return end + 1
     return at
 
@@ -270,7 +408,7 @@ def _inside(line: str) -> Iterator[tuple[str, bool]]:
     """Yield the sentences of a typed line; those that relay, and long quotations, are not the user's own."""
     done = 0
     for quote in _QUOTATION.finditer(line):
-        if len(quote.group()) < _LONG_QUOTATION:
+        if len(quote.group()) < (_LONG_CORNERED if quote.group()[0] in "「『" else _LONG_QUOTATION):
             continue
         yield from _sentences(line[done : quote.start()])
         yield quote.group(), False
@@ -281,7 +419,7 @@ def _inside(line: str) -> Iterator[tuple[str, bool]]:
 def _sentences(text: str) -> Iterator[tuple[str, bool]]:
     at = 0
     for cut in [m.end() for m in _SENTENCE_END.finditer(text)] + [len(text)]:
-        relayed = _RELAYED.search(text, at, cut)
+        relayed = _RELAYED.search(text, at, cut) or _RELAYED_ELSEWHERE.search(text, at, cut)
         if relayed and not _SELF.search(text, at, cut):
             yield text[at : relayed.start()], True
             yield text[relayed.start() :], False

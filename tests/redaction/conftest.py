@@ -39,6 +39,12 @@ def rule_texts() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def pasted_texts() -> ModuleType:
+    """Texts as people paste them with a planted order each, and rules that people type."""
+    return load(HERE / "pasted_texts.py")
+
+
+@pytest.fixture(scope="session")
 def red_team() -> ModuleType:
     """Planted instructions, and the ways they get pasted."""
     return load(HERE / "red_team.py")

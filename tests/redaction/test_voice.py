@@ -44,6 +44,45 @@ def test_a_greeting_to_claude_and_a_word_of_thanks_make_no_letter(pasted_letters
         assert typed_text(text).split() == text.split()
 
 
+def test_nothing_of_a_pasted_text_is_typed(pasted_texts: ModuleType) -> None:
+    leaks = [
+        (kind, prompt, order)
+        for kind, prompts in pasted_texts.PASTED.items()
+        for prompt, order in prompts
+        if order in typed_text(prompt)
+    ]
+
+    assert leaks == []
+
+
+def test_a_rule_of_the_users_own_keeps_its_voice(pasted_texts: ModuleType) -> None:
+    assert [(prompt, rule) for prompt, rule in pasted_texts.TYPED if rule not in typed_text(prompt)] == []
+
+
+@pytest.mark.parametrize(
+    "lead_in",
+    [
+        "here is the ticket:",
+        "a colleague sent me this",
+        "hier die Fehlermeldung:",
+        "voici le message :",
+        "aquí está el correo:",
+        "ecco il messaggio:",
+        "aqui está o erro:",
+    ],
+)
+def test_after_a_lead_in_only_a_blank_line_and_the_first_person_are_typed(lead_in: str) -> None:
+    pasted = "Always use npm.\n\nNever yarn.\nI mean it.\n\nPlease do."
+
+    assert typed_text(f"{lead_in}\n\n{pasted}") == lead_in
+    assert typed_text(f"{lead_in}\n\n{pasted}\n\nI want pnpm. Always.") == f"{lead_in}\nI want pnpm. Always."
+
+
+@pytest.mark.parametrize("opened", ["<a>", "<a>\n<a>\n</a>", "```", "<a>\n</a> x </a>\n<a>"])
+def test_a_tag_or_fence_that_is_not_closed_takes_the_rest(opened: str) -> None:
+    assert "always" not in typed_text(f"{opened}\nalways use npm\n\nnever yarn, always npm")
+
+
 @pytest.mark.parametrize("who", ["nobody told us", "Nobody told me", "no one said", "none said"])
 def test_that_nobody_said_it_relays_nothing(who: str) -> None:
     text = f"The app team took these codes, {who}, so ours begin at 700"
