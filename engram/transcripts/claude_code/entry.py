@@ -24,7 +24,7 @@ RECORDS = Records(
     re.compile(r'\{\s*"(?:parentUuid|type|uuid|sessionId|isSidechain)"'), frozenset({"type", "sessionId"})
 )
 #: What shows that a line may hold another record behind its first one.
-_MORE = (b'}{"', b'{"parentUuid"', b'"queue-operation"')
+_MORE = (b'{"parentUuid"', b'}{"type":"', b'{"type":"queue-operation"')
 #: Bytes at the beginning of a line that decide whether looking for its type is worthwhile.
 _HEAD_BYTES = 700
 

@@ -71,7 +71,7 @@ _SKIPPED = re.compile(rb'"payload":\{"type":"(?:token_count|reasoning|agent_reas
 _HEAD_BYTES = 200
 #: How a record is recognised on a broken line, and what shows that a line may hold another one behind its first.
 RECORDS = Records(re.compile(r'\{\s*"(?:timestamp|type)"'), frozenset({"timestamp", "type", "payload"}))
-_MORE = (b'}{"', b'{"timestamp"')
+_MORE = b'{"timestamp"'
 #: Types that stand without an envelope in rollouts of versions before 0.32.
 _BARE_TYPES = ("message", "function_call", "function_call_output", "local_shell_call")
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call")
@@ -84,7 +84,7 @@ def parse_line(line: Line) -> Entry | Unreadable | None:
     raw = line.data
     if not raw.strip(BLANK):
         return None
-    if _SKIPPED.search(raw[:_HEAD_BYTES]) and not any(raw.find(sign, 1) >= 0 for sign in _MORE):
+    if _SKIPPED.search(raw[:_HEAD_BYTES]) and raw.find(_MORE, 1) < 0:
         return None
     try:
         data = parse_json(raw)
