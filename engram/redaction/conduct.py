@@ -255,6 +255,13 @@ CONDUCT: tuple[Conduct, ...] = (
     ),
     Conduct(
         "weakening protection",
+        rf"{NEGATED_ORDER}\s+(?:\w+ )?(?:verify|check|validate|compare)(?:ing)?\b[^.\n]{{0,20}}\b(?:checksums?|"
+        rf"signatures?|hashes|"
+        rf"certificates?|integrity|fingerprints?|provenance)\b",
+        is_spared_by_not=False,
+    ),
+    Conduct(
+        "weakening protection",
         rf"\bdangerously-?(?:skip|disable|allow|bypass)|\bbypasspermissions\b|\bauto-?(?:approv|accept|confirm)\w*|"
         rf"--(?:no-verify|yolo|"
         rf"allow-all|full-auto)\b|\b(?:reviews?|approvals?|confirmations?|permissions?|sandbox\w*|"
@@ -315,6 +322,11 @@ CONDUCT: tuple[Conduct, ...] = (
         rf"permessi)",
     ),
     # -- to give away what is secret
+    Conduct(
+        "sending secrets away",
+        rf"(?:{SOFT_SECRETS}|{HARD_SECRETS}){UNDENIED}{{0,60}}\b(?:{GIVE}) (?:it|them)\b[^.\n]{{0,40}}{OUTSIDE}",
+        marks=SECRET_MARKS,
+    ),
     Conduct(
         "sending secrets away",
         act(GIVE_AWAY, is_loose=True)

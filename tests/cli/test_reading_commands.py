@@ -160,6 +160,7 @@ def test_recall_and_search_call_the_text_of_a_hit_and_everything_else_that_both_
 
     only_of_memories = {
         *("content", "scope", "pinned", "lowered", "superseded_by", "stale", "unmerged_branch", "told_by"),
+        "suspect",
         *("stands_in", "contradicted_by", "quote"),
     }
     assert set(memory) - set(passage) == only_of_memories
