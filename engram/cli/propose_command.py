@@ -34,7 +34,8 @@ def propose(
 ) -> None:
     """Show lines for CLAUDE.md as a diff: rules of yours that were said or used in three sessions.
 
-    Rules of a project are for its CLAUDE.md, rules for all projects for your own. What one of your CLAUDE.md and rules
+    Rules of a project are for its CLAUDE.md, rules for all projects and rules that you gave in two projects for your
+    own. What one of your CLAUDE.md and rules
     files says already is left out. Nothing is written without --apply.
 
     Example: engram propose --apply

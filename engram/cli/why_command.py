@@ -43,7 +43,8 @@ def why(
     """Show why Claude was shown what it was, or nothing.
 
     With a session, prompt by prompt: what was shown, or why it was silent, and how relevant the best memories were
-    against what they needed. The beginning of a session's id is enough.
+    against what they needed; and which sentences of yours sound like rules and were not kept. The beginning of a
+    session's id is enough.
 
     With the id of a memory: when it was shown, when it nearly was, and why it was not.
 
@@ -161,6 +162,8 @@ def _print_moment(moment: Moment, report: SessionWhy) -> None:
             say(f"    {'  '.join(_candidate_cells(candidate))}  {summary}")
     if not moment.outcomes:
         say(f"  {moment.verdict}: {REASONS[moment.verdict]}")
+    for one in moment.no_rules:
+        say(f"  not kept as a rule: “{one_line(one.sentence, 100)}”: {one.refusal}")
 
 
 def _title(moment: Moment) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from engram.clock import day_of
 from engram.consolidation.context import Context
@@ -96,6 +97,10 @@ def note_line(episode: Episode) -> str:
     return f"- {day_of(episode.created_at_ms)}, {holds_for}: {_bare_line(episode)[2:]}"
 
 
+def _other_scope(episode: Episode) -> Scope:
+    return Scope.PROJECT if episode.scope == Scope.GLOBAL else Scope.GLOBAL
+
+
 def _bare_line(episode: Episode) -> str:
     """Return a memory's line as earlier versions wrote it, without date and project."""
     return f"- {fence_safe(one_line(episode.summary, _MAX_LINE_CHARACTERS))} <!-- {episode.episode_id} -->"
@@ -130,6 +135,9 @@ def _retire(context: Context) -> None:
         if episode and why:
             context.tell(f"take {episode.episode_id} out of {NOTE} ({why})")
             moved.append(line)
+        elif episode and line.rstrip("\n") == note_line(replace(episode, scope=_other_scope(episode))):
+            context.tell(f"correct where {episode.episode_id} holds in {NOTE}")
+            kept.append(note_line(episode) + "\n")
         elif episode and line.rstrip("\n") == _bare_line(episode):
             context.tell(f"date {episode.episode_id} in {NOTE}")
             kept.append(note_line(episode) + "\n")

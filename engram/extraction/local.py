@@ -29,7 +29,7 @@ class LocalExtractor:
     ``docs/extraction.md`` says what it was measured on.
     """
 
-    name = "local-2"
+    name = "local-3"
     is_repeatable = True
 
     def __init__(self, weights: Mapping[str, float] | None = None, min_quality: float = MIN_QUALITY) -> None:

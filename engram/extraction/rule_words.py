@@ -354,7 +354,7 @@ CORRECTS = re.compile(
 ALL_OF_IT = re.compile(r"\b(?:all|everything|both|these|those)\b", _ANY)
 #: A later taking back has to say of what.
 SUBJECT = re.compile(
-    r"\b(?:about|on|regarding|concerning|rule (?:on|for|that|with|to)|back (?:the|my|what)|forget (?:the|my|that)|"
+    r"\b(?:about|regarding|concerning|rule (?:on|for|that|with|to)|back (?:the|my|what)|forget (?:the|my|that)|"
     r"withdraw|"
     r"revoke|retract|said (?:about|on|that|to)|sobre|über|mit|zu[mr]?)\b(.*)",
     _ANY,

@@ -194,7 +194,7 @@ def rules_of_turns(
     later: list[TakingBack] = []
     for turn, after in reversed(list(zip(turns, [*turns, following][1:], strict=True))):
         following_prompt = typed_text(after.prompt) if after is not None else ""
-        found = []
+        found: list[Option] = []
         for said in users_texts(turn):
             place = Place(is_user=True, chars=len(said.text))
             typed = typed_text(said.text)
@@ -202,7 +202,8 @@ def rules_of_turns(
                 if any(taking.is_about(rule.sentence) for taking in later):
                     continue
                 line = _line_of(said.text, rule.sentence)
-                passage = Passage(-1 - line, -line, rule.sentence, "")
+                # Rules are no statements of a stream, and overlap with none.
+                passage = Passage(-1 - len(found), -len(found), rule.sentence, "")
                 found.append(Option(turn, said, passage, place, "", line, RULE_QUALITY, True, rule=rule))
             later.extend(takings_back(typed))
         options[turn.key] = found

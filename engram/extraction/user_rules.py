@@ -113,7 +113,7 @@ def orders(typed: str) -> list[str]:
 
 def says_the_same(first: str, second: str) -> bool:
     """Return True if two orders are the same in nearly the same words."""
-    mine, theirs = content_words(first), content_words(second)
+    mine, theirs = prefixes(content_words(first)), prefixes(content_words(second))
     if bool(words.NEGATION.search(first)) != bool(words.NEGATION.search(second)):
         return False
     return bool(mine and theirs) and len(mine & theirs) >= SAME_SHARE * len(mine | theirs)
@@ -126,14 +126,8 @@ def is_rule(sentence: str) -> bool:
 
 def takings_back(typed: str) -> list[TakingBack]:
     """Return the sentences that take back something of an earlier prompt and say what."""
-    found = []
-    for sentence, _ in _sentences(typed):
-        match = words.TAKES_BACK.search(sentence) or languages.TAKES_BACK.search(sentence)
-        subject = words.SUBJECT.search(sentence, match.start()) if match else None
-        about = prefixes(content_words(subject.group(1)) - words.EMPTY_WORDS) if subject else frozenset()
-        if about:
-            found.append(TakingBack(sentence, about))
-    return found
+    found = [TakingBack(sentence, _named(sentence)) for sentence, _ in _sentences(typed)]
+    return [taking for taking in found if taking.about]
 
 
 def lays_down_for_all_projects(typed: str, summary: str, project: str = "") -> bool:
@@ -291,6 +285,13 @@ def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], fo
             _refuse(judged, last + 1, sentence, within=last + 1, only_shared=True)
 
 
+def _named(sentence: str) -> frozenset[str]:
+    """Return words, by their first letters, that say what a sentence takes back; none if it does not say it."""
+    match = words.TAKES_BACK.search(sentence) or languages.TAKES_BACK.search(sentence)
+    subject = words.SUBJECT.search(sentence, match.start()) if match else None
+    return prefixes(content_words(subject.group(1)) - words.EMPTY_WORDS) if subject else frozenset()
+
+
 def _takes_back(sentence: str) -> bool:
     return bool(words.TAKES_BACK.search(sentence) or languages.TAKES_BACK.search(sentence))
 
@@ -325,7 +326,7 @@ def _refuse(
     shared = [n for n in rules_before if judged[n][0] != at and said & prefixes(content_words(judged[n][1].sentence))]
     if words.ALL_OF_IT.search(sentence) and not only_last and not only_shared:
         chosen = rules_before
-    elif only_shared or (shared and not only_last):
+    elif only_shared or ((shared or _named(sentence)) and not only_last):
         chosen = shared
     else:
         chosen = [n for n in rules_before if judged[n][0] != at][-1:]

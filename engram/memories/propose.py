@@ -5,16 +5,17 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from engram.enums import Kind, Scope, Source, Status, Voice
 from engram.errors import BadRequest
+from engram.extraction.user_rules import says_the_same
 from engram.memories.standing_lines import add_to_section, unified_diff
 from engram.models.episode_lists import current_episodes
 from engram.models.episodes import Episode, evidence_of
-from engram.models.projects import ProjectRow
+from engram.models.projects import ProjectRow, list_projects
 from engram.models.store import Store
 from engram.models.usefulness import Usefulness, usefulness_of
 from engram.notes.standing import standing_text
@@ -64,6 +65,8 @@ def propose_lines(
 ) -> list[Proposal]:
     """Return what to add to the project's file and to the user's own; no proposal for a file without new lines.
 
+    A rule that was given in several projects is proposed for the user's own file.
+
     Args:
         store: the open memory.
         settings: the folder of Claude Code.
@@ -73,7 +76,9 @@ def propose_lines(
     Raises:
         BadRequest: a file cannot be read or is too large.
     """
-    needed = _needed_rules(store, project)
+    offered = _rules_of_two_projects(store)
+    needed = [*_needed_rules(store, project), *offered]
+    for_all = {line.text for _, line in offered}
     own = settings.claude_folder / "CLAUDE.md"
     files = [(own, Scope.GLOBAL)]
     if project is not None and (target is not None or Path(project.root).is_dir()):
@@ -87,10 +92,12 @@ def propose_lines(
         lines = [
             line
             for episode, line in needed
-            if episode.scope == scope and not (now.file_saying(line.text) or before_now.file_saying(line.text))
+            if _scope_of_line(episode, line, for_all) == scope
+            and not (now.file_saying(line.text) or before_now.file_saying(line.text))
         ]
         if lines:
             before = read_file(path)
+            lines = list({line.text: line for line in lines}.values())
             chosen = tuple(sorted(lines, key=lambda line: -(line.said + line.used))[:MAX_LINES])
             after = add_to_section(before, [f"- {line.text}" for line in chosen])
             proposals.append(Proposal(path, before, after, chosen))
@@ -110,6 +117,36 @@ def _needed_rules(store: Store, project: ProjectRow | None) -> list[tuple[Episod
             text = fence_safe(one_line(redact(episode.summary), MAX_LINE_CHARACTERS))
             needed.append((episode, Line(episode.episode_id, text, said, used)))
     return needed
+
+
+def _scope_of_line(episode: Episode, line: Line, for_all: Collection[str]) -> Scope:
+    return Scope.GLOBAL if line.text in for_all else episode.scope
+
+
+def _rules_of_two_projects(store: Store) -> list[tuple[Episode, Line]]:
+    """Return rules that the user gave in several projects, in words of their own: the oldest of each.
+
+    They are offered for all projects, and hold in all of them only once the user takes them over.
+    """
+    groups: list[list[Episode]] = []
+    for project in list_projects(store):
+        for episode in current_episodes(store, project.id):
+            if episode.voice == Voice.USER and episode.scope == Scope.PROJECT and _is_rule(episode):
+                same = next((group for group in groups if says_the_same(group[0].summary, episode.summary)), None)
+                if same is None:
+                    groups.append([episode])
+                else:
+                    same.append(episode)
+    offered = []
+    for group in groups:
+        if len({episode.project_id for episode in group}) > 1:
+            oldest = min(group, key=lambda episode: episode.created_at_ms)
+            said = {entry.session_id for episode in group for entry in evidence_of(store, episode.id)} - {""}
+            uses = usefulness_of(store, [episode.episode_id for episode in group])
+            used = sum(use.used for use in uses.values())
+            text = fence_safe(one_line(redact(oldest.summary), MAX_LINE_CHARACTERS))
+            offered.append((oldest, Line(oldest.episode_id, text, len(said), used)))
+    return offered
 
 
 def _is_rule(episode: Episode) -> bool:

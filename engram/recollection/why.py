@@ -8,16 +8,18 @@ from typing import Any
 
 from engram.clock import iso_time
 from engram.enums import Channel, Verdict
+from engram.extraction.user_rules import Judgement, judge
 from engram.models import outcomes
-from engram.models.episodes import Episode, find_episode
+from engram.models.episodes import Episode, episodes_of_session, find_episode
 from engram.models.outcomes import SAME_MOMENT_MS, Outcome
 from engram.models.sessions import SessionRow
 from engram.models.store import Store
 from engram.models.turns import StoredTurn, turns_of_session
 from engram.recollection.prompt_filter import filter_prompt
 from engram.recollection.prompts import digest_of
+from engram.redaction.voice import typed_text
 from engram.reports.verdicts import REASONS, SHOWN_VERDICTS, is_near, outcome_to_json
-from engram.transcripts.record import Opening
+from engram.transcripts.record import Opening, Role
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,8 @@ class Moment:
     outcomes: tuple[Outcome, ...]
     #: What became of the prompt itself, by whichever channel.
     verdict: Verdict
+    #: Sentences of the prompt that sound like rules of the user and are none, each with the reason.
+    no_rules: tuple[Judgement, ...] = ()
 
     def to_json(self, summaries: Mapping[str, str]) -> dict[str, Any]:
         """Return the moment for scripts."""
@@ -39,6 +43,7 @@ class Moment:
             "verdict": self.verdict,
             "why": REASONS[self.verdict],
             "outcomes": [outcome_to_json(outcome, summaries) for outcome in self.outcomes],
+            "no_rules": [{"sentence": one.sentence, "why": one.refusal} for one in self.no_rules],
         }
 
 
@@ -90,7 +95,7 @@ def why_session(store: Store, session_id: str, session: SessionRow | None) -> Se
     recorded = outcomes.outcomes_of_session(store, session_id)
     turns = [] if session is None else turns_of_session(store, session.id)
     prompts = [stored for stored in turns if stored.turn.opening is not Opening.CONTINUATION]
-    moments = _moments(prompts, recorded)
+    moments = _moments(prompts, recorded, _no_rules(store, session_id, turns))
     ids = {candidate.episode_id for outcome in recorded for candidate in outcome.considered}
     return SessionWhy(session_id, tuple(moments), _summaries(store, ids))
 
@@ -102,7 +107,25 @@ def why_memory(store: Store, episode: Episode, limit: int) -> MemoryWhy:
     return MemoryWhy(episode, tuple(near[:limit]))
 
 
-def _moments(prompts: Sequence[StoredTurn], recorded: Sequence[Outcome]) -> list[Moment]:
+def _no_rules(store: Store, session_id: str, turns: Sequence[StoredTurn]) -> dict[int, tuple[Judgement, ...]]:
+    """Return by turn which sentences of the user sound like rules and were not kept."""
+    kept = {episode.summary for episode in episodes_of_session(store, session_id)}
+    found = {}
+    for stored, after in zip(turns, [*turns, None][1:], strict=True):
+        following = typed_text(after.turn.prompt) if after is not None else ""
+        judged = [
+            one
+            for said in stored.turn.said
+            if said.role is Role.USER
+            for one in judge(typed_text(said.text), following=following)
+        ]
+        found[stored.id] = tuple(one for one in judged if one.refusal is not None and one.sentence not in kept)
+    return found
+
+
+def _moments(
+    prompts: Sequence[StoredTurn], recorded: Sequence[Outcome], no_rules: Mapping[int, tuple[Judgement, ...]]
+) -> list[Moment]:
     """Give every outcome to the prompt that it belongs to, or to a moment of its own."""
     of_turn: dict[int, list[Outcome]] = {stored.id: [] for stored in prompts}
     key_of_turn: dict[str, int] = {}
@@ -116,7 +139,7 @@ def _moments(prompts: Sequence[StoredTurn], recorded: Sequence[Outcome]) -> list
         of_turn[turn_id].append(outcome)
         if outcome.channel is not Channel.START:
             key_of_turn.setdefault(outcome.prompt_key, turn_id)
-    moments = [_moment_of_turn(stored, of_turn[stored.id]) for stored in prompts]
+    moments = [_moment_of_turn(stored, of_turn[stored.id], no_rules.get(stored.id, ())) for stored in prompts]
     moments += [
         Moment(at_ms=outcome.at_ms, prompt="", outcomes=(outcome,), verdict=outcome.verdict) for outcome in alone
     ]
@@ -160,7 +183,7 @@ def _distance(outcome: Outcome, stored: StoredTurn) -> int:
     return abs((stored.turn.started_at_ms or 0) - outcome.at_ms)
 
 
-def _moment_of_turn(stored: StoredTurn, recorded: Sequence[Outcome]) -> Moment:
+def _moment_of_turn(stored: StoredTurn, recorded: Sequence[Outcome], no_rules: tuple[Judgement, ...]) -> Moment:
     digest = digest_of(filter_prompt(stored.turn.prompt).text)
     own = [outcome for outcome in recorded if outcome.channel is Channel.PROMPT or outcome.digest == digest]
     shown = [outcome for outcome in own if outcome.verdict in SHOWN_VERDICTS]
@@ -170,6 +193,7 @@ def _moment_of_turn(stored: StoredTurn, recorded: Sequence[Outcome]) -> Moment:
         prompt=stored.turn.prompt,
         outcomes=tuple(recorded),
         verdict=(shown or own)[-1].verdict if own else silence,
+        no_rules=no_rules,
     )
 
 

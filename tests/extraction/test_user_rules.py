@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import pytest
+from branch_sessions import Workshop
 from made_turns import Make
 
-from engram.enums import Importance, Kind, Scope, Voice
+from engram.enums import Importance, Kind, Scope, Status, Voice
 from engram.extraction.local import LocalExtractor
 from engram.extraction.protocol import ExtractionContext, NearMemory
+from engram.extraction.service import extract_session
 from engram.extraction.user_rules import Refusal, is_rule, judge, orders, rules, says_the_same
+from engram.models.episodes import all_episodes
+from engram.models.sessions import find_session
+from engram.recollection.why import why_session
 
 RULES = [
     "Always run the linter before you commit.",
@@ -293,3 +298,54 @@ def test_a_rule_of_another_session_is_taken_back_by_name(make: type[Make]) -> No
     found = LocalExtractor().propose([turn], ExtractionContext(near=(squash, tabs, told)))
 
     assert [(one.action, one.target, one.rests_on_user) for one in found] == [("retracts", "ep_000000000001", True)]
+
+
+def extract(workshop: Workshop, session: str) -> None:
+    extract_session(
+        workshop.store,
+        workshop.sessions[session],
+        extractor=LocalExtractor(),
+        embedder=None,
+        settings=workshop.settings,
+    )
+
+
+def rules_kept(workshop: Workshop) -> list[tuple[str, Status]]:
+    kept = [one for one in all_episodes(workshop.store) if one.voice is Voice.USER]
+    return [(one.summary, one.status) for one in kept]
+
+
+def test_an_order_is_kept_when_another_session_of_the_project_says_it_again(workshop: Workshop) -> None:
+    workshop.work("main", "Please don't wrap long lines in Markdown.", session="one")
+    extract(workshop, "one")
+    assert rules_kept(workshop) == []
+
+    workshop.work("main", "don't wrap the long lines in Markdown", session="two")
+    workshop.work("main", "Please don't touch the cache.", session="two")
+    extract(workshop, "two")
+
+    assert rules_kept(workshop) == [("don't wrap the long lines in Markdown", Status.ACTIVE)]
+
+
+def test_a_rule_ends_when_a_later_session_takes_it_back(workshop: Workshop) -> None:
+    workshop.work("main", "Always squash the merges. Never push on Fridays.", session="one")
+    extract(workshop, "one")
+    workshop.work("main", "Forget what I said about squashing, we rebase.", session="two")
+    extract(workshop, "two")
+
+    assert sorted(rules_kept(workshop)) == [
+        ("Always squash the merges.", Status.ARCHIVED),
+        ("Never push on Fridays.", Status.ACTIVE),
+    ]
+
+
+def test_why_says_which_sentences_are_no_rules(workshop: Workshop) -> None:
+    prompt = "Never push to main. For this PR, never touch the tests. Fix the parser."
+    session_id = workshop.work("main", prompt)
+    extract(workshop, "one")
+
+    (moment,) = why_session(workshop.store, session_id, find_session(workshop.store, session_id)).moments
+
+    assert moment.to_json({})["no_rules"] == [
+        {"sentence": "For this PR, never touch the tests.", "why": Refusal.MOMENT.value}
+    ]

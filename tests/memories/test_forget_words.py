@@ -284,7 +284,7 @@ def test_an_entry_of_a_forgotten_memory_is_never_evidence_again_for_any_extracto
     target = remember("The hull is painted", said["answer"], said["prompt"])
     beside = remember("Paint with that colour", said["prompt"])
     fresh = {extractor.name for extractor in extractors(store, settings)}
-    assert fresh == {"local-2", "openai-1"}
+    assert fresh == {"local-3", "openai-1"}
     forget(store, settings, target)
 
     for extractor in extractors(store, settings):

@@ -18,7 +18,7 @@ from engram.enums import Importance, Kind, Scope, Source, Status, Verdict, Voice
 from engram.errors import BadRequest
 from engram.memories.propose import apply_proposal, propose_lines
 from engram.memories.standing_lines import HEADING, add_to_section
-from engram.models.episodes import Episode, Evidence
+from engram.models.episodes import Episode, Evidence, all_episodes
 from engram.models.projects import ProjectRow, ensure_project
 from engram.models.runs import content_digest
 from engram.models.store import Store
@@ -268,3 +268,22 @@ def test_lines_go_to_the_end_of_their_section(before: bytes, after: str) -> None
     wanted = after.replace("H", HEADING) if not after.startswith("###") else after[:8] + after[8:].replace("H", HEADING)
 
     assert add_to_section(before, ["- new"]).decode() == wanted
+
+
+def test_a_rule_given_in_two_projects_is_offered_for_all_of_them_and_stays_where_it_is(
+    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Episode]
+) -> None:
+    with store.transaction() as tx:
+        other = ensure_project(tx, "/dev/lab/lantern", "lantern", "/dev/lab/lantern")
+    first = rule("Never deploy on Fridays.", sessions=1)
+    rule("Never deploy on a Friday", sessions=1, project_id=other.id)
+    rule("Always squash merges.", sessions=1)
+    rule("Deploy on Fridays.", sessions=1, project_id=other.id)
+
+    proposals = propose_lines(store, settings, project)
+
+    assert [(one.path, [line.text for line in one.lines]) for one in proposals] == [
+        (settings.claude_folder / "CLAUDE.md", ["Never deploy on Fridays."])
+    ]
+    assert {episode.scope for episode in all_episodes(store)} == {Scope.PROJECT}
+    assert proposals[0].lines[0].episode_id == first.episode_id

@@ -52,6 +52,7 @@ ACTIONS: Mapping[str, str] = {
     "redo": "the undo was undone",
     "erase": "forgotten words were erased from it",
     "move": "moved to another project",
+    "rescope": "holds in its project only",
 }
 
 

@@ -1,0 +1,155 @@
+"""Judge once more, by today's rules, what earlier versions kept as rules of the user or made global."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from engram.consolidation.context import Context
+from engram.enums import Actor, Kind, Scope, Source, Status, Voice
+from engram.extraction.user_rules import (
+    Judgement,
+    Refusal,
+    judge,
+    lays_down_for_all_projects,
+    scope_of,
+    takings_back,
+)
+from engram.models.contradictions import is_kept_by_hand
+from engram.models.episode_history import history_of
+from engram.models.episodes import Episode, evidence_of
+from engram.models.meta import get_meta, put_meta
+from engram.models.recent import texts_of_evidence
+from engram.models.store import Store
+from engram.models.turns import StoredTurn, load_turn_row, turns_of_session
+from engram.redaction.voice import typed_text
+from engram.text.content_words import content_words, prefixes
+from engram.transcripts.record import Role, Turn
+
+#: Extractors whose rules were kept in another way. Add the last one when the rules change much, and raise the version.
+EARLIER_EXTRACTORS = ("local-1", "local-2")
+JUDGE_VERSION = 1
+#: Key in ``meta`` of the version by which everything was judged.
+_JUDGED_BY = "rules_judged_by"
+#: Share of the words of a memory that its sentence must have.
+_MIN_SHARE = 0.5
+#: Why a memory of the user's is archived that rests on no sentence of a rule's form.
+NOT_WORDED = "it is not worded as a rule"
+
+
+@dataclass(frozen=True, slots=True)
+class _Verdict:
+    """What becomes of a memory: why it ends, or where it holds."""
+
+    why_not: str = ""
+    scope: Scope = Scope.PROJECT
+
+
+def rejudge_rules(context: Context) -> None:
+    """Archive what is no rule of the user's, and give to its project what they did not say of all projects.
+
+    It runs once for each ``JUDGE_VERSION``. What a person edited, pinned or judged stays as it is, and so does what
+    they put back. It is tidying: nothing of it is said to a hub.
+    """
+    if get_meta(context.store, _JUDGED_BY) == str(JUDGE_VERSION):
+        return
+    for episode in context.current_memories():
+        context.check_time()
+        if not _is_in_question(episode) or _is_settled(context, episode):
+            continue
+        verdict = _judge_again(context.store, episode)
+        if verdict.why_not and not context.is_undone("archive", episode):
+            reason = f"no rule of yours: {verdict.why_not}"
+            if context.change(episode, "archive", reason, actor=Actor.TIDYING, status=Status.ARCHIVED):
+                context.tell(f"archive {episode.episode_id} ({reason}): {episode.summary}")
+        elif not verdict.why_not and verdict.scope != episode.scope and not context.is_undone("rescope", episode):
+            reason = "you did not say it of all projects"
+            if context.change(episode, "rescope", reason, actor=Actor.TIDYING, scope=verdict.scope):
+                context.tell(f"keep {episode.episode_id} in its project ({reason}): {episode.summary}")
+    if not context.is_dry:
+        with context.store.transaction() as tx:
+            put_meta(tx, _JUDGED_BY, str(JUDGE_VERSION))
+
+
+def _is_in_question(episode: Episode) -> bool:
+    """Return True for a rule that an earlier local extractor kept, and for anything that an extractor made global."""
+    is_made = episode.source == Source.AUTO and not episode.origin
+    # What belongs to no project is from a folder whose sessions hold everywhere by a setting.
+    is_global = episode.scope == Scope.GLOBAL and episode.project_id is not None
+    return is_made and (_is_earlier_rule(episode) or is_global)
+
+
+def _is_earlier_rule(episode: Episode) -> bool:
+    is_rule = episode.voice == Voice.USER and episode.kind in (Kind.PREFERENCE, Kind.DECISION)
+    return is_rule and episode.extractor in EARLIER_EXTRACTORS
+
+
+def _is_settled(context: Context, episode: Episode) -> bool:
+    return is_kept_by_hand(episode) or any(
+        change.is_by_hand for change in history_of(context.store, episode.episode_id)
+    )
+
+
+def _judge_again(store: Store, episode: Episode) -> _Verdict:
+    """Judge a memory by the prompts that it rests on, or by its own words where they are gone."""
+    if not _is_earlier_rule(episode):
+        cited = [typed_text(text.text) for text in texts_of_evidence(store, episode.id) if text.role is Role.USER]
+        is_global = any(lays_down_for_all_projects(typed, episode.summary, episode.project) for typed in cited)
+        return _Verdict(scope=Scope.GLOBAL if is_global and episode.voice == Voice.USER else Scope.PROJECT)
+    found = _closest(episode.summary, _judgements(store, episode))
+    if found is None:
+        return _Verdict(why_not=NOT_WORDED)
+    sessions = {entry.session_id for entry in evidence_of(store, episode.id) if entry.session_id}
+    if found.refusal is Refusal.ORDER and (len(sessions) > 1 or episode.confirmations):
+        found = replace(found, refusal=None)
+    if found.refusal is not None:
+        return _Verdict(why_not=found.refusal)
+    return _Verdict(scope=min(found.scope, scope_of(episode.summary, episode.project), key=_reach))
+
+
+def _reach(scope: Scope) -> int:
+    return int(scope == Scope.GLOBAL)
+
+
+def _judgements(store: Store, episode: Episode) -> list[Judgement]:
+    """Return how the sentences of the prompts are judged that a memory rests on."""
+    judged: list[Judgement] = []
+    for turn_id in dict.fromkeys(entry.turn_id for entry in evidence_of(store, episode.id) if entry.turn_id):
+        stored = load_turn_row(store, turn_id)
+        if stored is not None:
+            judged += _of_turn(store, stored, episode)
+    return judged or judge(episode.summary, project=episode.project)
+
+
+def _of_turn(store: Store, stored: StoredTurn, episode: Episode) -> list[Judgement]:
+    turns = turns_of_session(store, stored.session_ref)
+    later = [other.turn for other in turns[[other.id for other in turns].index(stored.id) + 1 :]]
+    following = typed_text(later[0].prompt) if later else ""
+    judged = []
+    for typed in _typed(stored.turn):
+        judged += judge(typed, project=episode.project, following=following)
+    takings = [taking for turn in later for typed in _typed(turn) for taking in takings_back(typed)]
+    return [
+        replace(found, refusal=Refusal.TAKEN_BACK) if any(one.is_about(found.sentence) for one in takings) else found
+        for found in judged
+    ]
+
+
+def _typed(turn: Turn) -> list[str]:
+    return [typed_text(said.text) for said in turn.said if said.role is Role.USER]
+
+
+def _closest(summary: str, judged: Sequence[Judgement]) -> Judgement | None:
+    """Return the judgement of the sentence that a memory is made of; None if it has none."""
+    said = prefixes(content_words(summary))
+    best, best_share = None, 0.0
+    for found in judged:
+        # The words of other scripts are not compared.
+        share = (
+            len(said & prefixes(content_words(found.sentence))) / len(said)
+            if said
+            else float(found.sentence in summary)
+        )
+        if share >= _MIN_SHARE and share > best_share:
+            best, best_share = found, share
+    return best

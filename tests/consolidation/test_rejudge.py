@@ -1,0 +1,205 @@
+"""What earlier versions kept as rules is judged again once: with a preview, history, undo and nothing said to a hub."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from branch_sessions import Workshop
+
+from engram.consolidation.graduation import NOTE, note_line
+from engram.consolidation.service import consolidate, undo_run
+from engram.enums import Actor, Importance, Judgement, Kind, Scope, Source, Status, Voice
+from engram.memories.feedback import judge_memory
+from engram.memories.save import edit_memory
+from engram.models.episode_history import history_of
+from engram.models.episodes import Episode, find_episode
+from engram.models.projects import ensure_project
+from engram.models.store import Store
+from engram.redaction import redact
+from engram.settings import Settings
+
+Keep = Callable[..., Episode]
+MOMENT = "Please don't change the migration, just explain it."
+RULE = "Never push to main."
+#: Fields of a rule as an earlier version of the local extractor kept it.
+EARLIER: dict[str, Any] = {
+    "kind": Kind.PREFERENCE,
+    "voice": Voice.USER,
+    "source": Source.AUTO,
+    "extractor": "local-2",
+    "scope": Scope.PROJECT,
+    "status": Status.ACTIVE,
+    "importance": Importance.HIGH,
+}
+
+
+@pytest.fixture
+def keep_rule(store: Store, keep: Keep) -> Callable[..., Episode]:
+    """Keeps a rule as an earlier version of the local extractor did."""
+
+    def make(summary: str, **fields: object) -> Episode:
+        return keep(summary, **EARLIER | fields)
+
+    return make
+
+
+@pytest.fixture
+def project_id(store: Store) -> int:
+    with store.transaction() as tx:
+        return ensure_project(tx, "/dev/lab/harbor", "harbor", "/dev/lab/harbor").id
+
+
+def now(store: Store, episode: Episode) -> Episode:
+    found = find_episode(store, episode.episode_id)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        MOMENT,
+        "For this PR, never touch the tests.",
+        "My boss thinks we should never use ORMs",
+        "Stop apologizing and fix the test.",
+        "Should we always use tabs?",
+        "I want the button in red",
+    ],
+)
+def test_what_is_no_rule_is_archived_with_the_reason_and_comes_back(
+    store: Store, settings: Settings, keep_rule: Callable[..., Episode], summary: str
+) -> None:
+    old = keep_rule(summary)
+
+    preview = consolidate(store, settings, is_dry=True)
+    assert now(store, old) == old
+    report = consolidate(store, settings, is_forced=True)
+
+    assert now(store, old).status is Status.ARCHIVED
+    assert any(old.episode_id in line for line in preview.lines)
+    last = history_of(store, old.episode_id)[-1]
+    assert (last.actor, last.reason.startswith("no rule of yours: ")) == (Actor.TIDYING, True)
+
+    undo_run(store, settings, report.run_id, actor=Actor.USER)
+    consolidate(store, settings, is_forced=True)
+    assert now(store, old).status is Status.ACTIVE
+
+
+def test_what_is_a_rule_stays_and_it_is_judged_once(
+    store: Store, settings: Settings, keep_rule: Callable[..., Episode]
+) -> None:
+    kept = keep_rule(RULE)
+    consolidate(store, settings, is_forced=True)
+    late = keep_rule(MOMENT)
+    consolidate(store, settings, is_forced=True)
+
+    assert now(store, kept).status is now(store, late).status is Status.ACTIVE
+
+
+@pytest.mark.parametrize("how", ["edited", "pinned", "helpful", "saved", "model", "others", "today"])
+def test_what_a_person_settled_and_what_others_made_stays(
+    store: Store, settings: Settings, keep_rule: Callable[..., Episode], how: str
+) -> None:
+    fields: dict[str, dict[str, object]] = {
+        "pinned": {"is_pinned": True},
+        "saved": {"source": Source.MANUAL},
+        "model": {"extractor": "claude-1"},
+        "others": {"origin": "anna"},
+        "today": {"extractor": "local-3"},
+    }
+    old = keep_rule(MOMENT, **fields.get(how, {}))
+    if how == "edited":
+        edit_memory(store, old.episode_id, redact, content="words of mine", actor=Actor.USER)
+    elif how == "helpful":
+        judge_memory(store, old.episode_id, Judgement.HELPFUL, "it helped", redact, actor=Actor.USER)
+
+    consolidate(store, settings, is_forced=True)
+
+    assert now(store, old).status is Status.ACTIVE
+
+
+@pytest.mark.parametrize(
+    ("summary", "scope"),
+    [
+        ("Always write the failing test before the fix.", Scope.PROJECT),
+        ("Never explain a commit in its subject.", Scope.PROJECT),
+        ("Always use pnpm in all my projects.", Scope.GLOBAL),
+    ],
+)
+def test_a_word_such_as_test_makes_nothing_global_any_more(
+    store: Store, settings: Settings, keep_rule: Callable[..., Episode], project_id: int, summary: str, scope: Scope
+) -> None:
+    old = keep_rule(summary, scope=Scope.GLOBAL, project_id=project_id)
+
+    report = consolidate(store, settings, is_forced=True)
+
+    assert (now(store, old).scope, now(store, old).status) == (scope, Status.ACTIVE)
+    if scope is Scope.PROJECT:
+        undo_run(store, settings, report.run_id, actor=Actor.USER)
+    assert now(store, old).scope is Scope.GLOBAL
+
+
+def test_what_a_model_made_global_without_the_users_words_goes_to_its_project(
+    store: Store, settings: Settings, keep_rule: Callable[..., Episode], project_id: int
+) -> None:
+    fields: dict[str, Any] = {
+        "extractor": "claude-1",
+        "scope": Scope.GLOBAL,
+        "kind": Kind.FACT,
+        "voice": Voice.ASSISTANT,
+    }
+    old = keep_rule("Tests of asyncio need a loop of their own", **fields, project_id=project_id)
+    of_a_root_folder = keep_rule("Tests of trio need none", **fields)
+
+    consolidate(store, settings, is_forced=True)
+
+    assert now(store, old).scope is Scope.PROJECT
+    assert now(store, of_a_root_folder).scope is Scope.GLOBAL
+
+
+def test_the_line_of_memory_md_says_where_the_rule_holds(
+    store: Store, settings: Settings, keep_rule: Callable[..., Episode], project_id: int
+) -> None:
+    old = keep_rule(RULE, scope=Scope.GLOBAL, project_id=project_id, graduated_at_ms=1)
+    path = settings.places.notes / NOTE
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"# Memory\n\n## 2026-05\n{note_line(old)}\n")
+
+    consolidate(store, settings, is_forced=True)
+
+    assert note_line(now(store, old)) in path.read_text()
+    assert "every project" not in path.read_text()
+
+
+def test_the_prompt_decides_where_it_is_stored(workshop: Workshop) -> None:
+    kept = []
+    for prompt, summary in (
+        ("Always use tabs. No wait, use spaces.", "Always use tabs."),
+        ("Never push on Fridays.", "Never push on Fridays."),
+        ("Always squash. In this branch only, never rebase.", "In this branch only, never rebase."),
+        ("Never use mocks.", "Never use mocks."),
+    ):
+        workshop.work("main", prompt)
+        kept.append(workshop.learn(summary, **EARLIER))
+    workshop.work("main", "I take back the rule about Fridays.")
+
+    consolidate(workshop.store, workshop.settings, is_forced=True)
+
+    statuses = [now(workshop.store, one).status for one in kept]
+    assert statuses == [Status.ARCHIVED, Status.ARCHIVED, Status.ARCHIVED, Status.ACTIVE]
+
+
+def test_an_order_of_two_sessions_stays(workshop: Workshop) -> None:
+    order = "Please don't wrap long lines in Markdown."
+    workshop.work("main", order, session="one")
+    workshop.work("main", order, session="two")
+    twice = workshop.learn(order, ("one", "two"), **EARLIER)
+    workshop.work("main", "Use tabs instead of spaces.", session="three")
+    once = workshop.learn("Use tabs instead of spaces.", ("three",), **EARLIER)
+
+    consolidate(workshop.store, workshop.settings, is_forced=True)
+
+    assert now(workshop.store, twice).status is Status.ACTIVE
+    assert now(workshop.store, once).status is Status.ARCHIVED
