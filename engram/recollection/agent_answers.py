@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 
 from engram.enums import Channel
 from engram.models import sessions
@@ -80,11 +79,7 @@ class AgentAnswers:
             self.ledger.take_back_line(session_id, agent_key(agent_id))
 
     def _select(self, session_id: str, cwd: str, text: str) -> Selection:
-        """Choose bites for a task as for a prompt.
-
-        What its parent was shown is new to it. What its parent said itself is not told to it: the parent wrote its
-        task.
-        """
+        """Choose bites for a task as for a prompt. Its context is empty: what its parent knows, it does not."""
         refusal = self.selector.scope.refusal(session_id, cwd)
         if refusal is not None:
             return Selection(refusal)
@@ -94,7 +89,6 @@ class AgentAnswers:
             project_id=self.selector.scope.project_id(session_id, cwd),
             bites=MAX_AGENT_BITES,
             now_ms=self.ledger.now_ms(),
-            in_context=partial(self.ledger.in_context, session_id),
         )
         rated = rate_for_prompt(self.selector.searcher, request, self.selector.thresholds)
         return Selection.of(within_budget(rated, MAX_AGENT_TOKENS), request.project_id)

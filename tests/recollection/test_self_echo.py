@@ -172,7 +172,7 @@ def subagent(echo: Echo) -> str:
     return echo.memory.answer(base | {"hook_event_name": "SubagentStart", "agent_id": "a1", "agent_type": "Explore"})
 
 
-CHANNELS = [prompt, late_bite, refreshed_bite, tool_call, subagent]
+CHANNELS = [prompt, late_bite, refreshed_bite, tool_call]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -191,6 +191,12 @@ def test_what_another_session_said_meanwhile_is_told(echo: Echo, channel: Callab
     echo.searcher.meanwhile.append(partial(echo.extract, "elsewhere"))
 
     assert FACT in channel(echo)
+
+
+def test_a_subagent_is_told_what_its_parent_said_since_it_starts_with_an_empty_context(echo: Echo) -> None:
+    echo.extract()
+
+    assert FACT in subagent(echo)
 
 
 @pytest.mark.parametrize("way", WAYS)
