@@ -11,6 +11,7 @@ from peewee import SQL, Case, ColumnBase, Select, Value, fn
 
 from engram.enums import CURRENT_STATUSES
 from engram.models import tables
+from engram.models.injections import WAS_SHOWN
 from engram.models.statement import in_json_list
 from engram.models.store import Store
 from engram.models.transaction import Reader
@@ -54,7 +55,7 @@ def count_totals(store: Store) -> Totals:
             archived=_count(reader, episode) - current,
             # The literal lets SQLite use the partial index.
             suspects=_count(reader, episode, episode.suspect != SQL("''")),
-            injections=_count(reader, tables.Injection, tables.Injection.state == "shown"),
+            injections=_count(reader, tables.Injection, WAS_SHOWN),
             bad_lines=_count(reader, tables.BadLine),
             unreadable=_count(reader, transcript, transcript.last_error != ""),
         )
@@ -146,7 +147,7 @@ def count_sessions(store: Reader, session_ids: Collection[str]) -> Mapping[str, 
     """Session id → figures, of these sessions."""
     session, turn, episode = tables.Session, tables.Turn, tables.Episode
     injection, shown = tables.Injection, tables.Shown
-    is_shown = (injection.session_id == session.session_id) & (injection.state == "shown")
+    is_shown = (injection.session_id == session.session_id) & WAS_SHOWN
     bite_tokens = injection.select(fn.COALESCE(fn.SUM(injection.tokens), 0)).where(is_shown)
     other_tokens = shown.select(fn.COALESCE(fn.SUM(shown.tokens), 0)).where(shown.session_id == session.session_id)
     query = session.select(

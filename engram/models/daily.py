@@ -10,6 +10,7 @@ from typing import Any
 from peewee import SQL, ColumnBase, Query, fn
 
 from engram.models import tables
+from engram.models.injections import WAS_SHOWN
 from engram.models.statement import prepared
 from engram.models.transaction import Reader
 from engram.transcripts.record import Role
@@ -26,7 +27,7 @@ MAX_PROMPT_CHARACTERS = 300
 class DayCounts:
     """What happened since a time."""
 
-    #: Bites that Claude was shown, at a prompt or a tool call, and their tokens with those of briefings.
+    #: Bites that Claude was shown, and their tokens with those of briefings.
     shown: int
     tokens: int
     kept: int
@@ -49,7 +50,7 @@ def counts_since(store: Reader, since_ms: int, project_id: int | None = None) ->
     """Count what happened since a time; of a project, or of all."""
     injection, episode, history, shown = tables.Injection, tables.Episode, tables.History, tables.Shown
     of_project = episode.select(episode.episode_id).where(episode.project == project_id)
-    is_bite: ColumnBase = (injection.state == "shown") & (injection.at_ms >= since_ms) & _is_recent(injection)
+    is_bite: ColumnBase = WAS_SHOWN & (injection.at_ms >= since_ms) & _is_recent(injection)
     is_kept: ColumnBase = episode.created_at_ms >= since_ms
     is_change: ColumnBase = (history.at_ms >= since_ms) & _is_recent(history)
     if project_id is not None:
@@ -87,7 +88,7 @@ def kept_by_day(store: Reader, days: Sequence[tuple[int, int]], project_id: int 
 def shown_by_day(store: Reader, days: Sequence[tuple[int, int]], project_id: int | None = None) -> list[int]:
     """Count the bites that Claude was shown in each of some spans of time."""
     injection, episode = tables.Injection, tables.Episode
-    condition = (injection.state == "shown") & (injection.at_ms >= days[0][0]) & (injection.at_ms < days[-1][1])
+    condition = WAS_SHOWN & (injection.at_ms >= days[0][0]) & (injection.at_ms < days[-1][1])
     condition &= _is_recent(injection)
     if project_id is not None:
         own = episode.select(episode.episode_id).where(episode.project == project_id)
@@ -99,7 +100,7 @@ def tokens_by_day(store: Reader, since_ms: int) -> dict[str, int]:
     """Return local day → tokens (characters / 4) of everything that Claude was shown, since a time."""
     tokens: Counter[str] = Counter()
     injection, shown = tables.Injection, tables.Shown
-    is_bite = (injection.state == "shown") & (injection.at_ms >= since_ms)
+    is_bite = WAS_SHOWN & (injection.at_ms >= since_ms)
     for table, condition in ((injection, is_bite), (shown, shown.at_ms >= since_ms)):
         day = fn.date(table.at_ms / 1000, "unixepoch", "localtime").alias("day")
         query = table.select(day, fn.SUM(table.tokens).alias("tokens")).where(condition).group_by(SQL("day"))

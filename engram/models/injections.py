@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from peewee import Query
+from peewee import ColumnBase, Query
 
 from engram.models import tables
 from engram.models.records import RecordReader
@@ -16,6 +16,9 @@ from engram.models.transaction import Reader, Tx
 #: Channel of what a briefing tells.
 AT_START = "start"
 
+#: The condition that Claude was shown a bite, wherever it was: at a prompt, a tool call or in a briefing. Every total
+#: of what was shown counts by it.
+WAS_SHOWN: ColumnBase = tables.Injection.state == "shown"
 
 #: Begins the key of what a subagent was shown, which its parent has not seen.
 AGENT_KEY = "agent:"

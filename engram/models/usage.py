@@ -9,7 +9,7 @@ from peewee import EXCLUDED, JOIN, SQL, Cast, ColumnBase, fn
 from engram.enums import CURRENT_STATUSES
 from engram.errors import StoreError
 from engram.models import tables
-from engram.models.injections import AT_START
+from engram.models.injections import AT_START, WAS_SHOWN
 from engram.models.meta import get_meta
 from engram.models.store import Store
 from engram.models.transaction import Reader
@@ -22,7 +22,7 @@ _TOLD = "report_told_ms"
 
 @dataclass(frozen=True, slots=True)
 class MostUsed:
-    """The memory that was shown and opened most often."""
+    """The memory that was shown at a prompt or a tool call, and then opened, most often."""
 
     episode_id: str
     summary: str
@@ -47,11 +47,11 @@ class Usage:
     memories: int
     #: Names of projects in which somebody prompted and nothing was kept.
     projects_with_none: tuple[str, ...]
-    #: Bites that Claude was shown at a prompt or a tool call.
+    #: Bites that Claude was shown, in briefings too: as every other total of them.
     shown: int
     #: Memories that were expanded.
     opened: int
-    #: None where none was shown or opened.
+    #: None where none was shown at a prompt or a tool call.
     most_used: MostUsed | None
 
 
@@ -64,7 +64,7 @@ def usage_since(store: Store, since_ms: int) -> Usage:
             prompts=_count(reader, turn, _is_prompt_since(since_ms)),
             memories=_count(reader, episode, episode.created_at_ms >= since_ms),
             projects_with_none=_projects_with_none(reader, since_ms),
-            shown=_count(reader, tables.Injection, _is_shown_since(since_ms)),
+            shown=_count(reader, tables.Injection, WAS_SHOWN & (tables.Injection.at_ms >= since_ms)),
             opened=_count(reader, episode, episode.accessed_at_ms >= since_ms),
             most_used=_most_used(reader, since_ms),
         )
@@ -79,13 +79,6 @@ def _is_prompt_since(since_ms: int) -> ColumnBase:
     return condition
 
 
-def _is_shown_since(since_ms: int) -> ColumnBase:
-    """The condition that a bite was shown at a prompt or a tool call."""
-    injection = tables.Injection
-    condition: ColumnBase = (injection.channel != AT_START) & (injection.at_ms >= since_ms)
-    return (injection.state == "shown") & condition
-
-
 def _projects_with_none(store: Reader, since_ms: int) -> tuple[str, ...]:
     project, turn, episode = tables.Project, tables.Turn, tables.Episode
     prompts = turn.select(turn.id).where((turn.project == project.id) & _is_prompt_since(since_ms))
@@ -97,7 +90,9 @@ def _projects_with_none(store: Reader, since_ms: int) -> tuple[str, ...]:
 def _most_used(store: Reader, since_ms: int) -> MostUsed | None:
     injection, episode, project = tables.Injection, tables.Episode, tables.Project
     number = fn.COUNT(injection.id)
-    bites = injection.select(injection.episode_id, number.alias("uses")).where(_is_shown_since(since_ms))
+    # A briefing tells the same memories each time: that is no use of them.
+    is_asked = WAS_SHOWN & (injection.channel != AT_START) & (injection.at_ms >= since_ms)
+    bites = injection.select(injection.episode_id, number.alias("uses")).where(is_asked)
     expanded = injection.select(injection.episode_id, number).where(injection.used_at_ms >= since_ms)
     opened = episode.select(episode.episode_id, SQL("1")).where(episode.accessed_at_ms >= since_ms)
     uses = bites.group_by(injection.episode_id) + expanded.group_by(injection.episode_id) + opened
@@ -115,6 +110,7 @@ def _most_used(store: Reader, since_ms: int) -> MostUsed | None:
         )
         .join(uses, on=uses.c.episode_id == episode.episode_id)
         .join_from(episode, project, JOIN.LEFT_OUTER)
+        .where(episode.episode_id.in_(injection.select(injection.episode_id).where(is_asked)))
         .group_by(episode.id)
         .order_by(SQL("uses").desc(), episode.created_at_ms.desc())
         .limit(1)

@@ -8,7 +8,7 @@ from threading import Barrier
 
 from engram.clock import FixedClock
 from engram.enums import Scope
-from engram.models import usage
+from engram.models import counts, daily, usage
 from engram.models.episode_rows import set_accessed
 from engram.models.episodes import Episode
 from engram.models.injections import AT_START, Injection, add_injections
@@ -48,7 +48,7 @@ def test_only_what_happened_in_the_time_is_counted(store: Store, keep: Callable[
 
     figures = usage.usage_since(store, 100)
 
-    assert (figures.sessions, figures.prompts, figures.memories, figures.shown) == (2, 2, 1, 1)
+    assert (figures.sessions, figures.prompts, figures.memories, figures.shown) == (2, 2, 1, 2)
     assert figures.projects_with_none == ("b",)
 
 
@@ -65,6 +65,37 @@ def test_the_most_used_memory_counts_what_was_shown_and_opened(store: Store, kee
     assert most_used is not None
     assert (most_used.summary, most_used.uses, most_used.may_be_shown) == ("shown and opened", 3, False)
     assert usage.usage_since(store, 200).most_used is None
+
+
+def test_what_nobody_was_shown_is_not_the_most_used(store: Store, keep: Callable[..., Episode]) -> None:
+    opened, told, early, waiting = keep("opened by a person"), keep("told"), keep("shown early"), keep("waiting")
+    show(store, told.episode_id, at_ms=100, channel=AT_START)
+    show(store, early.episode_id, at_ms=99)
+    show(store, waiting.episode_id, at_ms=100, state="pending")
+    with store.transaction() as tx:
+        for episode in (opened, told, early, waiting):
+            set_accessed(tx, episode.episode_id, 150, is_use=True)
+
+    assert usage.usage_since(store, 100).most_used is None
+
+    show(store, told.episode_id, at_ms=100)
+    most_used = usage.usage_since(store, 100).most_used
+    assert most_used is not None
+    assert (most_used.summary, most_used.uses) == ("told", 2)
+
+
+def test_every_total_of_what_was_shown_is_the_same(store: Store, keep: Callable[..., Episode]) -> None:
+    store_turn(store, make_turn("t1", "ask", session_id="s1", at_ms=100), "a")
+    kept = keep("kept", project_id=store_project(store, "a").id)
+    for channel in (AT_START, "prompt", "tool", "tool"):
+        show(store, kept.episode_id, at_ms=100, channel=channel)
+    show(store, kept.episode_id, at_ms=100, state="pending")
+
+    assert usage.usage_since(store, 0).shown == 4
+    assert counts.count_totals(store).injections == 4
+    assert counts.count_sessions(store, ["s1"])["s1"].shown == 4
+    assert daily.counts_since(store, 0).shown == 4
+    assert daily.shown_by_day(store, [(0, 50), (50, 200)]) == [0, 4]
 
 
 def test_of_any_that_race_one_tells_the_line(store: Store) -> None:

@@ -32,7 +32,7 @@ from engram.reports.usage import DAY_MS, report_of_days
 from engram.settings import Settings
 
 USED = "ep_0000000000b1"
-LINE = "Engram in the last 7 days: 2 sessions and 3 prompts read, 1 memories kept, 2 shown, 1 opened"
+LINE = "Engram in the last 7 days: 2 sessions and 3 prompts read, 1 memories kept, 3 shown, 1 opened"
 
 
 @pytest.fixture
@@ -90,7 +90,7 @@ def project(store: Store, name: str) -> int:
 def test_the_report_counts_the_days_it_covers(store: Store, clock: FixedClock) -> None:
     usage = report_of_days(store, 7)
 
-    assert (usage.sessions, usage.prompts, usage.memories, usage.shown, usage.opened) == (2, 3, 1, 2, 1)
+    assert (usage.sessions, usage.prompts, usage.memories, usage.shown, usage.opened) == (2, 3, 1, 3, 1)
     assert usage.projects_with_none == ("beta",)
     assert usage.most_used is not None
     assert (usage.most_used.summary, usage.most_used.project) == ("The cache lives in SQLite", "alpha")
