@@ -117,6 +117,11 @@ class Home:
         return self.root / "config.toml"
 
     @property
+    def install_journal(self) -> Path:
+        """What the installer did; written by each installation."""
+        return self.root / "install" / "journal.json"
+
+    @property
     def env_file(self) -> Path:
         """KEY=VALUE lines such as an API key; refused unless its mode is 0600."""
         return self.root / ".env"

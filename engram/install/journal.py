@@ -153,7 +153,7 @@ class Journal:
 
 def folder_of(home: Home) -> Path:
     """The folder of the journal."""
-    return home.root / "install"
+    return home.install_journal.parent
 
 
 def load_journal(home: Home) -> Journal | None:
@@ -162,7 +162,7 @@ def load_journal(home: Home) -> Journal | None:
     Raises:
         InstallError: it can't be read, or a newer version wrote it.
     """
-    path = folder_of(home) / "journal.json"
+    path = home.install_journal
     data = read_regular(path, _LIMIT_BYTES)
     if data is None:
         return None
@@ -186,7 +186,7 @@ def load_journal(home: Home) -> Journal | None:
 
 def save_journal(home: Home, journal: Journal) -> None:
     """Write the journal. Raises OSError."""
-    folder = make_private_folder(folder_of(home), with_parents=True)
+    make_private_folder(folder_of(home), with_parents=True)
     stored = {
         "version": VERSION,
         "phase": journal.phase.value,
@@ -196,7 +196,7 @@ def save_journal(home: Home, journal: Journal) -> None:
         "previous": journal.previous.to_json(),
         "before": {path: state.to_json() for path, state in journal.before.items()},
     }
-    write_atomic(folder / "journal.json", json.dumps(stored, indent=1).encode())
+    write_atomic(home.install_journal, json.dumps(stored, indent=1).encode())
 
 
 def keep_content(home: Home, data: bytes) -> str:
@@ -230,7 +230,7 @@ def drop_contents(home: Home, states: Iterable[FileState]) -> None:
 def drop_journal(home: Home) -> None:
     """Delete the journal, then everything beside it. Raises OSError."""
     folder = folder_of(home)
-    (folder / "journal.json").unlink(missing_ok=True)
+    home.install_journal.unlink(missing_ok=True)
     shutil.rmtree(folder / "originals", ignore_errors=True)
     if folder.is_dir() and not any(folder.iterdir()):
         folder.rmdir()

@@ -14,6 +14,8 @@ from typing import Any
 
 from engram.clock import iso_time
 from engram.models import counts, transcripts
+from engram.models.meta import get_meta
+from engram.models.migrations import MADE_AT
 from engram.models.stages import list_stages
 from engram.models.store import Store
 from engram.reports.processes import ProcessState, process_state
@@ -27,7 +29,8 @@ class StageHealth:
 
     seen: int
     done: int
-    #: How long the oldest overdue item has waited, in seconds; 0 if nothing is overdue.
+    #: How long the oldest overdue item has waited for Engram, in seconds; 0 if nothing is overdue. What is older than
+    #: the memory waits since that was made.
     lag_seconds: float
     last_success_ms: int | None = None
     last_error: str = ""
@@ -49,7 +52,7 @@ class Unread:
 
     files: int
     bytes: int
-    #: Seconds since the oldest unread change of a file; 0 if everything was read.
+    #: Seconds since the oldest unread change of a file, or since the memory was made; 0 if everything was read.
     lag_seconds: float
     #: Number of transcripts.
     found: int
@@ -132,7 +135,7 @@ def take_vitals(store: Store, settings: Settings, *, with_files: bool = True) ->
     return Vitals(
         worker=process_state(settings.places.worker_lock),
         watcher=process_state(settings.places.watcher_lock),
-        stages=_stages(store, unread, by_kind),
+        stages=_stages(store, settings, unread, by_kind),
         unread=unread,
         work=by_kind,
     )
@@ -156,7 +159,7 @@ def count_unread(store: Store, settings: Settings) -> Unread:
     """Count what was not read yet of the transcripts on disk."""
     seen = transcripts.all_seen(store)
     files = bytes_left = total_files = 0
-    lag = 0.0
+    lag, begun_ms = 0.0, _begun_ms(store, settings)
     for source in discover(settings):
         total_files += 1
         # A file may end with a line that is still being written: what the last read saw is no lag.
@@ -164,14 +167,27 @@ def count_unread(store: Store, settings: Settings) -> Unread:
         if transcripts.is_changed(source, known):
             files += 1
             bytes_left += max(0, (source.size or 0) - (0 if known is None else known.bytes_read))
-            lag = max(lag, time.time() - source.changed_at_ns / 1e9)
+            lag = max(lag, time.time() - max(source.changed_at_ns / 1e9, begun_ms / 1000))
     return Unread(files, bytes_left, lag, total_files)
 
 
-def _stages(store: Store, unread: Unread, by_kind: list[counts.WorkTotals]) -> dict[str, StageHealth]:
-    now = store.now_ms()
+def _begun_ms(store: Store, settings: Settings) -> int:
+    """When Engram could first work here, in milliseconds since 1970: nothing waited for it before.
+
+    That is when the memory was made, or Engram was installed (again) beside it.
+    """
+    begun_ms = int(get_meta(store, MADE_AT) or 0)
+    with contextlib.suppress(OSError):
+        begun_ms = max(begun_ms, settings.places.install_journal.stat().st_mtime_ns // 1_000_000)
+    return begun_ms
+
+
+def _stages(
+    store: Store, settings: Settings, unread: Unread, by_kind: list[counts.WorkTotals]
+) -> dict[str, StageHealth]:
+    now, begun_ms = store.now_ms(), _begun_ms(store, settings)
     waits = {
-        totals.kind: max(0, now - totals.oldest_due_at_ms) / 1000 if totals.oldest_due_at_ms else 0.0
+        totals.kind: max(0, now - max(totals.oldest_due_at_ms, begun_ms)) / 1000 if totals.oldest_due_at_ms else 0.0
         for totals in by_kind
     }
     known_stages = {stage.name: stage for stage in list_stages(store)}

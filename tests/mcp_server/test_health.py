@@ -92,6 +92,8 @@ def test_a_dead_watcher_is_said_by_the_tools_and_the_briefing(
 
 
 def test_lag_and_failures_are_told_alike(settings: Settings, tmp_path: Path) -> None:
+    from engram.models.meta import put_meta
+    from engram.models.migrations import MADE_AT
     from engram.models.stages import note_failure
     from engram.models.work import make_due
 
@@ -102,6 +104,7 @@ def test_lag_and_failures_are_told_alike(settings: Settings, tmp_path: Path) -> 
     os.utime(unread, (long_ago, long_ago))
     with open_store(settings.places.memory_db) as store:
         with store.transaction() as tx:
+            put_meta(tx, MADE_AT, str(store.now_ms() - 60_000 * MAX_LAG_SECONDS))
             make_due(tx, "extract", "s-1", store.now_ms() - 3 * 1000 * MAX_LAG_SECONDS)
         note_failure(store, "embed", "the model is broken")
         troubles = {trouble.about: trouble for trouble in take_vitals(store, settings).troubles()}
