@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from engram.models.sessions import SessionRow, find_session
+from engram.models.transaction import Reader
 from engram.models.turns import StoredTurn
 
 #: Maximum number of due turns in a batch; bounds memory and how long the write lock is held.
@@ -24,6 +26,25 @@ class Batch:
     def due(self) -> tuple[StoredTurn, ...]:
         """The turns that grew since they were extracted."""
         return tuple(turn for turn in self.turns if turn.extracted_revision < turn.revision)
+
+
+def within_project(session: SessionRow, turns: Sequence[StoredTurn]) -> tuple[SessionRow, list[StoredTurn]]:
+    """Return the turns of the project whose turn is due first, and the session as what it is in that project.
+
+    A session may work in several projects, and nothing that was said in one goes into the memories of another.
+    """
+    due = (turn for turn in turns if turn.extracted_revision < turn.revision)
+    first = next(due, None) or next(iter(turns), None)
+    if first is None or first.project_id == session.project_id:
+        return session, [turn for turn in turns if turn.project_id == session.project_id]
+    there = replace(session, project_id=first.project_id, is_global=False, rolling_summary="")
+    return there, [turn for turn in turns if turn.project_id == first.project_id]
+
+
+def is_at_home(store: Reader, session: SessionRow) -> bool:
+    """True for a session as what it is in its own project: only there it has a summary."""
+    stored = find_session(store, session.session_id)
+    return stored is not None and stored.project_id == session.project_id
 
 
 def next_batch(turns: Sequence[StoredTurn]) -> Batch:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from engram.enums import Kind, Source, Voice
+from engram.enums import Kind, Scope, Source, Voice
 from engram.errors import Conflict
 from engram.extraction.batch import Batch
 from engram.extraction.near import nearest
@@ -72,9 +72,7 @@ class ContextBuilder:
     def build_repeatable(self, batch: Batch) -> ExtractionContext:
         """Return a context that does not depend on when the session was extracted: what was saved by hand is known."""
         saved = [
-            episode.summary
-            for episode in episodes_of_session(self.store, self.session.session_id)
-            if episode.source == Source.MANUAL and episode.is_current
+            episode.summary for episode in self._episodes() if episode.source == Source.MANUAL and episode.is_current
         ]
         return replace(
             self.build(batch.turns),
@@ -135,12 +133,20 @@ class ContextBuilder:
         is_named = self.near_sessions is None or session_id in (*self.near_sessions, self.session.session_id)
         return is_named and not memory.episode.suspect
 
+    def _episodes(self) -> list[Episode]:
+        """Return the session's memories that its project sees: the session may have worked in others, too."""
+        return [
+            episode
+            for episode in episodes_of_session(self.store, self.session.session_id)
+            if episode.scope == Scope.GLOBAL or episode.project_id == self.session.own_project_id
+        ]
+
     def _episodes_of_other_turns(self, turns: Sequence[StoredTurn]) -> list[Episode]:
         """Return the session's memories that rest on none of these turns."""
         ids = {turn.id for turn in turns}
         return [
             episode
-            for episode in episodes_of_session(self.store, self.session.session_id)
+            for episode in self._episodes()
             if not any(evidence.turn_id in ids for evidence in evidence_of(self.store, episode.id))
         ]
 

@@ -9,6 +9,7 @@ from functools import partial
 from engram.enums import Source
 from engram.errors import BudgetReached, Conflict
 from engram.extraction.apply_answer import apply_actions
+from engram.extraction.batch import is_at_home, within_project
 from engram.extraction.context import ContextBuilder, check_unforgotten
 from engram.extraction.keep import Keeper
 from engram.extraction.model_extractor import ModelExtractor
@@ -90,9 +91,11 @@ class SecondChance:
 
     def _distill(self, session: SessionRow) -> DistilledPart:
         unread = unread_turns(self.store, session.id)
-        turns = [turn for turn in turns_of_session(self.store, session.id) if turn.id in unread][:PART_TURNS]
-        if not turns:
+        waiting = [turn for turn in turns_of_session(self.store, session.id) if turn.id in unread]
+        if not waiting:
             raise Conflict("no turn of the session waits any more")
+        session, turns = within_project(session, waiting)
+        turns = turns[:PART_TURNS]
         builder = ContextBuilder(self.store, self.settings, session)
         context = self._context(builder, session, turns)
         candidates = self.extractor.propose_again(builder.readable(turns), context)
@@ -121,7 +124,7 @@ class SecondChance:
             close_run(tx, run_id, [*keeper.lines, *applied.lines, *lines])
             # A text that the model cannot read is not sent again.
             note_model_reading(tx, turns, is_second=True)
-            if self.extractor.rolling_summary != session.rolling_summary:
+            if self.extractor.rolling_summary != session.rolling_summary and is_at_home(tx, session):
                 set_rolling_summary(tx, session.id, self.extractor.rolling_summary)
             reach("second_chance.replaced")
         reach("second_chance.committed")

@@ -9,7 +9,7 @@ from functools import partial
 from engram.embedding.embedder import Embedder
 from engram.errors import Conflict
 from engram.extraction.apply_answer import apply_actions
-from engram.extraction.batch import BATCH_TURNS, Batch, next_batch
+from engram.extraction.batch import BATCH_TURNS, Batch, is_at_home, next_batch, within_project
 from engram.extraction.candidate import Candidate
 from engram.extraction.context import ContextBuilder, check_unforgotten
 from engram.extraction.keep import Keeper, Kept
@@ -127,7 +127,7 @@ class _Step:
         """
         work = find_work(self.store, "extract", self.session_id)
         session = find_session(self.store, self.session_id)
-        batch = Batch() if session is None else self._next_batch(session)
+        session, batch = (None, Batch()) if session is None else self._next_batch(session)
         reach("extract.read")
         if session is None or not batch.turns:
             self._finish_without_turns(work, session)
@@ -151,7 +151,8 @@ class _Step:
             if self.embedder is not None:
                 rows = [("e", kept.row_ids[place], 0, vectors[place]) for place in sorted(kept.row_ids)]
                 put_vectors(tx, self.embedder.model_id, rows)
-            if (summary := getattr(self.extractor, "rolling_summary", "")) and summary != session.rolling_summary:
+            summary = getattr(self.extractor, "rolling_summary", "")
+            if summary and summary != session.rolling_summary and is_at_home(tx, session):
                 set_rolling_summary(tx, session.id, summary)
             reach("extract.episodes")
             is_last = self._finish_if_last(tx, work, session)
@@ -164,10 +165,14 @@ class _Step:
     def _is_repeatable(self) -> bool:
         return bool(getattr(self.extractor, "is_repeatable", False))
 
-    def _next_batch(self, session: SessionRow) -> Batch:
+    def _next_batch(self, session: SessionRow) -> tuple[SessionRow, Batch]:
+        """Return the next batch, and the session as what it is in the project of that."""
         if self._is_repeatable:
-            return next_batch(turns_of_session(self.store, session.id))
-        return Batch(tuple(turns_of_session(self.store, session.id, only_due=True, limit=BATCH_TURNS)))
+            session, turns = within_project(session, turns_of_session(self.store, session.id))
+            return session, next_batch(turns)
+        due = turns_of_session(self.store, session.id, only_due=True, limit=BATCH_TURNS)
+        session, turns = within_project(session, due)
+        return session, Batch(tuple(turns))
 
     def _propose(self, session: SessionRow, batch: Batch) -> tuple[Batch, list[Candidate], ExtractionContext]:
         """Return the candidates, and the batch and the context that they were proposed from."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from engram.models.pauses import Span, paused_scopes, pauses_of
@@ -13,18 +15,32 @@ from engram.models.projects import AT_SAME_PATH, ProjectRow, claims_of, known_ro
 from engram.models.sessions import SessionRow, find_session
 from engram.models.store import Store
 from engram.settings import Settings
-from engram.transcripts.git_files import read_first_commit, read_remote
+from engram.transcripts.git_files import DETACHED, read_first_commit, read_remote
 from engram.transcripts.git_hints import is_other_repository, token_of
 from engram.transcripts.project import KnownRoot, Project, identify_project, is_excluded
-from engram.vaults import keeps_out
+from engram.transcripts.record import Turn
+from engram.vaults import keeps_out, own_vault
+
+#: A command that begins by entering a folder.
+_ENTERED = re.compile(r"cd\s+((?:[^\s;&|$`\"']|\\ )+|'[^']+'|\"[^\"$`]+\")\s*(?:&&|;|$)")
+#: Most folders of a turn that are looked at.
+_MAX_PLACES = 50
 
 
-def project_for(store: Store, cwd: str, settings: Settings) -> Project:
+def project_for(
+    store: Store, cwd: str, settings: Settings, roots: Callable[[], Iterable[KnownRoot]] | None = None
+) -> Project:
     """Return the project of a working directory; for a folder that was joined to a project, that project.
 
     A repository at the path of a project that had another remote and first commit is another project.
+
+    Args:
+        store: the open memory.
+        cwd: POSIX or Windows path, as written.
+        settings: which folders are projects.
+        roots: returns the folders of known projects, where they were read before; it is called if the folder is gone.
     """
-    project = identify_folder(cwd, settings, _known_roots(store))
+    project = identify_folder(cwd, settings, _lazily(roots or partial(known_roots, store)))
     if not project.identity or project.is_global:
         return project
     claims, root = claims_of(store, project.identity), Path(project.root)
@@ -55,6 +71,87 @@ def identify_folder(cwd: str, settings: Settings, roots: Iterable[KnownRoot] = (
     )
 
 
+@dataclass(slots=True)
+class TurnPlaces:
+    """Finds the projects of turns that belong to another one than their session. Used for one read: it remembers.
+
+    A session's project is that of its first folder. A turn belongs to the repository that it was said in, if that is
+    another one. Where it was said outside of any, in a folder above the repositories, it belongs to the only one whose
+    files it changed or whose folder it went to, or else to the only one whose files it read.
+    """
+
+    store: Store
+    settings: Settings
+    #: First working directory of the session.
+    cwd: str
+    #: Identity of the session's project; "" for none.
+    identity: str
+    _roots: list[KnownRoot] | None = None
+    _of_folder: dict[str, Project | None] = field(default_factory=dict)
+
+    def project_of(self, turn: Turn) -> Project | None:
+        """Return the project of a turn; None for that of its session."""
+        project = self._repository(turn.cwd) if turn.cwd else None
+        if project is None and not self._was_in_repository(turn):
+            project = self._only_one_worked_in(turn)
+        return None if project is None or self._is_own(project) else project
+
+    def project_at(self, cwd: str) -> Project | None:
+        """Return the project of a working directory of the session; None for that of the session."""
+        project = self._repository(cwd) if cwd else None
+        return None if project is None or self._is_own(project) else project
+
+    def _is_own(self, project: Project) -> bool:
+        """True for the session's project, and for another repository that is at its path now."""
+        return project.identity.partition(AT_SAME_PATH)[0] == self.identity.partition(AT_SAME_PATH)[0]
+
+    def _was_in_repository(self, turn: Turn) -> bool:
+        """True if the turn was said in a repository of which nothing more is known, since it is gone."""
+        return turn.branch not in ("", DETACHED) and not os.path.isdir(turn.cwd)
+
+    def _only_one_worked_in(self, turn: Turn) -> Project | None:
+        changed = [file for action in turn.actions if action.is_edit for file in action.files]
+        entered = [match[1].strip("'\"") for action in turn.actions if (match := _ENTERED.match(action.command))]
+        folders = [*turn.folders[1:], *entered, *map(os.path.dirname, changed)]
+        if not folders:
+            folders = [os.path.dirname(file) for file in turn.files]
+        places = {os.path.join(turn.cwd, folder) for folder in folders[:_MAX_PLACES]}
+        found = {project.identity: project for place in places if (project := self._repository(place)) is not None}
+        return next(iter(found.values())) if len(found) == 1 else None
+
+    def _repository(self, folder: str) -> Project | None:
+        """Return the project of the repository around a folder; None outside any that is known or exists."""
+        if folder not in self._of_folder:
+            self._of_folder[folder] = self._find(folder)
+        return self._of_folder[folder]
+
+    def _find(self, folder: str) -> Project | None:
+        if folder == self.cwd and self.identity:
+            found = identify_folder(folder, self.settings)
+            return replace(found, identity=self.identity) if found.is_repository else None
+        project = project_for(self.store, folder, self.settings, self._known_roots)
+        return project if project.is_repository and not project.is_global else None
+
+    def _known_roots(self) -> list[KnownRoot]:
+        if self._roots is None:
+            self._roots = known_roots(self.store)
+        return self._roots
+
+
+def places_of(store: Store, session: SessionRow | None, project: Project | None, settings: Settings) -> TurnPlaces:
+    """Return what finds the projects of a session's turns.
+
+    Args:
+        store: the open memory.
+        session: as it is stored; None if it is new.
+        project: the project that the session is about to get; None if it has one, or none is known.
+        settings: which folders are projects.
+    """
+    cwd = session.cwd if session is not None and session.is_settled else ""
+    identity = "" if session is None else _identity(store, session) or ""
+    return TurnPlaces(store, settings, cwd, identity or (project.identity if project is not None else ""))
+
+
 def needs_project(session: SessionRow | None) -> bool:
     """True as long as it is not known where a session belongs: to a project, or everywhere."""
     return session is None or not session.is_settled
@@ -74,7 +171,17 @@ def why_not(store: Store, session_id: str, settings: Settings) -> str:
         return "excluded"
     if session.cwd and is_excluded(session.cwd, settings.exclude):
         return "excluded"
+    if session.cwd and _began_outside_vault(session.cwd, settings):
+        return "excluded"
     return "paused" if _identity(store, session) in paused else ""
+
+
+def _began_outside_vault(cwd: str, settings: Settings) -> bool:
+    """True in a vault, for a session that came with its turns in the vault's project and began elsewhere."""
+    own = own_vault(settings.places)
+    if own is None or own.holds_folder(cwd):
+        return False
+    return identify_folder(cwd, settings).identity not in own.identities
 
 
 def why_not_project(store: Store, cwd: str, project: Project, settings: Settings) -> str:
@@ -94,12 +201,16 @@ def pauses_for(store: Store, session: SessionRow | None, project: Project | None
     identity = project.identity if project is not None else None
     if session is not None:
         identity = _identity(store, session) or identity
+    return spans_of(store, identity)
+
+
+def spans_of(store: Store, identity: str | None) -> list[Span]:
+    """Return the spans of time of which nothing of a project is stored; None for no project."""
     return [*pauses_of(store, identity), *forgotten_span(store, identity)]
 
 
-def _known_roots(store: Store) -> Iterator[KnownRoot]:
-    """Yield the folders of known projects; they are only asked for where a folder is gone."""
-    yield from known_roots(store)
+def _lazily(roots: Callable[[], Iterable[KnownRoot]]) -> Iterator[KnownRoot]:
+    yield from roots()
 
 
 def _identity(store: Store, session: SessionRow) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 from engram.clock import SYSTEM_CLOCK
@@ -13,7 +13,15 @@ from engram.ingest.clean import Cleaner, Redact
 from engram.ingest.forgotten import without_erased
 from engram.ingest.paused import pull_requests_outside, without_paused
 from engram.ingest.result import IngestResult
-from engram.ingest.scope import needs_project, pauses_for, project_for, why_not_project
+from engram.ingest.scope import (
+    TurnPlaces,
+    needs_project,
+    pauses_for,
+    places_of,
+    project_for,
+    spans_of,
+    why_not_project,
+)
 from engram.ingest.stored import TurnsInStore
 from engram.ingest.whole import compare_with_stored, keep_own_entries
 from engram.ingest.write import Portion, write_portion
@@ -37,7 +45,7 @@ from engram.transcripts.project import Project, is_excluded
 from engram.transcripts.record import TurnUpdate
 from engram.transcripts.registry import agent_of
 from engram.transcripts.source import EntryTime, PullRequest, Reading, Source
-from engram.vaults import vault_of_folder
+from engram.vaults import keeps_out, own_vault, vault_of_folder
 
 logger = logging.getLogger(__name__)
 
@@ -85,7 +93,8 @@ class Step:
             if has_dropped:
                 return result, True  # the cursor was read before that
         pauses = pauses_for(self.store, session, project)
-        portion = replace(self._portion(before, reading, stored, pauses), project=project)
+        places = places_of(self.store, session, project, self.settings)
+        portion = replace(self._portion(before, reading, stored, pauses, places), project=project)
         written = write_portion(self.store, portion, self.settings)
         bytes_read = max(0, reading.bytes_read - before.bytes_read)
         result = result.plus(written, bytes_read=bytes_read, bad_lines=len(reading.unreadable))
@@ -125,9 +134,15 @@ class Step:
             logger.info("action=drop_unsettled session=%s turns=%d", session.session_id, dropped)
         return dropped > 0
 
-    def _portion(self, before: Progress, reading: Reading, stored: TurnsInStore, pauses: list[Span]) -> Portion:
+    def _portion(
+        self, before: Progress, reading: Reading, stored: TurnsInStore, pauses: list[Span], places: TurnPlaces
+    ) -> Portion:
         """Return what is to be written: nothing that was excluded, paused or forgotten, and every text redacted."""
-        updates = self._cleaned(reading, stored, pauses)
+        updates = keep_own_entries(stored, reading.updates)
+        projects: dict[str, Project] = {}
+        if own_vault(self.settings.places) is None:  # a vault holds one project
+            projects = {update.turn.key: place for update in updates if (place := places.project_of(update.turn))}
+        updates = self._cleaned(reading, stored, updates, pauses, projects)
         after = replace(
             before,
             cursor=reading.cursor,
@@ -142,6 +157,7 @@ class Step:
             before=before,
             after=after,
             updates=updates,
+            projects=projects,
             withdrawn=reading.withdrawn,
             unreadable=reading.unreadable,
             known_values=stored.cleaner.new_known,
@@ -152,14 +168,37 @@ class Step:
             copied=self._copied(reading, stored),
         )
 
-    def _cleaned(self, reading: Reading, stored: TurnsInStore, pauses: list[Span]) -> tuple[TurnUpdate, ...]:
-        updates = keep_own_entries(stored, reading.updates)
-        updates = without_paused(updates, reading.entries, pauses)
+    def _cleaned(
+        self,
+        reading: Reading,
+        stored: TurnsInStore,
+        updates: tuple[TurnUpdate, ...],
+        pauses: list[Span],
+        projects: Mapping[str, Project],
+    ) -> tuple[TurnUpdate, ...]:
+        spans = {place.identity: spans_of(self.store, place.identity) for place in projects.values()}
+        updates = tuple(
+            rest
+            for update in updates
+            for place in [projects.get(update.turn.key)]
+            for rest in without_paused([update], reading.entries, pauses if place is None else spans[place.identity])
+        )
         updates = without_erased(updates, self._erased(reading, updates))
-        folders = {update.turn.cwd for update in updates}
-        excluded = {folder for folder in folders if folder and is_excluded_folder(folder, self.settings)}
-        kept = (update for update in updates if update.turn.cwd not in excluded)
+        folders = {folder for update in updates for folder in update.turn.folders}
+        excluded = {folder for folder in folders if is_excluded_folder(folder, self.settings)}
+        out = {place.identity for place in projects.values() if self._keeps_out(place)}
+        kept = (
+            update
+            for update in updates
+            if excluded.isdisjoint(update.turn.folders)
+            and ((place := projects.get(update.turn.key)) is None or place.identity not in out)
+        )
         return compare_with_stored(self.store, [replace(update, turn=stored.cleaner.clean(update)) for update in kept])
+
+    def _keeps_out(self, place: Project) -> bool:
+        """True for the project of a turn of which nothing is kept here, wherever its session began."""
+        is_kept_out = keeps_out(self.settings.places, place.identity, place.root)
+        return is_kept_out or is_excluded(place.root, self.settings.exclude)
 
     def _pull_requests(self, reading: Reading, stored: TurnsInStore, pauses: list[Span]) -> tuple[PullRequest, ...]:
         """Return the pull requests that are stored, with secrets in their addresses masked."""

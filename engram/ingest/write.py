@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from engram.failpoint import reach
 from engram.ingest.due import note_due
@@ -44,6 +45,8 @@ class Portion:
     cwd: str = ""
     #: The project that the session gets; None if it has one, or if it is not known yet.
     project: Project | None = None
+    #: Key of a turn → its project, where that is not its session's.
+    projects: Mapping[str, Project] = field(default_factory=dict)
     #: When the session was last compacted, as far as was read; None if it was not.
     compacted_at_ms: int | None = None
     #: Pull requests that the session names.
@@ -111,7 +114,9 @@ def _session(tx: Tx, portion: Portion) -> SessionRow | None:
 def _write_turns(tx: Tx, portion: Portion, session: SessionRow, transcript_id: int, settings: Settings) -> Written:
     add_known_values(tx, session.id, portion.known_values)
     removed_messages = _remove_turns(tx, portion)
-    write_turns(tx, [u.turn for u in portion.updates if u.has_grown], session, transcript_id)
+    grown = [u.turn for u in portion.updates if u.has_grown]
+    places = {turn.key: ensure(tx, place).id for turn in grown if (place := portion.projects.get(turn.key))}
+    write_turns(tx, grown, session, transcript_id, places)
     for update in portion.updates:
         if not update.has_grown:
             close_turn(tx, update.turn.key)
@@ -120,13 +125,14 @@ def _write_turns(tx: Tx, portion: Portion, session: SessionRow, transcript_id: i
     if not any(update.has_grown for update in portion.updates):
         return written
     times = [u.turn.ended_at_ms for u in portion.updates if u.turn.ended_at_ms is not None]
-    branch = next((u.turn.branch for u in reversed(portion.updates) if u.turn.branch), "")
+    at_home = [u.turn for u in portion.updates if u.turn.key not in portion.projects]
+    branch = next((turn.branch for turn in reversed(at_home) if turn.branch), "")
     touch_session(
         tx, session.id, at_ms=max(times, default=session.last_at_ms), branch=branch, new_messages=written.messages
     )
-    grown = find_session(tx, session.session_id)
-    if grown is not None:
-        note_due(tx, grown, settings, _last_prompt_at_ms(portion))
+    touched = find_session(tx, session.session_id)
+    if touched is not None:
+        note_due(tx, touched, settings, _last_prompt_at_ms(portion))
     return written
 
 

@@ -76,7 +76,7 @@ def clean_recollections(
 
 def cut_daily_log(places: Home, sessions: Sequence[str], *, is_dry: bool = False) -> list[Path]:
     """Remove the sections of sessions from the daily log; they are rewritten from the remaining turns."""
-    marks = [f"<!-- session {session} -->" for session in sessions]
+    marks = [f"<!-- session {session}{end}" for session in sessions for end in (" -->", "/")]
     return rewrite_notes(
         places,
         _files(places.daily_notes, ("*.md",)),

@@ -139,10 +139,10 @@ def _erase(store: Store, contents: ProjectContents, actor: Actor) -> None:
     """Erase the contents of the project in short transactions; after an interruption the rest is still there."""
     with store.transaction() as tx:
         erasing.release_memories(tx, contents, actor=actor)
-    _in_batches(store, contents.memories, partial(erasing.erase_memories, actor=actor))
-    _in_batches(store, contents.turn_ids, erasing.erase_turns)
     with store.transaction() as tx:
         erasing.clean_sessions(tx, contents)
+    _in_batches(store, contents.memories, partial(erasing.erase_memories, actor=actor))
+    _in_batches(store, contents.turn_ids, erasing.erase_turns)
 
 
 def _in_batches(store: Store, items: Sequence[Item], erase: Callable[[Tx, Sequence[Item]], None]) -> None:

@@ -221,9 +221,12 @@ def move_episodes_of_project(tx: Tx, project_id: int, to_project: int, reason: s
     _move_episodes(tx, "project_id = ?", project_id, to_project, reason, actor)
 
 
-def move_episodes(tx: Tx, row_ids: Sequence[int], to_project: int, reason: str, *, actor: Actor) -> None:
-    """Give memories of these row ids to a project."""
-    _move_episodes(tx, "id IN (SELECT value FROM json_each(?))", json.dumps(list(row_ids)), to_project, reason, actor)
+def move_episodes(
+    tx: Tx, row_ids: Sequence[int], to_project: int | None, reason: str, *, actor: Actor, is_said: bool = True
+) -> None:
+    """Give memories of these row ids to a project, or to none; ``is_said`` tells a hub."""
+    among = "id IN (SELECT value FROM json_each(?))"
+    _move_episodes(tx, among, json.dumps(list(row_ids)), to_project, reason, actor, is_said=is_said)
 
 
 def move_episodes_of_session(tx: Tx, session_ref: int, to_project: int | None, reason: str, *, actor: Actor) -> None:
@@ -233,7 +236,16 @@ def move_episodes_of_session(tx: Tx, session_ref: int, to_project: int | None, r
     _move_episodes(tx, "session_ref = ?", session_ref, to_project, reason, actor)
 
 
-def _move_episodes(tx: Tx, condition: str, value: int | str, to_project: int | None, reason: str, actor: Actor) -> None:
+def _move_episodes(
+    tx: Tx,
+    condition: str,
+    value: int | str,
+    to_project: int | None,
+    reason: str,
+    actor: Actor,
+    *,
+    is_said: bool = True,
+) -> None:
     """Move the memories of a project or session, or of some ids. Raw SQL: one statement logs any number of memories."""
     tx.run(
         "INSERT INTO history (episode_id, at_ms, action, reason, actor, before, after) "
@@ -241,7 +253,8 @@ def _move_episodes(tx: Tx, condition: str, value: int | str, to_project: int | N
         f"FROM episode WHERE {condition} AND project_id IS NOT ?",
         (tx.now_ms(), MOVE, reason, actor.value, to_project, value, to_project),
     )
-    hub_said.note_moved(tx, tables.Episode.select(tables.Episode.episode_id).where(SQL(condition, (value,))))
+    if is_said:
+        hub_said.note_moved(tx, tables.Episode.select(tables.Episode.episode_id).where(SQL(condition, (value,))))
     tx.run(
         f"UPDATE episode SET project_id = ?, revision = revision + 1 WHERE {condition} AND project_id IS NOT ?",
         (to_project, value, to_project),

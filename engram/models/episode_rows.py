@@ -169,7 +169,10 @@ def delete_evidence_of_project(tx: Tx, row_id: int, project_id: int) -> int:
     return tx.run(
         tables.Evidence.delete().where(
             (tables.Evidence.episode == row_id)
-            & (tables.Evidence.session_id.in_(sessions) | tables.Evidence.turn_id.in_(turns))
+            & (
+                (tables.Evidence.turn_id.is_null() & tables.Evidence.session_id.in_(sessions))
+                | tables.Evidence.turn_id.in_(turns)
+            )
         )
     )
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from peewee import Query
 
 from engram.models import tables
-from engram.models.statement import in_json_list, prepared
+from engram.models.statement import in_json_list, is_same, prepared
 from engram.models.transaction import Reader, Tx, Value
 from engram.models.turns import StoredTurn, load_turn_row
 from engram.text.failures import programs_of
@@ -72,7 +72,7 @@ def failed_programs(store: Reader, project_id: int, but_session: str) -> list[st
 
 
 def turns_from(store: Reader, turn_id: int, limit: int) -> list[StoredTurn]:
-    """Return a turn and those that follow it in its session, in the order of the transcript."""
+    """Return a turn and those of its project that follow it in its session, in the order of the transcript."""
     ids = store.fetch_values(_following(turn_id, limit))
     turns = (load_turn_row(store, int(following_id)) for following_id in ids)
     return [turn for turn in turns if turn is not None]
@@ -114,7 +114,11 @@ def _programs(project_id: int, but_session: str) -> Query:
 def _following(turn_id: int, limit: int) -> Query:
     turn, first = tables.Turn, tables.Turn.alias()
     query = turn.select(turn.id).join(
-        first, on=(first.session == turn.session) & (first.transcript == turn.transcript) & (first.id == turn_id)
+        first,
+        on=(first.session == turn.session)
+        & (first.transcript == turn.transcript)
+        & is_same(turn.project, first.project)
+        & (first.id == turn_id),
     )
     query = query.where(turn.start_offset >= first.start_offset)
     return query.order_by(turn.start_offset, turn.id).limit(limit)

@@ -1,15 +1,16 @@
-"""Make one project of several: a repository that was worked on in several places."""
+"""Give turns, or everything of a project, to another project."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 
-from peewee import Query, fn
+from peewee import SQL, Query, Select, Value, fn
 
-from engram.enums import Actor
+from engram.enums import Actor, Scope, Source
 from engram.models import tables
-from engram.models.episode_changes import move_episodes_of_project
-from engram.models.statement import prepared
+from engram.models.episode_changes import move_episodes, move_episodes_of_project
+from engram.models.statement import in_json_list, prepared
 from engram.models.store import Store
 from engram.models.transaction import Tx
 
@@ -26,6 +27,22 @@ def join_projects(store: Store, into: int, others: Sequence[int], *, actor: Acto
         return _move_rows(tx, tables.Session, others, into)
 
 
+def move_turns(tx: Tx, turn_ids: Sequence[int], project_id: int | None, reason: str, *, actor: Actor) -> list[str]:
+    """Give turns to a project, with the automatic memories that rest on nothing else; returns the ids of those.
+
+    A hub is told nothing: where a turn belongs is each machine's own to find out.
+    """
+    ids = json.dumps(list(turn_ids))
+    memories = tx.fetch(_resting_on_alone(ids))
+    row_ids = [row.id for row in memories]
+    move_episodes(tx, row_ids, project_id, reason, actor=actor, is_said=False)
+    tx.run(tables.Turn.update(project=project_id).where(in_json_list(tables.Turn.id, ids)))
+    tx.run(tables.Passage.update(project_id=project_id).where(in_json_list(tables.Passage.turn_id, ids)))
+    _renumber(tx, "p", tables.Passage.select(tables.Passage.id).where(in_json_list(tables.Passage.turn_id, ids)))
+    _renumber(tx, "e", tables.Episode.select(tables.Episode.id).where(tables.Episode.id.in_(row_ids)))
+    return [row.episode_id for row in memories]
+
+
 def renumber_vectors(tx: Tx, projects: Sequence[int]) -> None:
     """Give the vectors of these projects new numbers, so that an index in memory reads them again."""
     _renumber_vectors(tx, "n", tables.NoteChunkProject, projects)
@@ -40,13 +57,28 @@ def _move_rows(tx: Tx, table: type[tables.Table], projects: Sequence[int], into:
 
 def _renumber_vectors(tx: Tx, owner: str, table: type[tables.Table], projects: Sequence[int]) -> None:
     """Give the vectors of these projects' rows numbers that are new to every index."""
-    vector = tables.Vector
     columns = table._meta.columns
-    owned = table.select(columns["id"]).where(columns["project_id"].in_(list(projects)))
+    _renumber(tx, owner, table.select(columns["id"]).where(columns["project_id"].in_(list(projects))))
+
+
+def _renumber(tx: Tx, owner: str, owned: Query) -> None:
+    vector = tables.Vector
     moving = vector.select(vector.seq).where((vector.owner == owner) & vector.owner_id.in_(owned))
     newest = int(tx.fetch_value(vector.select(fn.coalesce(fn.max(vector.seq), 0))))
     for number, seq in enumerate(tx.fetch_values(moving.order_by(vector.seq)), newest + 1):
         tx.run(_renumber_vector(seq, number))
+
+
+@prepared
+def _resting_on_alone(turn_ids: str) -> Query:
+    episode, evidence = tables.Episode, tables.Evidence
+    here = evidence.select(evidence.episode).where(in_json_list(evidence.turn_id, turn_ids))
+    elsewhere = evidence.select(Value(1)).where(
+        (evidence.episode == episode.id)
+        & (evidence.turn_id.is_null() | evidence.turn_id.not_in(Select([fn.json_each(turn_ids)], [SQL("value")])))
+    )
+    is_own = (episode.source == Source.AUTO.value) & (episode.scope == Scope.PROJECT.value)
+    return episode.select(episode.id, episode.episode_id).where(episode.id.in_(here) & is_own & ~fn.EXISTS(elsewhere))
 
 
 @prepared

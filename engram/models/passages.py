@@ -5,12 +5,11 @@ changes.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from peewee import Query, Select, fn
 
 from engram.models import tables
-from engram.models.sessions import SessionRow
 from engram.models.statement import in_json_list, prepared
 from engram.models.tables import CONTEXT_CHARS
 from engram.models.transaction import Reader, Tx, Value
@@ -18,8 +17,17 @@ from engram.text.passages import split_passages
 from engram.transcripts.record import TextBlock
 
 
-def add_passages(tx: Tx, session: SessionRow, blocks: Sequence[tuple[int, int, TextBlock]]) -> None:
-    """Split new texts (turn, row id, text) of a session into passages and index them."""
+def add_passages(
+    tx: Tx, session_ref: int, blocks: Sequence[tuple[int, int, TextBlock]], projects: Mapping[int, int | None]
+) -> None:
+    """Split new texts (turn, row id, text) of a session into passages and index them.
+
+    Args:
+        tx: the transaction.
+        session_ref: row id of the session.
+        blocks: in the order of the transcript.
+        projects: row id of a turn → row id of its project.
+    """
     rows: list[dict[str, Value]] = []
     texts: list[str] = []
     for turn_id, row_id, block in blocks:
@@ -28,8 +36,8 @@ def add_passages(tx: Tx, session: SessionRow, blocks: Sequence[tuple[int, int, T
                 {
                     "said_id": row_id,
                     "turn_id": turn_id,
-                    "session_ref": session.id,
-                    "project_id": session.project_id,
+                    "session_ref": session_ref,
+                    "project_id": projects[turn_id],
                     "role": block.role.value,
                     "start": start,
                     "stop": stop,
@@ -38,11 +46,11 @@ def add_passages(tx: Tx, session: SessionRow, blocks: Sequence[tuple[int, int, T
             texts.append(block.text[start:stop])
     if not rows:
         return
-    last = int(tx.fetch_value(_last_of_session(session.id)) or 0)
+    last = int(tx.fetch_value(_last_of_session(session_ref)) or 0)
     if last:
         _unindex(tx, [last])
     tx.insert_many(tables.Passage, rows)
-    new = tx.fetch_values(_after(session.id, last))
+    new = tx.fetch_values(_after(session_ref, last))
     before = ""
     if last:
         _index(tx, [last])

@@ -31,8 +31,10 @@ class ProjectContents:
     """What belongs to a project."""
 
     project: ProjectRow
-    #: Claude Code's ids of its sessions.
+    #: Claude Code's ids of the sessions that began in it.
     session_ids: tuple[str, ...]
+    #: Row ids of those, and of the sessions that began elsewhere and worked in it.
+    session_refs: tuple[int, ...]
     turn_ids: tuple[int, ...]
     #: Memories that go: those of this project alone.
     memories: tuple[Episode, ...]
@@ -56,6 +58,7 @@ def contents_of_project(store: Reader, project: ProjectRow, until_ms: int | None
     return ProjectContents(
         project=project,
         session_ids=tuple(store.fetch_values(sessions)),
+        session_refs=tuple(store.fetch_values(_sessions_of(project.id).order_by(session.id))),
         turn_ids=tuple(store.fetch_values(turns)),
         memories=tuple(episode for episode in own if episode.scope != Scope.GLOBAL),
         released=tuple(episode for episode in own if episode.scope == Scope.GLOBAL),
@@ -68,7 +71,7 @@ def _rests_on_project(project_id: int) -> ColumnBase:
     of_sessions = (
         evidence.select(1)
         .join(session, on=session.session_id == evidence.session_id)
-        .where((evidence.episode == episode.id) & (session.project == project_id))
+        .where((evidence.episode == episode.id) & evidence.turn_id.is_null() & (session.project == project_id))
     )
     of_turns = (
         evidence.select(1)
@@ -151,9 +154,9 @@ def _erase_project(
     clean_runs(tx, lambda line: not any(episode_id in line for episode_id in ids), clean_note)
     drop_all_notes(tx)
     release_memories(tx, contents, actor=actor)
+    clean_sessions(tx, contents)
     erase_turns(tx, contents.turn_ids)
     erase_memories(tx, contents.memories, actor=actor)
-    clean_sessions(tx, contents)
     return len(contents.turn_ids) + len(contents.memories) + len(contents.released)
 
 
@@ -207,9 +210,10 @@ def clean_sessions(tx: Tx, contents: ProjectContents) -> None:
     values in their ``.env`` files stay too: a session that goes on keeps those values masked.
     """
     session, transcript = tables.Session, tables.Transcript
-    tx.run(session.update(rolling_summary="", branch="").where(session.project == contents.project.id))
+    refs = json.dumps(contents.session_refs)
+    tx.run(session.update(rolling_summary="", branch="").where(in_json_list(session.id, refs)))
     forget_standing_files(tx, contents.project.id)
-    tx.run(tables.PullRequest.delete().where(tables.PullRequest.session.in_(_sessions_of(contents.project.id))))
+    tx.run(tables.PullRequest.delete().where(in_json_list(tables.PullRequest.session, refs)))
     listed = json.dumps(contents.session_ids)
     tx.run(tables.Injection.delete().where(in_json_list(tables.Injection.session_id, listed)))
     tx.run(tables.Shown.delete().where(in_json_list(tables.Shown.session_id, listed)))
@@ -217,11 +221,14 @@ def clean_sessions(tx: Tx, contents: ProjectContents) -> None:
     # Whoever forgets a project does not mean to share what is said in it later.
     tx.run(tables.HubRule.delete().where(tables.HubRule.project == contents.project.id))
     drop_outcomes_of_project(tx, contents.project.id, contents.session_ids)
-    tx.run(transcript.update(cursor_words="").where(transcript.session.in_(_sessions_of(contents.project.id))))
+    tx.run(transcript.update(cursor_words="").where(in_json_list(transcript.session, refs)))
 
 
 def _sessions_of(project_id: int) -> Select:
-    return tables.Session.select(tables.Session.id).where(tables.Session.project == project_id)
+    """The sessions that began in a project, and those that worked in it."""
+    session, turn = tables.Session, tables.Turn
+    visits = turn.select(turn.session).where(turn.project == project_id)
+    return session.select(session.id).where((session.project == project_id) | session.id.in_(visits))
 
 
 @prepared

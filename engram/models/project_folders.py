@@ -71,10 +71,12 @@ class ProjectCounts:
 
 def count_projects(store: Reader) -> dict[int, ProjectCounts]:
     """Row id of a project → its sessions and memories."""
-    project, session, episode = tables.Project, tables.Session, tables.Episode
+    project, session, episode, turn = tables.Project, tables.Session, tables.Episode, tables.Turn
+    visits = turn.select(turn.session).where(turn.project == project.id)
+    is_of_project = (session.project == project.id) | session.id.in_(visits)
     query = project.select(
         project.id,
-        session.select(fn.COUNT(session.id)).where(session.project == project.id).alias("sessions"),
+        session.select(fn.COUNT(session.id)).where(is_of_project).alias("sessions"),
         episode.select(fn.COUNT(episode.id)).where(episode.project == project.id).alias("memories"),
     )
     return {row.id: ProjectCounts(sessions=row.sessions, memories=row.memories) for row in store.fetch(query)}

@@ -62,6 +62,7 @@ def list_merges(store: Reader) -> list[Merge]:
 def note_merge(tx: Tx, into_id: int, other_id: int) -> None:
     """Keep what belongs to a project that is about to be merged."""
     project, folder, session, episode = tables.Project, tables.ProjectFolder, tables.Session, tables.Episode
+    turn, sessions = tables.Turn, session.select(session.id).where(session.project == other_id)
     row = tx.fetch_first(project.select().where(project.id == other_id))
     records = _load(tx)
     # What was merged into the project that goes now is, from now on, where it goes.
@@ -79,6 +80,13 @@ def note_merge(tx: Tx, into_id: int, other_id: int) -> None:
         # Ids that no other session or memory ever gets.
         "sessions": tx.fetch_values(session.select(session.session_id).where(session.project == other_id)),
         "memories": tx.fetch_values(episode.select(episode.id).where(episode.project == other_id)),
+        # A turn may belong to another project than its session.
+        "turns": tx.fetch_values(
+            turn.select(turn.stable_id).where((turn.project == other_id) & turn.session.not_in(sessions))
+        ),
+        "visits": tx.fetch_values(
+            turn.select(turn.stable_id).where(turn.session.in_(sessions) & (turn.project == into_id))
+        ),
     }
     _save(tx, [*records, record])
 
@@ -122,9 +130,12 @@ def _move_back(tx: Tx, record: dict[str, Any], into_id: int, project_id: int, ac
     memories = tx.fetch_values(_memories_still_there(json.dumps(record["memories"]), into_id))
     move_episodes(tx, memories, project_id, "a merge of projects was undone", actor=actor)
     outcome, turn, passage, session = tables.Outcome, tables.Turn, tables.Passage, tables.Session
+    theirs = json.dumps(tx.fetch_values(_turns_still_there(json.dumps(record.get("turns", ())))))
+    visits = json.dumps(tx.fetch_values(_turns_still_there(json.dumps(record.get("visits", ())))))
+    is_visit, of_visit = in_json_list(turn.id, visits), in_json_list(passage.turn_id, visits)
     for table, is_moved in (
-        (turn, in_json_list(turn.session, refs)),
-        (passage, in_json_list(passage.session_ref, refs)),
+        (turn, (in_json_list(turn.session, refs) & ~is_visit) | in_json_list(turn.id, theirs)),
+        (passage, (in_json_list(passage.session_ref, refs) & ~of_visit) | in_json_list(passage.turn_id, theirs)),
         (outcome, in_json_list(outcome.session_id, sessions)),
         (session, in_json_list(session.id, refs)),
     ):
@@ -167,6 +178,11 @@ def _sessions_still_there(session_ids: str, into_id: int) -> Query:
     return session.select(session.id).where(
         in_json_list(session.session_id, session_ids) & (session.project == into_id)
     )
+
+
+@prepared
+def _turns_still_there(stable_ids: str) -> Query:
+    return tables.Turn.select(tables.Turn.id).where(in_json_list(tables.Turn.stable_id, stable_ids))
 
 
 @prepared

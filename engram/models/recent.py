@@ -30,9 +30,10 @@ def latest_sessions_on(store: Reader, project_id: int, branch: str, limit: int) 
     return store.fetch_records(SESSIONS, _sessions_on(project_id, branch, limit))
 
 
-def calls_of_session(store: Reader, session_ref: int) -> list[Action]:
-    """The tool calls of a session in the order of its transcript, without the ids of their entries."""
-    return [call for actions in store.fetch_values(_actions_of(session_ref)) for call in unpack_calls(actions)]
+def calls_of_session(store: Reader, session_ref: int, project_id: int) -> list[Action]:
+    """The tool calls of a session in a project, in the order of its transcript, without the ids of their entries."""
+    stored = store.fetch_values(_actions_of(session_ref, project_id))
+    return [call for actions in stored for call in unpack_calls(actions)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +92,9 @@ def prompt_near(store: Reader, session_id: str, at_ms: int, within_ms: int = 10_
     return str(texts[0]) if texts else ""
 
 
-def latest_prompts(store: Reader, session_ref: int, limit: int) -> list[str]:
-    """The texts of a session's latest prompts, the latest first."""
-    return [str(text) for text in store.fetch_values(_prompts_of(session_ref, Role.USER.value, limit))]
+def latest_prompts(store: Reader, session_ref: int, project_id: int, limit: int) -> list[str]:
+    """The texts of a session's latest prompts in a project, the latest first."""
+    return [str(text) for text in store.fetch_values(_prompts_of(session_ref, project_id, Role.USER.value, limit))]
 
 
 def recent_files(store: Reader, project_id: int, turns: int = 12) -> list[str]:
@@ -132,16 +133,21 @@ def _latest_turn_of(session_id: str) -> Query:
 
 @prepared
 def _sessions_on(project_id: int, branch: str, limit: int) -> Query:
-    session = tables.Session
-    is_own = (session.project == project_id) & (session.branch == branch) & ~session.session_id.contains(".")
+    session, turn = tables.Session, tables.Turn
+    visits = turn.select(turn.session).where((turn.project == project_id) & (turn.branch == branch))
+    is_on = (session.project == project_id) & (session.branch == branch)
+    is_visit = session.project.is_null() | (session.project != project_id)
+    is_own = (is_on | (is_visit & session.id.in_(visits))) & ~session.session_id.contains(".")
     return SESSIONS.select().where(is_own).order_by(session.last_at_ms.desc(), session.id.desc()).limit(limit)
 
 
 @prepared
-def _actions_of(session_ref: int) -> Query:
+def _actions_of(session_ref: int, project_id: int) -> Query:
     turn = tables.Turn
     query = turn.select(turn.actions).join(tables.Transcript)
-    return query.where(turn.session == session_ref).order_by(tables.Transcript.path, turn.start_offset, turn.id)
+    return query.where((turn.session == session_ref) & (turn.project == project_id)).order_by(
+        tables.Transcript.path, turn.start_offset, turn.id
+    )
 
 
 @prepared
@@ -191,10 +197,12 @@ def _prompt_near(session_id: str, at_ms: int, within_ms: int, user: str) -> Quer
 
 
 @prepared
-def _prompts_of(session_ref: int, user: str, limit: int) -> Query:
+def _prompts_of(session_ref: int, project_id: int, user: str, limit: int) -> Query:
     turn, block = tables.Turn, tables.TextBlock
     query = block.select(block.text).join(turn)
-    is_prompt = (turn.session == session_ref) & (block.role == user) & (block.message_id == "")
+    is_prompt = (
+        (turn.session == session_ref) & (turn.project == project_id) & (block.role == user) & (block.message_id == "")
+    )
     return query.where(is_prompt).order_by(turn.started_at_ms.desc(), block.id.desc()).limit(limit)
 
 

@@ -62,7 +62,10 @@ def find_session(store: Reader, session_id: str) -> SessionRow | None:
 
 
 def list_sessions(store: Reader, limit: int = 1_000_000, *, project_id: int | None = None) -> list[SessionRow]:
-    """Sessions, the latest first; of one project, or of all where ``project_id`` is None."""
+    """Sessions, the latest first; of one project, or of all where ``project_id`` is None.
+
+    A session is of the project that it began in, and of those that turns of it belong to.
+    """
     return store.fetch_records(SESSIONS, _latest(limit) if project_id is None else _latest_of(project_id, limit))
 
 
@@ -155,8 +158,10 @@ def _latest(limit: int) -> Query:
 
 @prepared
 def _latest_of(project_id: int, limit: int) -> Query:
-    session = tables.Session
-    return SESSIONS.select().where(session.project == project_id).order_by(session.last_at_ms.desc()).limit(limit)
+    session, turn = tables.Session, tables.Turn
+    visits = turn.select(turn.session).where(turn.project == project_id)
+    is_of_project = (session.project == project_id) | session.id.in_(visits)
+    return SESSIONS.select().where(is_of_project).order_by(session.last_at_ms.desc()).limit(limit)
 
 
 @prepared

@@ -19,14 +19,16 @@ from engram.models.projects import ProjectRow, ensure_project, find_project_of_i
 from engram.models.store import Store
 from engram.models.transaction import Reader, Tx
 
-_SESSIONS = "SELECT id FROM source.session WHERE project_id = {p}"
-_SESSION_IDS = "SELECT session_id FROM source.session WHERE project_id = {p}"
-_TURNS = f"SELECT id FROM source.turn WHERE session_ref IN ({_SESSIONS})"
+#: A session that began elsewhere and worked in the project is the project's in the target.
+_IS_OF_PROJECT = "(project_id = {p} OR id IN (SELECT session_ref FROM source.turn WHERE project_id = {p}))"
+_SESSIONS = f"SELECT id FROM source.session WHERE {_IS_OF_PROJECT}"
+_SESSION_IDS = f"SELECT session_id FROM source.session WHERE {_IS_OF_PROJECT}"
+_TURNS = "SELECT id FROM source.turn WHERE project_id = {p}"
 _EPISODES = "SELECT id FROM source.episode WHERE project_id = {p}"
 _EPISODE_IDS = "SELECT episode_id FROM source.episode WHERE project_id = {p}"
 _TRANSCRIPTS = (
     f"SELECT id FROM source.transcript WHERE session_ref IN ({_SESSIONS}) "
-    f"UNION SELECT transcript_id FROM source.turn WHERE session_ref IN ({_SESSIONS})"
+    "UNION SELECT transcript_id FROM source.turn WHERE project_id = {p}"
 )
 _SESSION_OR_NONE = f"CASE WHEN session_ref IN ({_SESSIONS}) THEN session_ref + {{session}} END"
 _TURN_OR_NONE = f"CASE WHEN turn_id IN ({_TURNS}) THEN turn_id + {{turn}} END"
@@ -34,7 +36,7 @@ _TURN_OR_NONE = f"CASE WHEN turn_id IN ({_TURNS}) THEN turn_id + {{turn}} END"
 #: Table → (which rows, column → what it becomes). ``{table}`` is what row numbers of that table are raised by, ``{p}``
 #: and ``{t}`` the project's number in source and target. In an order in which references exist.
 _COPIES: tuple[tuple[str, str, dict[str, str]], ...] = (
-    ("session", "project_id = {p}", {"id": "id + {session}", "project_id": "{t}"}),
+    ("session", _IS_OF_PROJECT, {"id": "id + {session}", "project_id": "{t}"}),
     ("pull_request", f"session_ref IN ({_SESSIONS})", {"session_ref": "session_ref + {session}"}),
     ("known_value", f"session_ref IN ({_SESSIONS})", {"session_ref": "session_ref + {session}"}),
     ("context", f"session_id IN ({_SESSION_IDS})", {}),
@@ -43,7 +45,7 @@ _COPIES: tuple[tuple[str, str, dict[str, str]], ...] = (
     ("bad_line", f"transcript_id IN ({_TRANSCRIPTS})", {"transcript_id": "transcript_id + {transcript}"}),
     (
         "turn",
-        f"session_ref IN ({_SESSIONS})",
+        "project_id = {p}",
         {
             "id": "id + {turn}",
             "session_ref": "session_ref + {session}",
@@ -150,6 +152,12 @@ def take_over_salt(target: Store, source: Reader) -> None:
 def drop_project_rows(tx: Tx, project: ProjectRow) -> None:
     """Delete the empty rest of a project whose memories and turns are gone: its sessions, transcripts and names."""
     number = (project.id,)
+    # A session that has worked elsewhere stays, as one of the project where it did.
+    tx.run(
+        "UPDATE session SET cwd = '', is_global = 0, project_id = (SELECT project_id FROM turn WHERE session_ref = "
+        "session.id AND project_id IS NOT NULL LIMIT 1) WHERE project_id = ? AND id IN (SELECT session_ref FROM turn)",
+        number,
+    )
     sessions = "SELECT id FROM session WHERE project_id = ?"
     ids = "SELECT session_id FROM session WHERE project_id = ?"
     for sql in (

@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from peewee import Query, fn
 
+from engram.enums import Actor
 from engram.models import tables
 from engram.models.entries import claim_entries, entries_of_turn, free_entries
 from engram.models.failures import replace_failed_calls
+from engram.models.joining import move_turns
 from engram.models.outcomes import drop_outcomes_of_turn
 from engram.models.packed_actions import pack_actions
 from engram.models.packed_entries import entry_key, in_order, pack_entries, unpack_entries
@@ -34,12 +37,29 @@ def write_turn(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int) -> i
     return write_turns(tx, [turn], session, transcript_id)[0]
 
 
-def write_turns(tx: Tx, turns: Sequence[Turn], session: SessionRow, transcript_id: int) -> list[int]:
-    """Store several turns of one session like ``write_turn``; their passages are indexed together, which is faster."""
+def write_turns(
+    tx: Tx,
+    turns: Sequence[Turn],
+    session: SessionRow,
+    transcript_id: int,
+    projects: Mapping[str, int] = MappingProxyType({}),
+) -> list[int]:
+    """Store several turns of one session like ``write_turn``; their passages are indexed together, which is faster.
+
+    Args:
+        tx: the transaction.
+        turns: in the order of the transcript.
+        session: to which they belong.
+        transcript_id: where they were read.
+        projects: key of a turn → row id of its project, where that is not the session's.
+    """
     ids: list[int] = []
     blocks: list[tuple[int, int, TextBlock]] = []
+    places: dict[int, int | None] = {}
     for turn in turns:
-        turn_id, is_new = _write_row(tx, turn, session, transcript_id)
+        project_id = projects.get(turn.key, session.project_id)
+        turn_id, is_new = _write_row(tx, turn, session, transcript_id, project_id)
+        places[turn_id] = project_id
         have, next_seq = 0, 0
         if not is_new:
             # Places of erased texts stay free, so that the highest place tells more than the number.
@@ -47,11 +67,11 @@ def write_turns(tx: Tx, turns: Sequence[Turn], session: SessionRow, transcript_i
             have, next_seq = stored.count, stored.next_seq
         blocks += [(turn_id, seq, block) for seq, block in enumerate(turn.said[have:], next_seq)]
         ids.append(turn_id)
-    add_passages(tx, session, _write_blocks(tx, blocks))
+    add_passages(tx, session.id, _write_blocks(tx, blocks), places)
     return ids
 
 
-def _write_row(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int) -> tuple[int, bool]:
+def _write_row(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int, project_id: int | None) -> tuple[int, bool]:
     """Store the turn's own row; returns its id and whether the turn is new."""
     entries = in_order(turn.entries)
     columns: dict[str, Value] = {
@@ -76,7 +96,7 @@ def _write_row(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int) -> t
             "stable_id": secrets.token_hex(8),
             "key": turn.key,
             "session_ref": session.id,
-            "project_id": session.project_id,
+            "project_id": project_id,
             "transcript_id": transcript_id,
             "opening": turn.opening.value,
             "agent": turn.agent,
@@ -84,6 +104,8 @@ def _write_row(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int) -> t
         turn_id = tx.insert_row(tables.Turn, columns)
     else:
         turn_id = stored.id
+        if stored.project_id != project_id:
+            move_turns(tx, [turn_id], project_id, "its turn went on in another project", actor=Actor.TIDYING)
         known = {entry.uuid for entry in unpack_entries(bytes(stored.entries))}
         tx.update_row(tables.Turn, turn_id, columns | {"revision": stored.revision + 1})
     if stored is not None or any(action.error_keys for action in turn.actions):
@@ -219,7 +241,7 @@ def _turns_of(transcript_id: int) -> Query:
 @prepared
 def _stored_row(key: str) -> Query:
     turn = tables.Turn
-    return turn.select(turn.id, turn.entries, turn.revision).where(turn.key == key)
+    return turn.select(turn.id, turn.entries, turn.revision, turn.project).where(turn.key == key)
 
 
 @prepared

@@ -66,6 +66,17 @@ def turns_of_session(
     return _stored_turns(store, store.fetch(query))
 
 
+def projects_of_sessions(store: Reader, session_refs: Sequence[int]) -> dict[int, list[int]]:
+    """Row id of a session → row ids of the projects that its turns belong to, sorted."""
+    turn = tables.Turn
+    of_sessions = in_json_list(turn.session, json.dumps(list(session_refs))) & turn.project.is_null(False)
+    projects: dict[int, list[int]] = {}
+    query = turn.select(turn.session, turn.project).distinct().where(of_sessions)
+    for row in store.fetch(query.order_by(turn.session, turn.project)):
+        projects.setdefault(row.session_ref, []).append(row.project_id)
+    return projects
+
+
 def mark_extracted(tx: Tx, turn_id: int, revision: int) -> None:
     """Compare and set: this revision of the turn has been extracted.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from engram.clock import day_of
-from engram.enums import Kind
+from engram.enums import Kind, Scope
 from engram.models.episodes import Episode, episodes_of_session
 from engram.models.projects import project_by_id
 from engram.models.sessions import SessionRow, find_session
@@ -34,8 +34,9 @@ _LISTS = ("Asked:", "Decided:", "Changed:", "Committed:", "Left open:")
 def log_session(store: Store, home: Home, session_id: str) -> list[Path]:
     """Write the sections of a session in the logs of the days it spoke on; return the files that changed.
 
-    Each turn is in the log of the day on which it began. The sections are made from the stored turns, so writing
-    them twice changes nothing. Notes that an earlier version saved in a log file move to the saved notes.
+    Each turn is in the log of the day on which it began, in a section of its project. The sections are made from the
+    stored turns, so writing them twice changes nothing. Notes that an earlier version saved in a log file move to the
+    saved notes.
 
     Raises:
         StoreError: the session cannot be read.
@@ -44,16 +45,15 @@ def log_session(store: Store, home: Home, session_id: str) -> list[Path]:
     session = find_session(store, session_id)
     if session is None:
         return []
-    sections = _sections_by_day(store, session)
-    mark = f"<!-- session {session_id} -->"
+    changed = []
     with notes_lock(home):
-        changed = []
-        days = (day_of(session.first_at_ms), day_of(session.last_at_ms), *sections)
-        for path in _log_files(home, min(days), max(days)):
-            changed += _update_file(home, path, mark, sections)
-        for day in sorted(sections):
-            changed.append(append_to_day(home.daily_notes, day, day, sections[day]))
-    return changed
+        for key, sections in _sections(store, session).items():
+            days = (day_of(session.first_at_ms), day_of(session.last_at_ms), *sections)
+            for path in _log_files(home, min(days), max(days)):
+                changed += _update_file(home, path, f"<!-- session {key} -->", sections)
+            for day in sorted(sections):
+                changed.append(append_to_day(home.daily_notes, day, day, sections[day]))
+    return list(dict.fromkeys(changed))
 
 
 def move_saved_notes(home: Home) -> int:
@@ -64,15 +64,22 @@ def move_saved_notes(home: Home) -> int:
         return sum(bool(_update_file(home, path, "", {})) for path in _log_files(home))
 
 
-def session_section(session_id: str, project: str, turns: Sequence[Turn], decided: Sequence[str] = ()) -> str:
-    """The Markdown section of one session: asked, decided, changed, committed, left open."""
+def session_section(key: str, project: str, turns: Sequence[Turn], decided: Sequence[str] = ()) -> str:
+    """The Markdown section of one session: asked, decided, changed, committed, left open.
+
+    Args:
+        key: the session, or ``SESSION/NUMBER`` for what it did in another project than its own.
+        project: display name.
+        turns: in order.
+        decided: summaries of decisions.
+    """
     asked = [f"- {_short(turn.prompt)}" for turn in turns if turn.prompt]
     files = list(
         dict.fromkeys(f for turn in turns for a in turn.actions if a.is_edit and not a.is_error for f in a.files)
     )
     commits = [action.commit for turn in turns for action in turn.actions if action.commit]
     left = _left_open(turns)
-    lines = [f"## {_short(project)}", f"<!-- session {session_id} -->", "", "Asked:", *asked[-40:]]
+    lines = [f"## {_short(project)}", f"<!-- session {key} -->", "", "Asked:", *asked[-40:]]
     if decided:
         lines += ["", "Decided:", *[f"- {_short(decision)}" for decision in decided[-20:]]]
     if files:
@@ -132,27 +139,38 @@ def _end_of_section(lines: Sequence[str]) -> int:
     return end
 
 
-def _sections_by_day(store: Store, session: SessionRow) -> dict[str, str]:
-    """Return the section of a session for each day; days without a prompt have none."""
-    turns: dict[str, list[Turn]] = {}
+def _sections(store: Store, session: SessionRow) -> dict[str, dict[str, str]]:
+    """Return the sections of a session by key and day: one for each project that it worked in, its own first."""
+    turns: dict[int | None, dict[str, list[Turn]]] = {session.project_id: {}}
     at_ms = session.first_at_ms
     for stored in turns_of_session(store, session.id):
         at_ms = stored.turn.started_at_ms or at_ms
-        turns.setdefault(day_of(at_ms), []).append(stored.turn)
-    if not turns:
-        return {}
+        turns.setdefault(stored.project_id, {}).setdefault(day_of(at_ms), []).append(stored.turn)
+    sections = {}
+    for project_id, days in turns.items():
+        project = None if project_id is None else project_by_id(store, project_id)
+        is_own = project_id == session.project_id
+        key = session.session_id if is_own else f"{session.session_id}/{project_id or 0}"
+        decided = _decided(store, session, project_id, days)
+        sections[key] = {
+            day: session_section(key, project.name if project else NO_PROJECT, said, decided.get(day, ()))
+            for day, said in days.items()
+            if any(turn.prompt for turn in said)
+        }
+    return sections
+
+
+def _decided(
+    store: Store, session: SessionRow, project_id: int | None, days: Mapping[str, Sequence[Turn]]
+) -> dict[str, list[str]]:
+    """Return what was decided in a session in a project on each of its days."""
     decided: dict[str, list[str]] = {}
-    for episode in episodes_of_session(store, session.session_id):
-        if episode.kind == Kind.DECISION and _is_current(episode):
+    for episode in episodes_of_session(store, session.session_id) if days else ():
+        is_here = project_id in (episode.project_id, session.project_id if episode.scope == Scope.GLOBAL else 0)
+        if episode.kind == Kind.DECISION and _is_current(episode) and is_here:
             day = day_of(episode.created_at_ms)
-            decided.setdefault(day if day in turns else max(turns), []).append(episode.summary)
-    project = None if session.project_id is None else project_by_id(store, session.project_id)
-    name = project.name if project else NO_PROJECT
-    return {
-        day: session_section(session.session_id, name, said, decided.get(day, ()))
-        for day, said in turns.items()
-        if any(turn.prompt for turn in said)
-    }
+            decided.setdefault(day if day in days else max(days), []).append(episode.summary)
+    return decided
 
 
 def _is_current(episode: Episode) -> bool:

@@ -55,5 +55,6 @@ def owners_of_lines(source: str, lines: Sequence[str]) -> list[Owner]:
 
 def _owner_of_section(heading: str, mark: str) -> Owner | None:
     if session := _SESSION_MARK.fullmatch(mark):
-        return Owner("session", session[1])
+        # ``SESSION/NUMBER``: what it did in another project than its own, which the heading names.
+        return Owner("project", heading) if "/" in session[1] else Owner("session", session[1])
     return Owner("project", heading) if _SAVED_MARK.fullmatch(mark) else None

@@ -6,11 +6,13 @@ from dataclasses import dataclass, replace
 
 from engram.enums import Verdict
 from engram.ingest.folder import scope_of_folder
+from engram.ingest.scope import places_of
 from engram.models import pauses, projects, sessions
 from engram.models.outcomes import Outcome
 from engram.models.store import Store
 from engram.settings import Settings
 from engram.transcripts.project import is_excluded
+from engram.vaults import keeps_out
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,10 +25,20 @@ class SessionScope:
     def project_id(self, session_id: str, cwd: str) -> int | None:
         """Return the row id of the session's project; None for a root folder or a folder never seen."""
         session = sessions.find_session(self.store, session_id)
-        if session is not None and (session.project_id is not None or session.is_global):
-            return session.project_id
+        if session is not None and session.is_settled:
+            return self._project_at(session, cwd)
         project = scope_of_folder(self.store, self.settings, cwd).project
         return None if project is None else project.id
+
+    def _project_at(self, session: sessions.SessionRow, cwd: str) -> int | None:
+        """Return the project of a folder that a known session works in now: as its turns there are stored."""
+        if cwd in ("", session.cwd):
+            return session.project_id
+        place = places_of(self.store, session, None, self.settings).project_at(cwd)
+        if place is None:
+            return session.project_id
+        known = projects.find_project_of_identity(self.store, place.identity)
+        return None if known is None or keeps_out(self.settings.places, place.identity, cwd) else known.id
 
     def may_show(self, session_id: str, cwd: str) -> bool:
         """Return False for a session whose folder is excluded or whose project is paused."""

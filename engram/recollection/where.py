@@ -124,7 +124,7 @@ def find_where(
         if session.session_id != but_session
     ][:MAX_SESSIONS]
     is_over = row is not None and row.state is BranchState.MERGED and not row.is_default
-    calls = [] if is_over else _late_calls(store, sessions)
+    calls = [] if is_over else _late_calls(store, sessions, project_id)
     latest = sessions[0] if sessions else None
     return Where(
         branch=branch,
@@ -132,7 +132,7 @@ def find_where(
         work_tree=tree,
         session=latest,
         resume="" if latest is None else resume_of(store, latest),
-        prompt="" if latest is None else _last_prompt(store, latest),
+        prompt="" if latest is None else _last_prompt(store, latest, project_id),
         todos=tuple(_unfinished(calls)),
         failure=_open_failure(calls[0]) if calls else None,
         threads=() if is_over else tuple(open_threads(store, project_id, branch)),
@@ -150,10 +150,10 @@ def open_threads(store: Store, project_id: int, branch: str) -> list[Episode]:
     return [episode for episode in states if branch in places.get(episode.id, ())][:MAX_THREADS]
 
 
-def _late_calls(store: Store, sessions: Sequence[SessionRow]) -> list[list[Action]]:
-    """Return the tool calls of each session that is not too old, the latest session first."""
+def _late_calls(store: Store, sessions: Sequence[SessionRow], project_id: int) -> list[list[Action]]:
+    """Return the tool calls in a project of each session that is not too old, the latest session first."""
     since_ms = store.now_ms() - MAX_AGE_MS
-    return [calls_of_session(store, session.id) for session in sessions if session.last_at_ms >= since_ms]
+    return [calls_of_session(store, session.id, project_id) for session in sessions if session.last_at_ms >= since_ms]
 
 
 def _unfinished(calls: Iterable[Sequence[Action]]) -> list[str]:
@@ -187,6 +187,6 @@ def resume_of(store: Store, session: SessionRow) -> str:
     return resume_command(session.agent, session.session_id) if is_there else ""
 
 
-def _last_prompt(store: Store, session: SessionRow) -> str:
-    prompts = latest_prompts(store, session.id, MAX_PROMPTS)
+def _last_prompt(store: Store, session: SessionRow, project_id: int) -> str:
+    prompts = latest_prompts(store, session.id, project_id, MAX_PROMPTS)
     return next((" ".join(prompt.split()) for prompt in prompts if filter_prompt(prompt).text), "")

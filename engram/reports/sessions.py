@@ -19,7 +19,7 @@ from engram.models.projects import list_projects
 from engram.models.reading_progress import FileTotals
 from engram.models.sessions import SessionRow, find_session, list_sessions
 from engram.models.store import Store
-from engram.models.turns import StoredTurn, turns_of_session
+from engram.models.turns import StoredTurn, projects_of_sessions, turns_of_session
 from engram.reports.memory import injection_to_json
 from engram.reports.verdicts import summarize_verdicts
 from engram.settings import Settings
@@ -40,8 +40,10 @@ class SessionSummary:
     """One session in a list."""
 
     session: SessionRow
-    #: Display name; "" for none.
+    #: Display name of the project that it began in; "" for none.
     project: str
+    #: Display names of the others that it worked in.
+    other_projects: tuple[str, ...]
     activity: Activity
     totals: SessionTotals
 
@@ -51,6 +53,7 @@ class SessionSummary:
         return {
             "id": session.session_id,
             "project": self.project,
+            "other_projects": list(self.other_projects),
             "scope": Scope.GLOBAL if session.is_global else Scope.PROJECT,
             "agent": session.agent,
             "cwd": session.cwd,
@@ -173,11 +176,15 @@ def find_activity(session: SessionRow, now_ms: int, settings: Settings) -> Activ
 def _summarize(store: Store, settings: Settings, sessions: Sequence[SessionRow]) -> list[SessionSummary]:
     totals = counts.count_sessions(store, [session.session_id for session in sessions])
     names = {project.id: project.name for project in list_projects(store)}
+    visited = projects_of_sessions(store, [session.id for session in sessions])
     now_ms = store.now_ms()
     return [
         SessionSummary(
             session=session,
             project="" if session.project_id is None else names[session.project_id],
+            other_projects=tuple(
+                names[project_id] for project_id in visited.get(session.id, ()) if project_id != session.project_id
+            ),
             activity=find_activity(session, now_ms, settings),
             totals=totals[session.session_id],
         )

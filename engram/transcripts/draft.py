@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from engram.transcripts.record import Action, EntryRef, Opening, Role, TextBlock, Turn, TurnUpdate
+from engram.transcripts.record import FOLDERS, MAX_FOLDERS, Action, EntryRef, Opening, Role, TextBlock, Turn, TurnUpdate
 
 
 @dataclass(slots=True)
@@ -95,6 +95,15 @@ class Draft:
             if self.said[place].text != block.text:
                 self.said[place] = block
                 self.is_rewritten = self.is_changed = self.has_grown = True
+
+    def visit(self, folder: str) -> None:
+        """Note the working directory of an entry."""
+        if not self.cwd:
+            self.cwd = folder
+        elif folder and folder != self.cwd and "\n" not in folder:
+            known = self.extra.get(FOLDERS, "").split("\n") if FOLDERS in self.extra else []
+            if folder not in known and len(known) < MAX_FOLDERS:
+                self.extra[FOLDERS] = "\n".join([*known, folder])
 
     def close(self) -> None:
         """Close the turn: no further line belongs to it, as far as is known."""

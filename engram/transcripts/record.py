@@ -16,6 +16,10 @@ MAX_ERROR_CHARS = 200
 MAX_TODO_CHARS, MAX_TODOS = 200, 30
 
 
+#: Key in ``Turn.extra`` of the working directories after the first, one a line, and how many are kept.
+FOLDERS, MAX_FOLDERS = "folders", 20
+
+
 class Role(StrEnum):
     """Whose words a text is."""
 
@@ -171,6 +175,11 @@ class Turn:
     def reply(self) -> str:
         """The assistant's texts, joined."""
         return "\n\n".join(s.text for s in self.said if s.role is Role.ASSISTANT)
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Working directories of the turn, in order, each once; the first is ``cwd``."""
+        return tuple(filter(None, (self.cwd, *self.extra.get(FOLDERS, "").split("\n"))))
 
     @property
     def files(self) -> tuple[str, ...]:

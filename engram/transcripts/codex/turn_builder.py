@@ -275,7 +275,7 @@ class TurnBuilder:
         """Add an entry to the current turn, or to a new one that continues without a prompt."""
         draft = self._current or self._open(f"c:{uuid}", Opening.CONTINUATION, entry)
         draft.touch(entry.offset, entry.offset + entry.length, entry.at_ms)
-        draft.cwd = draft.cwd or self._state.cwd
+        draft.visit(self._state.cwd)
         if uuid:
             draft.entries.append(EntryRef(uuid, entry.offset, entry.length, entry.line))
             self._seen.add(uuid)
