@@ -183,8 +183,9 @@ def _open_failure(calls: Sequence[Action]) -> OpenFailure | None:
 def resume_of(store: Store, session: SessionRow) -> str:
     """Return the command that resumes a session; "" if none of its files is left, since then nothing does."""
     files = files_of_session(store, session.session_id)
-    is_there = any(not file.is_gone and Path(file.path).exists() for file in files)
-    return resume_command(session.agent, session.session_id) if is_there else ""
+    paths = (Path(file.path) for file in files if not file.is_gone and Path(file.path).exists())
+    path = next(paths, None)
+    return resume_command(session.agent, session.session_id, path) if path else ""
 
 
 def _last_prompt(store: Store, session: SessionRow, project_id: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 from engram.models.commits import last_commits_of
 from engram.models.pull_requests import pull_requests_of
@@ -36,8 +37,9 @@ def public_hits(store: Reader, hits: Sequence[Hit]) -> list[PublicHit]:
 
 def _resume_command(hit: Hit, agent_name: str) -> str:
     """Return the command that resumes a hit's session; "" if the transcript is gone, since then nothing does."""
-    is_there = any(place.path and os.path.exists(place.path) for place in hit.evidence)
-    return resume_command(agent_name, hit.session_id) if agent_name and is_there else ""
+    paths = (Path(place.path) for place in hit.evidence if place.path and os.path.exists(place.path))
+    path = next(paths, None)
+    return resume_command(agent_name, hit.session_id, path) if agent_name and path else ""
 
 
 def _pull_request_for(at_ms: int, links: Sequence[PullRequest]) -> str:

@@ -26,10 +26,14 @@ class Agent(Protocol):
     def suffixes(self) -> tuple[str, ...]:
         """Endings of file names whose changes are worth a look."""
 
-    def resume_command(self, session_id: str) -> str:
+    def resume_command(self, session_id: str, path: Path | None = None) -> str:
         """Return the shell command that resumes a session; "" if the agent has none.
 
         For the session of a subagent it resumes the session that started it.
+
+        Args:
+            session_id: the session.
+            path: one of its sources, which may say how it has to be resumed.
         """
 
     def folders(self, settings: Settings) -> tuple[Path, ...]:

@@ -44,10 +44,10 @@ def title_of(name: str) -> str:
     return name if agent is None else agent.title
 
 
-def resume_command(agent_name: str, session_id: str) -> str:
+def resume_command(agent_name: str, session_id: str, path: Path | None = None) -> str:
     """Return the command that resumes a session; "" for an unknown agent."""
     agent = _agents.get(agent_name)
-    return "" if agent is None else agent.resume_command(session_id)
+    return "" if agent is None else agent.resume_command(session_id, path)
 
 
 def discover(settings: Settings) -> Iterator[Source]:

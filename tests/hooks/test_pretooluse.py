@@ -56,6 +56,17 @@ def test_a_subagents_call_leaves_the_bites_of_its_parent_alone(hooks: Hooks, pay
     assert files.is_pending(sent["session_id"])
 
 
+@pytest.mark.parametrize("name", ["PreToolUse-Read-0", "PreToolUse-Bash-0", "PreToolUse-Agent-0"])
+def test_a_call_of_a_mod_leaves_the_bites_to_the_session(hooks: Hooks, payload: Payload, name: str) -> None:
+    sent = {key: value for key, value in payload(name).items() if key != "agent_id"} | {"tool_use_id": "toolu_plugin_1"}
+    files = RecollectionFiles(hooks.home.recollections)
+    files.put(sent["session_id"], BITES)
+
+    assert hooks.run("PreToolUse", sent, session=sent["session_id"]).is_silent
+    assert files.is_pending(sent["session_id"])
+    assert hooks.run("PreToolUse", sent | {"tool_use_id": "toolu_01"}, session=sent["session_id"]).output == BITES
+
+
 def test_of_many_calls_at_once_one_gets_the_bites(hooks: Hooks) -> None:
     RecollectionFiles(hooks.home.recollections).put(SESSION, BITES)
     outputs: list[bytes] = []

@@ -8,13 +8,17 @@ from typing import Any
 from engram.text.failures import telling_lines
 from engram.transcripts.call_facts import MAX_SEARCHED_CHARS, READ_AHEAD, commit_of, telling_line
 from engram.transcripts.claude_code.todos import todos_of_call, todos_of_result
-from engram.transcripts.record import MAX_COMMAND_CHARS, Action
-from engram.transcripts.text import MAX_ID_CHARS, storable
+from engram.transcripts.commit_message import read_message
+from engram.transcripts.record import MAX_COMMAND_CHARS, MAX_ERROR_CHARS, Action
+from engram.transcripts.text import MAX_ID_CHARS, storable, storable_text
 
 EDIT_TOOLS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit", "apply_patch"})
 SHELL_TOOLS = frozenset({"Bash", "PowerShell", "shell", "local_shell", "exec_command"})
 _FILE_KEYS = ("file_path", "notebook_path")
 
+#: The tool of Code Mode: a script that calls the other tools.
+SCRIPT_TOOL = "REPL"
+_SHA = re.compile(r"[0-9a-f]{7,40}")
 _EXIT = re.compile(r"(?:Error: )?Exit code (-?\d{1,9})\b")
 
 
@@ -43,31 +47,89 @@ def start_action(block: dict[str, Any], uuid: str) -> Action | None:
     )
 
 
-def finish_action(action: Action, block: dict[str, Any], uuid: str, *, is_refused: bool = False) -> Action:
-    """Return the action with the facts of its ``tool_result`` block; ``is_refused`` if the user refused the call."""
-    text = result_text(block)
+def finish_action(
+    action: Action, block: dict[str, Any], uuid: str, report: object = None, *, is_refused: bool = False
+) -> Action:
+    """Return the action with the facts of its result.
+
+    Args:
+        action: the call.
+        block: its ``tool_result`` block.
+        uuid: id of the entry that holds the block.
+        report: what Claude Code says of the result beside the block (``toolUseResult``).
+        is_refused: the user refused the call.
+    """
+    text = result_text(block, report)
     is_error = block.get("is_error") is True
-    exit_code = _exit_code(action, text, is_error)
+    is_running = isinstance(report, dict) and bool(report.get("backgroundTaskId"))
+    exit_code = None if is_running else _exit_code(action, text, is_error)
     return todos_of_result(action, text, is_error=is_error or is_refused)._replace(
         is_error=is_error,
         exit_code=exit_code,
         error_line=telling_line(text) if is_error and not is_refused else "",
         error_lines=telling_lines(text) if action.command and is_error and not is_refused else (),
-        commit=commit_of(action, text) if not is_error else "",
+        commit=(commit_of(action, text) or _reported_commit(action, report)) if not is_error else "",
         result_uuid=uuid,
         is_refused=is_refused,
     )
 
 
-def result_text(block: dict[str, Any]) -> str:
-    """Return the text of a ``tool_result`` block, at most ``MAX_SEARCHED_CHARS``."""
+def thrown_action(block: dict[str, Any], uuid: str, report: object) -> Action | None:
+    """Return the action of a script of Code Mode that threw without calling a tool; None for all other results.
+
+    The calls that a script makes have lines of their own, which follow its result.
+    """
+    if not isinstance(report, dict) or "code" not in report or report.get("toolsUsed"):
+        return None
+    text = result_text(block)
+    if not (block.get("is_error") is True or report.get("error")) or "<tools-used-before-summary>" in text:
+        return None
+    line = storable_text(report.get("error")) or text
+    return Action(
+        tool_use_id=storable_text(block.get("tool_use_id"))[:MAX_ID_CHARS],
+        tool=SCRIPT_TOOL,
+        uuid=uuid,
+        is_error=True,
+        error_line=telling_line(line),
+        result_uuid=uuid,
+    )
+
+
+def result_text(block: dict[str, Any], report: object = None) -> str:
+    """Return the text of a result, at most ``MAX_SEARCHED_CHARS``.
+
+    In Code Mode the block of a call within a script is empty, and only ``report`` has the text.
+    """
     content = block.get("content")
+    if content == "" and not block.get("is_error"):
+        return storable(_reported_text(report)[:MAX_SEARCHED_CHARS])
     if isinstance(content, str):
         return storable(content[:MAX_SEARCHED_CHARS])
     if not isinstance(content, list):
         return ""
     texts = [b.get("text") for b in content if isinstance(b, dict) and b.get("type") == "text"]
     return storable("\n".join(text for text in texts if isinstance(text, str))[:MAX_SEARCHED_CHARS])
+
+
+def _reported_text(report: object) -> str:
+    if isinstance(report, str):
+        return report
+    if not isinstance(report, dict):
+        return ""
+    file = report.get("file")
+    texts = [report.get("stdout"), report.get("stderr"), file.get("content") if isinstance(file, dict) else None]
+    return "\n".join(text for text in texts if isinstance(text, str) and text)
+
+
+def _reported_commit(action: Action, report: object) -> str:
+    """Return the commit that Claude Code says a command made: its sha, and the subject that the command gives."""
+    operation = report.get("gitOperation") if isinstance(report, dict) else None
+    commit = operation.get("commit") if isinstance(operation, dict) else None
+    sha = storable_text(commit.get("sha")) if isinstance(commit, dict) else ""
+    if not _SHA.fullmatch(sha):
+        return ""
+    message = read_message(action.command)[0]
+    return f"{sha} {message}".strip()[: MAX_ERROR_CHARS * READ_AHEAD]
 
 
 def _exit_code(action: Action, text: str, is_error: bool) -> int | None:

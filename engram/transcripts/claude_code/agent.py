@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +26,12 @@ from engram.transcripts.source import Cursor, EntryTime, PullRequest, Reading, S
 from engram.transcripts.tail import Line, Position, holds_prefix, read_chunk
 from engram.transcripts.transcript_files import Skipped, Walk
 
+#: Environment variable without which Claude Code refuses to resume a session of Code Mode.
+CODE_MODE = "CLAUDE_CODE_EXPERIMENTAL_CODE_MODE"
+_REPL_MODE = re.compile(rb'^\{[^{}\n]{0,200}"type":\s*"repl-mode"[^{}\n]{0,200}\}', re.MULTILINE)
+#: Bytes at the beginning and at the end of a transcript in which the mode of the session is looked for: it is written
+#: at the top, and again with each prompt.
+_HEAD_BYTES, _TAIL_BYTES = 8_192, 65_536
 #: Lines that are held as parsed objects at once: a query asks which of their entries are stored.
 _LINES_AT_ONCE = 200
 
@@ -36,9 +43,11 @@ class ClaudeCode:
     title = "Claude Code"
     suffixes = (SUFFIX,)
 
-    def resume_command(self, session_id: str) -> str:
+    def resume_command(self, session_id: str, path: Path | None = None) -> str:
         """Return the command that resumes a session; a subagent's id begins with that of its parent."""
-        return f"claude --resume {session_id.partition('.')[0]}"
+        command = f"claude --resume {session_id.partition('.')[0]}"
+        is_code_mode = path is not None and path.suffix == SUFFIX and _is_code_mode(path)
+        return f"{CODE_MODE}=1 {command}" if is_code_mode else command
 
     def folders(self, settings: Settings) -> tuple[Path, ...]:
         """Return the folder of all projects."""
@@ -114,6 +123,19 @@ class ClaudeCode:
     def is_moved(self, source: Source, cursor: Cursor) -> bool:
         """True if the file holds all that was read of the cursor's file (``/cd`` moves transcripts)."""
         return holds_prefix(source.path, load_cursor(cursor)[0])
+
+
+def _is_code_mode(path: Path) -> bool:
+    """Return True if the session of a transcript was last in Code Mode; False if it can't be read."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+            file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
+            tail = file.read(_TAIL_BYTES)
+    except OSError:
+        return False
+    marks = _REPL_MODE.findall(tail) or _REPL_MODE.findall(head)
+    return bool(marks) and re.search(rb'"replMode":\s*true', marks[-1]) is not None
 
 
 class _Portion:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from engram.transcripts.call_facts import shows_environment
-from engram.transcripts.claude_code.action import finish_action, result_text, start_action
+from engram.transcripts.claude_code.action import SCRIPT_TOOL, finish_action, result_text, start_action, thrown_action
 from engram.transcripts.claude_code.dialogs import Part, heard_in, is_refused, proposed_in
 from engram.transcripts.claude_code.entry import Entry, Kind
 from engram.transcripts.draft import Draft
@@ -45,7 +45,8 @@ def add_reply(draft: Draft, entry: Entry, *, with_dialogs: bool) -> None:
         if block.get("type") == "text" and is_spoken and isinstance(text, str) and text.strip():
             draft.said.append(text_block(entry, Role.ASSISTANT, text.strip(), storable_id(message.get("id"))))
         elif block.get("type") == "tool_use":
-            action = start_action(block, entry.uuid)
+            # A script of Code Mode is no call of its own: see ``thrown_action``.
+            action = start_action(block, entry.uuid) if block.get("name") != SCRIPT_TOOL else None
             if action is not None:
                 draft.add_action(action)
                 if with_dialogs:
@@ -59,20 +60,23 @@ def add_results(draft: Draft, entry: Entry, *, with_dialogs: bool, note_environm
         with_dialogs: as for ``add_reply``.
         note_environment: receives the result of every call that showed an environment file.
     """
-    content = entry.message.get("content")
+    content, report = entry.message.get("content"), entry.data.get("toolUseResult")
     for block in content if isinstance(content, list) else ():
         if not isinstance(block, dict) or block.get("type") != "tool_result":
             continue
         index = draft.waiting.pop(str(block.get("tool_use_id")), None)
         if index is None:
+            thrown = thrown_action(block, entry.uuid, report)
+            if thrown is not None:
+                draft.actions.append(thrown)
             continue
         action = draft.actions[index]
         refused = is_refused(action, block, entry)
-        draft.actions[index] = finish_action(action, block, entry.uuid, is_refused=refused)
+        draft.actions[index] = finish_action(action, block, entry.uuid, report, is_refused=refused)
         if with_dialogs:
             _add_parts(draft, entry, heard_in(action, block, entry, draft.proposed_by, is_refused=refused))
         if shows_environment(action):
-            note_environment(result_text(block))
+            note_environment(result_text(block, report))
 
 
 def _add_parts(draft: Draft, entry: Entry, parts: Iterable[Part]) -> None:

@@ -33,7 +33,7 @@ class Codex:
     title = "Codex"
     suffixes = SUFFIXES
 
-    def resume_command(self, session_id: str) -> str:
+    def resume_command(self, session_id: str, path: Path | None = None) -> str:
         """Return the command that resumes a session; a subagent's id begins with that of its parent."""
         return f"codex resume {session_id.partition('.')[0]}"
 

@@ -26,7 +26,7 @@ class Gemini:
     title = "Gemini CLI"
     suffixes = SUFFIXES
 
-    def resume_command(self, session_id: str) -> str:
+    def resume_command(self, session_id: str, path: Path | None = None) -> str:
         """Return the command that resumes a session; a subagent's id begins with that of its parent."""
         return f"gemini --resume {session_id.partition('.')[0]}"
 

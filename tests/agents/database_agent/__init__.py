@@ -76,7 +76,7 @@ class DatabaseAgent:
             has_more=has_more,
         )
 
-    def resume_command(self, session_id: str) -> str:
+    def resume_command(self, session_id: str, path: Path | None = None) -> str:
         return ""
 
     def skipped(self, settings: Settings) -> list[Skipped]:

@@ -60,7 +60,7 @@ class DocumentAgent:
             bytes_read=len(data),
         )
 
-    def resume_command(self, session_id: str) -> str:
+    def resume_command(self, session_id: str, path: Path | None = None) -> str:
         return ""
 
     def skipped(self, settings: Settings) -> list[Skipped]:
