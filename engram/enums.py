@@ -123,6 +123,9 @@ class Voice(StoredEnum):
     AGENT = "agent"
     #: It came from a file: another program's, a folder of notes, an export that this memory did not make.
     IMPORTED = "imported"
+    #: Sent by a program in the user's place. It is never a rule, never global and never confirmed by itself. A version
+    #: that does not know this member takes it for the assistant's.
+    PROGRAM = "program"
 
     @property
     def label(self) -> str:
@@ -136,6 +139,7 @@ _VOICE_LABELS = {
     Voice.CHOSEN: "the user's choice",
     Voice.AGENT: "saved by an agent",
     Voice.IMPORTED: "imported",
+    Voice.PROGRAM: "a program's prompt",
 }
 
 

@@ -22,7 +22,7 @@ from engram.models.turns import load_turn
 from engram.models.usefulness import ids_in, mark_used
 from engram.settings import Settings
 from engram.transcripts.project import Project
-from engram.transcripts.record import EntryRef, Opening, Role, TextBlock, TurnUpdate
+from engram.transcripts.record import OPENING_ROLES, EntryRef, Opening, Role, TextBlock, TurnUpdate
 from engram.transcripts.source import PullRequest, Source, Unreadable
 
 #: Most tool calls in a result, the newest: only they tell which memories are needed now.
@@ -188,7 +188,7 @@ def _count(portion: Portion, removed_messages: int) -> Written:
 def _count_messages(said: tuple[TextBlock, ...]) -> int:
     """Count prompts, and distinct messages of the assistant with text; words in a dialog are no message."""
     replies = {block.message_id or block.uuid for block in said if block.role is Role.ASSISTANT}
-    return len(replies) + sum(block.role is Role.USER and not block.message_id for block in said)
+    return len(replies) + sum(block.role in OPENING_ROLES and not block.message_id for block in said)
 
 
 def _last_prompt_at_ms(portion: Portion) -> int | None:

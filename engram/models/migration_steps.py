@@ -6,8 +6,10 @@ file of its version has; ``tests/models/test_migrations.py`` compares them.
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from engram.errors import BrokenDatabase
 from engram.models.packed import unpack_text
 
 
@@ -191,6 +193,34 @@ def add_questions(database: Any) -> None:
     database.execute_sql('ALTER TABLE "episode" ADD COLUMN "questions" TEXT NOT NULL DEFAULT \'[]\'')
 
 
+def add_programs(database: Any) -> None:
+    """From 17 to 18: texts and memories of programs that write in the user's place, and memories out of files."""
+    _widen_check(database, "said", "role", "'user', 'assistant', 'chosen', 'proposed', 'program', 'context'")
+    _widen_check(database, "episode", "voice", "'user', 'assistant', 'chosen', 'agent', 'imported', 'program'")
+
+
+def _widen_check(database: Any, table: str, column: str, values: str) -> None:
+    """Allow further values of a column.
+
+    Only the text of the table's declaration changes, as SQLite's documentation of ``ALTER TABLE`` describes it for
+    changes of constraints that concern no stored row; making a large table anew would take minutes.
+
+    Raises:
+        BrokenDatabase: the table has no such constraint.
+    """
+    (before,) = database.execute_sql("SELECT sql FROM sqlite_master WHERE name = ?", (table,)).fetchone()
+    after, found = re.subn(rf"CHECK \({column} IN \([^)]*\)\)", f"CHECK ({column} IN ({values}))", before)
+    if found != 1:
+        raise BrokenDatabase(f"memory.db is damaged: its table {table} is not that of version 17")
+    version = int(database.execute_sql("PRAGMA schema_version").fetchone()[0])
+    database.execute_sql("PRAGMA writable_schema = 1")
+    try:
+        database.execute_sql("UPDATE sqlite_master SET sql = ? WHERE type = 'table' AND name = ?", (after, table))
+        database.execute_sql(f"PRAGMA schema_version = {version + 1}")
+    finally:
+        database.execute_sql("PRAGMA writable_schema = RESET")
+
+
 def _rebuild(database: Any, table: str, columns: str) -> None:
     """Make a table anew with the same columns and other constraints. Its indexes go; numbers go on where they stood.
 
@@ -225,4 +255,5 @@ STEPS = (
     add_hub,
     add_teams,
     add_questions,
+    add_programs,
 )

@@ -16,6 +16,10 @@ from engram.models.conditions import IS_GLOBAL
 from engram.models.episodes import read_texts
 from engram.models.statement import Statement, in_json_list, prepared
 from engram.models.transaction import Reader, Tx
+from engram.transcripts.record import OPENING_ROLES
+
+#: Roles of prompts, as they are stored.
+_ASKED = tuple(role.value for role in OPENING_ROLES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +202,7 @@ def _missing_chunks(model_id: int, limit: int) -> Query:
 @prepared
 def _missing_passages(model_id: int, limit: int) -> Query:
     passage, block = tables.PassageText, tables.TextBlock
-    is_prompt = (block.turn == passage.turn_id) & (block.role == "user") & (passage.role != "user")
+    is_prompt = (block.turn == passage.turn_id) & block.role.in_(_ASKED) & passage.role.not_in(_ASKED)
     prompt = block.select(block.text).where(is_prompt).order_by(block.seq).limit(1)
     query = passage.select(passage.id, passage.role, passage.text, prompt.alias("prompt"))
     return _without_current_vector(query, passage, "p", model_id).order_by(passage.id.desc()).limit(limit)

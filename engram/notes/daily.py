@@ -73,13 +73,15 @@ def session_section(key: str, project: str, turns: Sequence[Turn], decided: Sequ
         turns: in order.
         decided: summaries of decisions.
     """
-    asked = [f"- {_short(turn.prompt)}" for turn in turns if turn.prompt]
+    asked = [f"- {_short(turn.users_prompt)}" for turn in turns if turn.is_by_person]
     files = list(
         dict.fromkeys(f for turn in turns for a in turn.actions if a.is_edit and not a.is_error for f in a.files)
     )
     commits = [action.commit for turn in turns for action in turn.actions if action.commit]
     left = _left_open(turns)
-    lines = [f"## {_short(project)}", f"<!-- session {key} -->", "", "Asked:", *asked[-40:]]
+    lines = [f"## {_short(project)}", f"<!-- session {key} -->"]
+    if asked:
+        lines += ["", "Asked:", *asked[-40:]]
     if decided:
         lines += ["", "Decided:", *[f"- {_short(decision)}" for decision in decided[-20:]]]
     if files:
@@ -212,8 +214,8 @@ def _left_open(turns: Sequence[Turn]) -> list[str]:
                 last[action.command] = action.is_error
     left = [f"`{_short(command)}` failed" for command, is_error in last.items() if is_error][-5:]
     closing = turns[-1]
-    if closing.is_interrupted or (closing.prompt and not closing.reply):
-        left.append(f"not finished: {_short(closing.prompt)}")
+    if closing.is_interrupted or (closing.is_by_person and not closing.reply):
+        left.append(f"not finished: {_short(closing.users_prompt)}")
     return left
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from engram.enums import Verdict
 from engram.text.question_words import MAX_QUERY_CHARS
 from engram.text.topic_words import topic_words
-from engram.transcripts.claude_code.prompt import is_interruption, typed_text
+from engram.transcripts.speaker import is_interruption, typed_words
 from engram.transcripts.text import PICTURE
 
 #: Minimum number of topic words of a prompt that is searched for.
@@ -34,7 +34,7 @@ def filter_prompt(prompt: object) -> FilteredPrompt:
     Nothing is searched for what a program wrote (notifications, command output), for bare commands, agreement, thanks,
     requests to go on, and prompts with fewer than two topic words.
     """
-    typed = typed_text(prompt) if isinstance(prompt, str) else None
+    typed = typed_words(prompt) if isinstance(prompt, str) else ""
     if not typed or typed == PICTURE or is_interruption(typed):
         return FilteredPrompt("", Verdict.NOT_TYPED)
     command = _COMMAND.match(typed)

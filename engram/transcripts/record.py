@@ -30,11 +30,19 @@ class Role(StrEnum):
     CHOSEN = "chosen"
     #: Put before the user in a dialog: a question with its options, or a plan. It is context, not a claim.
     PROPOSED = "proposed"
+    #: Sent by a program in the user's place: an SDK, print mode, ``codex exec``.
+    PROGRAM = "program"
+    #: Stands in the user's place and is not known to be the user's: pasted text, an element that is not known.
+    CONTEXT = "context"
 
     @property
     def speaker(self) -> str:
-        """The speaker to name to a reader of the transcript: user, assistant or chosen."""
+        """The speaker to name to a reader of the transcript: user, program, assistant, chosen or context."""
         return "assistant" if self is Role.PROPOSED else self.value
+
+
+#: Roles of prompts.
+OPENING_ROLES = (Role.USER, Role.PROGRAM)
 
 
 class Opening(StrEnum):
@@ -168,8 +176,26 @@ class Turn:
 
     @property
     def prompt(self) -> str:
-        """The words that open the turn, without what the user said later in dialogs; "" for a continuation."""
-        return "\n\n".join(s.text for s in self.said if s.role is Role.USER and not s.message_id)
+        """The words of a person or a program that open the turn, without what the user said later in dialogs.
+
+        "" for a continuation.
+        """
+        return "\n\n".join(s.text for s in self.said if s.role in OPENING_ROLES and not s.message_id)
+
+    @property
+    def users_texts(self) -> tuple[TextBlock, ...]:
+        """The words of a person: what they prompted, and what they said in dialogs."""
+        return tuple(s for s in self.said if s.role is Role.USER)
+
+    @property
+    def is_by_person(self) -> bool:
+        """True if a person's words open the turn."""
+        return any(not s.message_id for s in self.users_texts)
+
+    @property
+    def users_prompt(self) -> str:
+        """``prompt`` if a person wrote it, else ""."""
+        return self.prompt if self.is_by_person else ""
 
     @property
     def reply(self) -> str:

@@ -35,6 +35,7 @@ DIGESTS = {
     15: "e9f9e00f8c21691c",
     16: "3025a104eedebf72",
     17: "a6fe2f6af249176b",
+    18: "0a3ef022c54edb00",
 }
 #: The first version's own declaration of what a later step makes anew.
 INJECTION_5 = (
@@ -82,6 +83,10 @@ def first(path: Path) -> Path:
     """A memory.db of the first version with one row in the table that a later step makes anew."""
     connection = sqlite3.connect(path)
     for statement in (
+        "PRAGMA writable_schema = 1",
+        "UPDATE sqlite_master SET sql = replace(replace(sql, ', ''program'', ''context''', ''), "
+        "', ''imported'', ''program''', '')",
+        "PRAGMA writable_schema = RESET",
         "ALTER TABLE episode DROP COLUMN questions",
         "DROP TABLE hub_rule",
         "DROP TABLE hub_member",

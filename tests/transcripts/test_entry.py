@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.transcripts.claude_code.entry import Entry, Kind, parse_line
-from engram.transcripts.claude_code.prompt import prompt_of
+from engram.transcripts.claude_code.prompt import words_of
 from engram.transcripts.source import Unreadable
 from engram.transcripts.tail import Line
 from engram.transcripts.text import storable
@@ -86,7 +86,7 @@ def test_a_byte_order_mark_and_invalid_bytes_are_tolerated() -> None:
     found = parse_line(line(b"\xef\xbb\xbf" + b'{"type":"user","uuid":"u","message":{"content":"a\xff"}}'))
 
     assert isinstance(found, Entry)
-    assert prompt_of(found) == "a\ufffd"
+    assert words_of(found).text == "a\ufffd"
 
 
 def test_numbers_that_are_none_are_tolerated() -> None:
@@ -138,4 +138,4 @@ def test_no_bytes_raise(data: bytes) -> None:
     found = parse_line(line(data))
 
     if isinstance(found, Entry):
-        prompt_of(found)
+        words_of(found)

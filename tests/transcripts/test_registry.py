@@ -12,7 +12,6 @@ ROOT = Path(registry.__file__).parents[1]
 #: Who may import an agent's reader, and why.
 ALLOWED = {
     "transcripts/registry.py": "registers them",
-    "recollection/prompt_filter.py": "judges prompts that Claude Code's hooks hand over",
     "exchange/importing.py": "names the agent of memories that an early version exported",
     "exchange/earlier.py": "names the agent that the earlier Engram read",
     "exchange/claude_mem.py": "names the agent that claude-mem read",

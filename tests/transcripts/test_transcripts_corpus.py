@@ -25,6 +25,11 @@ pytestmark = pytest.mark.corpus
 #: end of a file of PackmindHub__context-evaluator; a command without words is none here.
 EXPLAINED = {"entireio__cli": 3, "marot__spotter": 2, "PackmindHub__context-evaluator": -1}
 
+#: Slash commands with further words, which the table does not count: "/plan …" (twice), "/compact …", and
+#: "/code-review ultra --fix", which it counts as a queued prompt because no other line shows it without tags.
+COMMANDS = {"PackmindHub__context-evaluator": 2, "entireio__cli": 1, "JanDeDobbeleer__oh-my-posh": 1}
+QUEUED_COMMANDS = {"JanDeDobbeleer__oh-my-posh": 1}
+
 
 def rows(path: Path) -> list[dict[str, str]]:
     with path.open(encoding="utf-8") as file:
@@ -58,8 +63,10 @@ def test_the_prompts_are_those_that_were_typed(corpus: Path, whole: dict[str, An
         turns = whole[row["project"]].turns.values()
         counts = {opening: sum(turn.opening is opening for turn in turns) for opening in Opening}
 
-        assert counts[Opening.PROMPT] == int(row["unique_prompts"]), row["project"]
+        prompts = int(row["unique_prompts"]) + COMMANDS.get(row["project"], 0)
+        assert counts[Opening.PROMPT] == prompts, row["project"]
         queued = int(row["queue_only_prompts"]) + EXPLAINED.get(row["project"], 0)
+        queued -= QUEUED_COMMANDS.get(row["project"], 0)
         assert counts[Opening.QUEUED] == queued, row["project"]
 
 

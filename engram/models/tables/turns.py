@@ -8,6 +8,7 @@ from engram.models.tables.declaring import Table, one_of, reference
 from engram.models.tables.projects import Project
 from engram.models.tables.sessions import Session
 from engram.models.tables.transcripts import Transcript
+from engram.transcripts.record import Role
 
 
 class Turn(Table):
@@ -93,4 +94,4 @@ class TextBlock(Table):
     class Meta:
         table_name = "said"
         indexes = ((("turn", "seq"), True),)
-        constraints = (one_of("role", ("user", "assistant", "chosen", "proposed")),)
+        constraints = (one_of("role", tuple(role.value for role in Role)),)

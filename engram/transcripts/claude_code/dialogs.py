@@ -12,8 +12,8 @@ from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 from engram.transcripts.claude_code.entry import Entry
-from engram.transcripts.claude_code.prompt import typed_text
 from engram.transcripts.record import ARROW, Action, Role, TextBlock
+from engram.transcripts.speaker import Speaker, judge
 from engram.transcripts.text import storable, storable_text
 
 QUESTION_TOOL = "AskUserQuestion"
@@ -196,9 +196,9 @@ def _beside(entry: Entry) -> Iterator[str]:
     content = entry.message.get("content")
     for block in content if isinstance(content, list) else ():
         if isinstance(block, dict) and block.get("type") == "text":
-            text = typed_text(_text(block.get("text")))
-            if text is not None:
-                yield text
+            words = judge([_text(block.get("text"))], Speaker.PERSON)
+            if words.is_prompt:
+                yield words.text
 
 
 def _title(plan: str) -> str:

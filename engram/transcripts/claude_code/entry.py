@@ -127,12 +127,19 @@ def _entry(line: Line, data: dict[str, Any]) -> Entry | None:
         offset=line.offset,
         length=line.length,
         line=line.number,
-        uuid=storable_id(data.get("uuid")),
+        uuid=storable_id(_id_of(data)),
         at_ms=parse_time_ms(data.get("timestamp")),
         cwd=storable_text(data.get("cwd")),
         branch=storable_text(data.get("gitBranch")),
         data=data,
     )
+
+
+def _id_of(data: dict[str, Any]) -> object:
+    """Return the id of a line; of a line of a fork's history, which is a copy, that of the line it was copied from."""
+    origin = data.get("forkedFrom")
+    copied = origin.get("messageUuid") if isinstance(origin, dict) else None
+    return copied or data.get("uuid")
 
 
 def _is_queued_command(data: dict[str, Any]) -> bool:

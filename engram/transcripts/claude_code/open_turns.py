@@ -10,7 +10,7 @@ from engram.transcripts.claude_code import AGENT
 from engram.transcripts.claude_code.entry import Entry, Kind
 from engram.transcripts.claude_code.state import ReaderState
 from engram.transcripts.draft import Draft
-from engram.transcripts.record import EntryRef, Opening, Turn, TurnUpdate
+from engram.transcripts.record import EntryRef, Opening, Role, Turn, TurnUpdate
 
 #: Entries of these kinds belong to turns.
 _KINDS_OF_TURNS = (Kind.USER, Kind.ASSISTANT, Kind.SYSTEM, Kind.ATTACHMENT)
@@ -119,6 +119,33 @@ class OpenTurns:
             self.current = draft
             self._preamble = None
         return draft
+
+    @property
+    def is_program(self) -> bool:
+        """True if a program wrote the prompt of the current turn."""
+        return self.current is not None and any(block.role is Role.PROGRAM for block in self.current.said)
+
+    def set_aside(self) -> None:
+        """End the current turn unless it waits for results: what follows is no answer to its prompt."""
+        if self.current is not None and not self.current.waiting:
+            self.current.close()
+            self.current = None
+
+    def disown(self, entry: Entry) -> None:
+        """Go on without the prompt of the current turn, which this entry says is nobody's."""
+        before = self.current
+        if before is None:
+            return
+        key = f"c:{entry.uuid}" if entry.uuid else self.hashed_key("c", entry.at_ms, str(entry.offset))
+        self.current = self.make(key, Opening.CONTINUATION, entry)
+        self.current.take_waiting(before)
+        self.current.actions[:0] = before.actions
+        self.current.entries[:0] = before.entries
+        self.current.waiting = {a.tool_use_id: i for i, a in enumerate(self.current.actions) if not a.result_uuid}
+        self.current.start_offset = min(self.current.start_offset, before.start_offset)
+        for reference in before.entries:
+            self.seen[reference.uuid] = key
+        self.withdraw(before)
 
     def withdraw(self, draft: Draft) -> None:
         """Drop a draft; if it is stored, it is withdrawn."""

@@ -1,130 +1,79 @@
-"""The rules that tell real prompts from everything else: did a person type this line?"""
+"""What a line of Claude Code in the user's place says, by the rule of ``engram.transcripts.speaker``."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Mapping
 from typing import Any
 
 from engram.transcripts.claude_code.entry import Entry, Kind
+from engram.transcripts.speaker import Speaker, Words, came_by_messenger, claude_code_speaker, judge, without_inserted
 from engram.transcripts.text import PICTURE
 
-#: Blocks that editors and hooks insert before what was typed.
-_LEADING = re.compile(r"\s*<(ide_opened_file|ide_selection|ide_diagnostics|system-reminder)\b[^>]*>.*?</\1>", re.DOTALL)
-#: Tags at the beginning of lines that a program wrote.
-_MACHINE_TAG = re.compile(
-    r"\s*<(?:command-(?:name|message|args|contents)|local-command-[a-z-]+|bash-(?:input|stdout|stderr)|system-reminder"
-    r"|task-notification|teammate-message|user-prompt-submit-hook|ide_opened_file|ide_selection|ide_diagnostics)\b"
-)
-_MACHINE_BEGINNINGS = (
-    "[Request interrupted by user",
-    "Caveat: The messages below",
-    "This session is being continued from a previous conversation",
-)
-_MACHINE_FLAGS = frozenset({"isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "repeatsCompactSummary"})
-_COMMAND = re.compile(r"<command-name>\s*(.*?)\s*</command-name>", re.DOTALL)
-_ARGUMENTS = re.compile(r"<command-args>\s*(.*?)\s*</command-args>", re.DOTALL)
-_BASH = re.compile(r"\s*<bash-input>(.*?)</bash-input>", re.DOTALL)
-_BARE_COMMAND = re.compile(r"/[\w:.-]+")
+NO_WORDS = Words(Speaker.HARNESS)
 
 
 def text_of(content: object) -> str:
     """Return the text of a message's content: the string itself, or its text blocks joined by newlines."""
-    if isinstance(content, str):
-        return content
-    if not isinstance(content, list):
-        return ""
-    return "\n".join(str(b["text"]) for b in content if _is_block(b, "text") and isinstance(b.get("text"), str))
+    return "\n".join(_texts(content))
 
 
-def prompt_of(entry: Entry) -> str | None:
-    """Return what the user typed in this entry, without the blocks that programs insert; None if it is no prompt.
-
-    If the entry names its author (``origin``), that decides; else the flags and the text do.
-    """
+def words_of(entry: Entry) -> Words:
+    """Return what an entry in the user's place says, and who says it; nothing for all other entries."""
     if entry.kind is Kind.ATTACHMENT:
         return _queued_command(entry)
-    data = entry.data
-    if entry.kind is not Kind.USER or entry.is_aside:
-        return None
-    if any(data[flag] is True for flag in _MACHINE_FLAGS & data.keys()):
-        return None
     content = entry.message.get("content")
-    if isinstance(content, list) and any(_is_block(block, "tool_result") for block in content):
-        return None
-    origin = data.get("origin")
-    if isinstance(origin, dict) and isinstance(origin.get("kind"), str) and origin["kind"] != "human":
-        return None
-    text = typed_text(text_of(content), is_human=isinstance(origin, dict) and origin.get("kind") == "human")
-    if text is None and isinstance(content, list) and not text_of(content).strip():
-        return PICTURE if any(_is_block(block, "image") for block in content) else None
-    return text
+    if entry.kind is not Kind.USER or _has_result(content):
+        return NO_WORDS
+    words = _judged(content, entry.data)
+    has_picture = isinstance(content, list) and any(_is_block(block, "image") for block in content)
+    if has_picture and not any(map(without_inserted, _texts(content))):
+        return words._replace(speaker=claude_code_speaker(entry.data), text=PICTURE)
+    return words
 
 
-def typed_text(text: str, *, is_human: bool = False) -> str | None:
-    """Return the part of ``text`` that a person typed; None if a program wrote all of it.
+def queued_words(content: object, fields: Mapping[str, Any]) -> Words:
+    """Return what a text says that waits in the queue while Claude works.
 
-    Args:
-        is_human: the entry itself names a person as its author, so that only leading blocks are removed.
+    A command without further words is no prompt, and neither is the data of a task. A command with further words
+    (``/review the parser``) is one, since the words reach the model.
     """
-    rest = _without_leading_blocks(text).strip()
-    if not rest:
-        return None
-    if not is_human and (rest.startswith(_MACHINE_BEGINNINGS) or _MACHINE_TAG.match(rest)):
-        return None
-    return rest
+    words = _judged(content, fields)
+    is_bare = words.text.startswith("/") and len(words.text.split()) == 1
+    is_data = words.text.startswith("{") and '"task_id"' in words.text[:200]
+    return words._replace(text="") if is_bare or is_data else words
 
 
-def queued_text(content: object) -> str | None:
-    """Return what a person typed into the queue while Claude worked; None for notifications, task data and bare
-    commands.
-
-    A command with further words (``/review the parser``) counts, since the words reach the model.
-    """
-    text = typed_text(text_of(content))
-    if text is None or _BARE_COMMAND.fullmatch(text) or _is_task_data(text):
-        return None
-    return text
+def is_by_program(entry: Entry) -> bool:
+    """Return True for a line of a session that a program runs: what its dialogs report is the program's."""
+    return claude_code_speaker(entry.data) is Speaker.PROGRAM
 
 
-def command_of(text: str) -> str:
-    """Return a slash or shell command as it was typed (``/plan the parser``); "" if the text is none."""
-    bash = _BASH.match(text)
-    if bash:
-        return bash[1].strip()
-    name = _COMMAND.search(text) if "<command-name>" in text else None
-    if name is None:
-        return ""
-    arguments = _ARGUMENTS.search(text)
-    return f"{name[1]} {arguments[1] if arguments else ''}".strip()
-
-
-def is_interruption(text: str) -> bool:
-    """True for the line that Claude Code writes when the user stops it."""
-    return text.startswith("[Request interrupted by user")
-
-
-def _queued_command(entry: Entry) -> str | None:
+def _queued_command(entry: Entry) -> Words:
     attachment = entry.data.get("attachment")
-    if entry.is_aside or not isinstance(attachment, dict) or attachment.get("type") != "queued_command":
-        return None
-    if attachment.get("commandMode") not in (None, "prompt"):
-        return None
-    origin = attachment.get("origin")
-    if isinstance(origin, dict) and origin.get("kind") not in (None, "human"):
-        return None
-    return queued_text(attachment.get("prompt"))
+    if not isinstance(attachment, dict) or attachment.get("commandMode") not in (None, "prompt"):
+        return NO_WORDS
+    return queued_words(attachment.get("prompt"), {**entry.data, **attachment})
 
 
-def _without_leading_blocks(text: str) -> str:
-    while True:
-        block = _LEADING.match(text)
-        if block is None:
-            return text
-        text = text[block.end() :]
+def _judged(content: object, fields: Mapping[str, Any]) -> Words:
+    origin = fields.get("origin")
+    return judge(
+        _texts(content),
+        claude_code_speaker(fields),
+        is_declared=isinstance(origin, dict) and origin.get("kind") == "human",
+        by_messenger=came_by_messenger(fields),
+    )
 
 
-def _is_task_data(text: str) -> bool:
-    return text.startswith("{") and '"task_id"' in text[:200]
+def _has_result(content: object) -> bool:
+    return isinstance(content, list) and any(_is_block(block, "tool_result") for block in content)
+
+
+def _texts(content: object) -> list[str]:
+    if isinstance(content, str):
+        return [content]
+    blocks = content if isinstance(content, list) else []
+    return [str(b["text"]) for b in blocks if _is_block(b, "text") and isinstance(b.get("text"), str)]
 
 
 def _is_block(block: Any, type_: str) -> bool:

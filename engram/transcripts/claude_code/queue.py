@@ -27,6 +27,9 @@ class Waiting:
     at_ms: int | None
     #: True if the user took it back into the input field.
     is_popped: bool = False
+    #: Id that the line of its removal and the line that shows it share (``commandUuid`` is ``source_uuid``); "" if
+    #: none is known.
+    link: str = ""
 
     @staticmethod
     def digest_of(text: str) -> str:
@@ -40,21 +43,36 @@ class Queue:
 
     waiting: list[Waiting] = field(default_factory=list)
 
-    def add(self, key: str, text: str, at_ms: int | None) -> None:
+    def add(self, key: str, text: str, at_ms: int | None, *, link: str = "") -> None:
         """Add a prompt that was queued."""
         lines = text.strip().count("\n") + 1
-        self.waiting.append(Waiting(key=key, digest=Waiting.digest_of(text), lines=lines, at_ms=at_ms))
+        self.waiting.append(Waiting(key=key, digest=Waiting.digest_of(text), lines=lines, at_ms=at_ms, link=link))
         del self.waiting[:-MAX_WAITING]
 
-    def hand_over(self) -> Waiting | None:
-        """Take out the oldest prompt that still waits: it was handed to the model while it worked. None if none waits.
+    def find(self, link: str, text: str) -> Waiting | None:
+        """Return the prompt that a line removes from the queue; None if it is none that waits here.
 
-        The line does not say which prompt it was. It may mean a notification, which is not in this queue.
+        Args:
+            link: the id that the line names; "" in older versions.
+            text: the words that the line repeats; "" if it repeats none. A line with neither means the oldest prompt,
+                or a notification, which is not in this queue.
         """
-        for index, prompt in enumerate(self.waiting):
-            if not prompt.is_popped:
-                return self.waiting.pop(index)
-        return None
+        if link and (linked := [prompt for prompt in self.waiting if prompt.link == link]):
+            return linked[0]
+        waiting = [prompt for prompt in self.waiting if not (link and prompt.link)]
+        if text:
+            digest = Waiting.digest_of(text)
+            return next((prompt for prompt in waiting if prompt.digest == digest), None)
+        waiting = [prompt for prompt in waiting if not prompt.is_popped]
+        return waiting[0] if waiting and (not link or len(waiting) == 1) else None
+
+    def take(self, prompt: Waiting) -> None:
+        """Take out a prompt."""
+        self.waiting.remove(prompt)
+
+    def link(self, prompt: Waiting, link: str) -> None:
+        """Note the id under which a line will show a prompt."""
+        self.waiting = [replace(other, link=link) if other is prompt else other for other in self.waiting]
 
     def pop_all(self, text: str | None) -> None:
         """Mark the prompt with these words (without words, every prompt) as taken back into the input field."""
@@ -64,16 +82,19 @@ class Queue:
             for prompt in self.waiting
         ]
 
-    def settle(self, text: str, at_ms: int | None) -> list[Waiting]:
+    def settle(self, text: str, at_ms: int | None, *, link: str = "") -> list[Waiting]:
         """Take out and return the waiting prompts that a line shows, each alone or several joined.
 
-        Of several with the same words the newest goes, since a prompt is shown right after it was queued.
+        Of several with the same words the newest goes, since a prompt is shown right after it was queued. Words are
+        compared only with prompts whose id is not known, or if the line names none.
         """
         if not self.waiting:
             return []
         lines = text.strip().split("\n")[:MAX_LINES]
-        shown: list[Waiting] = []
-        for prompt in reversed(self.waiting):
+        shown: list[Waiting] = [prompt for prompt in self.waiting if link and prompt.link == link]
+        for prompt in reversed(self.waiting if not shown else ()):
+            if link and prompt.link:
+                continue
             if at_ms is not None and prompt.at_ms is not None and at_ms < prompt.at_ms - MAX_CLOCK_SKEW_MS:
                 continue
             if all(prompt.digest != other.digest for other in shown) and _contains(lines, prompt):
@@ -83,13 +104,16 @@ class Queue:
 
     def dump(self) -> list[list[Any]]:
         """Return the queue as JSON."""
-        return [[prompt.key, prompt.digest, prompt.lines, prompt.at_ms, prompt.is_popped] for prompt in self.waiting]
+        return [
+            [prompt.key, prompt.digest, prompt.lines, prompt.at_ms, prompt.is_popped, prompt.link]
+            for prompt in self.waiting
+        ]
 
     @classmethod
     def load(cls, dumped: object) -> Queue:
         """Return the queue that ``dump`` wrote; an empty one for anything else."""
         rows = dumped if isinstance(dumped, list) else []
-        return cls([Waiting(*row) for row in rows if isinstance(row, list) and len(row) == 5])
+        return cls([Waiting(*row) for row in rows if isinstance(row, list) and len(row) in (5, 6)])
 
 
 def _contains(lines: list[str], prompt: Waiting) -> bool:

@@ -10,7 +10,9 @@ The rules:
   they are a continuation turn.
 * A prompt that exists only in a queue-operation line is a turn of its own. It has no entries while it waits in the
   queue, and is open for what follows the line that hands it to the model (``remove``, or the line of the command it
-  is). It is withdrawn when a prompt line shows the same words later, since that line is the prompt then.
+  is). It is withdrawn when a line shows the same words later, since that line says who wrote them.
+* A shell command, and a slash command without words, begin something that is no answer to the prompt before: what the
+  assistant says next is a continuation turn.
 
 Turns that are undecided at the end of a read (the preamble, waiting prompts) are stored like others and named in the
 state. The next read gets them back and may withdraw them. So the stored result does not depend on where a read stops.
@@ -23,12 +25,20 @@ from dataclasses import dataclass
 
 from engram.transcripts.claude_code.entry import Entry, Kind
 from engram.transcripts.claude_code.open_turns import OpenTurns
-from engram.transcripts.claude_code.prompt import command_of, is_interruption, prompt_of, queued_text, text_of
+from engram.transcripts.claude_code.prompt import NO_WORDS, is_by_program, queued_words, text_of, words_of
 from engram.transcripts.claude_code.queue import Queue, Waiting
 from engram.transcripts.claude_code.replies import add_reply, add_results, text_block
 from engram.transcripts.claude_code.state import ReaderState
 from engram.transcripts.draft import Draft
-from engram.transcripts.record import Opening, Role, Turn, TurnUpdate
+from engram.transcripts.record import Opening, Role, TextBlock, Turn, TurnUpdate
+from engram.transcripts.speaker import Speaker, Words, is_interruption
+from engram.transcripts.text import storable_id, storable_text
+
+_ROLES = {Speaker.PERSON: Role.USER, Speaker.PROGRAM: Role.PROGRAM}
+#: Entries that show what waited in the queue.
+_SHOWING = (Kind.USER, Kind.ATTACHMENT)
+#: Why a queued prompt left the queue without reaching the model.
+_DROPPED = frozenset({"dropped_by_hook", "blocked_by_hook"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +99,19 @@ class TurnBuilder:
             if not self._is_subagent:
                 self._add_operation(entry)
             return
-        prompt = prompt_of(entry) if not self._is_subagent else None
-        if prompt is None and entry.kind is Kind.ATTACHMENT:
+        words = NO_WORDS if self._is_subagent else words_of(entry)
+        if entry.kind is Kind.ATTACHMENT and not words.is_prompt:
+            self._settle(entry, words)
             return
-        is_handed_over = self._settle_queue(entry, prompt)
+        is_handed_over = self._settle(entry, words) if entry.kind in _SHOWING else False
         owner = self._find_owner(entry.uuid)
         if owner is not None:
-            self._skip(entry, prompt, owner)
-        elif prompt is not None and not is_handed_over:
-            self._open_prompt(entry, prompt)
+            self._skip(entry, words, owner)
+        elif _opens(words) and not is_handed_over:
+            self._open_prompt(entry, words)
         else:
+            if words.is_start:
+                self._turns.set_aside()
             self._add_to_turn(entry)
 
     def finish(self, *, close: bool = False) -> Built:
@@ -114,68 +127,88 @@ class TurnBuilder:
 
     # -- prompts
 
-    def _open_prompt(self, entry: Entry, prompt: str) -> None:
-        is_interjected = entry.kind is Kind.ATTACHMENT
-        key = entry.uuid or self._turns.hashed_key("n", entry.at_ms, f"{entry.offset}\n{prompt}")
+    def _open_prompt(self, entry: Entry, words: Words) -> None:
+        is_interjected = entry.kind is Kind.ATTACHMENT or bool(words.unknown)
+        key = entry.uuid or self._turns.hashed_key("n", entry.at_ms, f"{entry.offset}\n{words.text}")
         draft = self._turns.open(key, Opening.PROMPT, entry, takes_calls=is_interjected)
-        draft.said.append(text_block(entry, Role.USER, prompt))
+        self._say(draft, entry, words)
         self._turns.record(draft, entry)
+
+    def _say(self, draft: Draft, entry: Entry, words: Words) -> None:
+        """Add the words that open a turn, and what stands beside them."""
+        draft.said.extend(_blocks(entry, words))
+        if words.unknown:
+            draft.extra["element"] = words.unknown
 
     # -- the queue
 
     def _add_operation(self, entry: Entry) -> None:
         operation, content = entry.data.get("operation"), entry.data.get("content")
         if operation == "enqueue":
-            text = queued_text(content)
-            if text is not None:
-                self._enqueue(entry, text)
+            words = queued_words(content, entry.data)
+            if words.is_prompt:
+                self._enqueue(entry, words)
         elif operation == "remove":
-            waiting = self._queue.hand_over()
-            draft = self._turns.find(waiting.key) if waiting else None
-            if waiting is not None and draft is not None:
-                self._hand_over(draft, waiting, entry, takes_calls=True)
+            self._remove(entry)
         elif operation == "popAll":
-            self._queue.pop_all(queued_text(content) if content else None)
+            self._queue.pop_all(queued_words(content, entry.data).text if content else None)
 
-    def _enqueue(self, entry: Entry, text: str) -> None:
-        key = self._turns.hashed_key("q", entry.at_ms, text)
+    def _enqueue(self, entry: Entry, words: Words) -> None:
+        key = self._turns.hashed_key("q", entry.at_ms, words.text)
         if self._turns.find(key) is not None or self._find_owner(key) is not None:
             # It waits where it did when it was read before, so that what is handed over later is the right one.
             if self._is_reread and all(waiting.key != key for waiting in self._queue.waiting):
-                self._queue.add(key, text, entry.at_ms)
+                self._queue.add(key, words.text, entry.at_ms, link=_link(entry.data))
             return
+        if self._turns.is_program and words.speaker is Speaker.PERSON:
+            words = words._replace(speaker=Speaker.PROGRAM)
         draft = self._turns.make(key, Opening.QUEUED, entry)
-        draft.said.append(text_block(entry, Role.USER, text))
+        self._say(draft, entry, words)
         draft.close()
-        self._queue.add(key, text, entry.at_ms)
+        self._queue.add(key, words.text, entry.at_ms, link=_link(entry.data))
 
-    def _settle_queue(self, entry: Entry, prompt: str | None) -> bool:
-        """Take out of the queue what this line shows; True if it shows a prompt that was handed over already."""
-        if entry.kind is Kind.USER and prompt is None and (self._queue.waiting or self._turns.current):
-            raw = text_of(entry.message.get("content"))
-            self._note_interruption(raw)
-            self._hand_over_command(entry, command_of(raw))
+    def _remove(self, entry: Entry) -> None:
+        """Hand a queued prompt to the model, or drop it if it never got there.
+
+        If the line names an id, the line that shows the prompt follows under the same id.
+        """
+        content = entry.data.get("content")
+        text, link = queued_words(content, entry.data).text, _link(entry.data)
+        waiting = self._queue.find(link, text) if text or not content else None
+        draft = self._turns.find(waiting.key) if waiting else None
+        if waiting is None or draft is None:
+            return
+        if storable_text(entry.data.get("reason")) in _DROPPED:
+            self._queue.take(waiting)
+            self._turns.withdraw(draft)
+        elif link:
+            self._queue.link(waiting, link)
+        else:
+            self._queue.take(waiting)
+            self._hand_over(draft, waiting, entry)
+
+    def _settle(self, entry: Entry, words: Words) -> bool:
+        """Take out of the queue what this line shows, whoever wrote it; True if that was handed over already."""
+        raw = text_of(entry.message.get("content")) if entry.kind is Kind.USER else ""
+        if is_interruption(raw):
+            self._note_interruption()
+        shown, link = words.text or words.command or raw, _link(entry.data.get("attachment"))
+        if not shown and not link:
             return False
-        shown = prompt or ""
-        if not shown:
-            return False
-        for waiting in self._queue.settle(shown, entry.at_ms):
+        for waiting in self._queue.settle(shown, entry.at_ms, link=link):
             draft = self._turns.find(waiting.key)
             if draft is not None:
                 self._turns.withdraw(draft)
         current = self._turns.current
         if current is None or current.opening is not Opening.QUEUED or current.has_reply:
             return False
-        return current.extra.get("handed") == Waiting.digest_of(shown)
+        if current.extra.get("handed") != Waiting.digest_of(shown):
+            return False
+        if not words.is_prompt:
+            self._turns.disown(entry)
+        return True
 
-    def _hand_over_command(self, entry: Entry, command: str) -> None:
-        """Open the queued turn of a command that runs now: the command's own line is no prompt."""
-        for waiting in self._queue.settle(command, entry.at_ms) if command else ():
-            draft = self._turns.find(waiting.key)
-            if draft is not None:
-                self._hand_over(draft, waiting, entry, takes_calls=False)
-
-    def _hand_over(self, draft: Draft, waiting: Waiting, entry: Entry, *, takes_calls: bool) -> None:
+    def _hand_over(self, draft: Draft, waiting: Waiting, entry: Entry) -> None:
         """Make a queued prompt the current turn: it reaches the model with this line."""
         if draft.is_stored and draft.extra.get("handed") == waiting.digest:
             self._turns.make_current(draft, takes_calls=False)
@@ -184,7 +217,7 @@ class TurnBuilder:
         # It may have been queued before the line of the prompt that Claude was working on; its turn begins here.
         draft.start_offset = entry.offset
         draft.extra["handed"] = waiting.digest
-        self._turns.make_current(draft, takes_calls=takes_calls)
+        self._turns.make_current(draft, takes_calls=True)
 
     # -- all other entries
 
@@ -198,14 +231,14 @@ class TurnBuilder:
         self._turns.record(draft, entry)
         if entry.is_aside and not self._is_subagent:
             return
-        with_dialogs = not self._is_subagent
+        with_dialogs = not self._is_subagent and not is_by_program(entry)
         if entry.kind is Kind.ASSISTANT:
             add_reply(draft, entry, with_dialogs=with_dialogs)
         elif entry.kind is Kind.USER:
             add_results(draft, entry, with_dialogs=with_dialogs, note_environment=self._note_environment)
 
-    def _note_interruption(self, text: str) -> None:
-        if self._turns.current is not None and is_interruption(text) and not self._turns.current.is_interrupted:
+    def _note_interruption(self) -> None:
+        if self._turns.current is not None and not self._turns.current.is_interrupted:
             self._turns.current.is_interrupted = True
             self._turns.current.is_changed = self._turns.current.has_grown = True
 
@@ -216,24 +249,43 @@ class TurnBuilder:
             return None
         return self._turns.seen.get(uuid) or self._owner(uuid)
 
-    def _skip(self, entry: Entry, prompt: str | None, owner: str) -> None:
+    def _skip(self, entry: Entry, words: Words, owner: str) -> None:
         """Leave an entry to the turn it belongs to. A copied prompt also ends the current turn.
 
         If the session is read again, what follows the entry belongs to its turn, and its words may have changed.
         """
         turn = self._holder(entry.uuid) if self._is_reread and entry.uuid not in self._turns.seen else None
         if turn is not None:
-            self._rewrite(self._turns.go_on(turn), entry, prompt)
+            self._rewrite(self._turns.go_on(turn), entry, words)
             return
         current = self._turns.current
-        if prompt is not None and (current is None or current.key != owner):
+        if _opens(words) and (current is None or current.key != owner):
             self._turns.leave(owner)
 
-    def _rewrite(self, draft: Draft, entry: Entry, prompt: str | None) -> None:
+    def _rewrite(self, draft: Draft, entry: Entry, words: Words) -> None:
         """Give a stored turn the words that an entry has now."""
-        if prompt is not None:
-            draft.rewrite([text_block(entry, Role.USER, prompt)])
+        if _opens(words):
+            draft.rewrite(_blocks(entry, words))
         elif entry.kind is Kind.ASSISTANT and not (entry.is_aside and not self._is_subagent):
             now = Draft(key=draft.key, session_id=draft.session_id, opening=draft.opening, agent=draft.agent)
             add_reply(now, entry, with_dialogs=False)
             draft.rewrite(now.said)
+
+
+def _blocks(entry: Entry, words: Words) -> list[TextBlock]:
+    """Return the words that open a turn, and what stands beside them."""
+    role = Role.CONTEXT if words.unknown else _ROLES[words.speaker]
+    beside = (text_block(entry, Role.CONTEXT, text) for text in words.beside)
+    return [text_block(entry, role, words.text), *beside]
+
+
+def _opens(words: Words) -> bool:
+    """Return True for words that open a turn: a prompt, or an element that a later version may know for one."""
+    return words.is_prompt or bool(words.unknown and words.text)
+
+
+def _link(fields: object) -> str:
+    """Return the id that the line of a removal and the attachment that shows it share; "" if there is none."""
+    fields = fields if isinstance(fields, dict) else {}
+    names = ("source_uuid", "commandUuid", "delivery_id", "deliveryId")
+    return next((link for name in names if (link := storable_id(fields.get(name)))), "")

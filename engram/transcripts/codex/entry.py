@@ -12,10 +12,11 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from engram.clock import parse_time_ms
-from engram.transcripts.codex.prompt import folder_in, typed_text
+from engram.transcripts.codex.prompt import folder_in, words_of
 from engram.transcripts.json_bytes import parse_json
 from engram.transcripts.parsed_lines import BLANK, Records
 from engram.transcripts.source import Unreadable
+from engram.transcripts.speaker import Words
 from engram.transcripts.tail import Line
 from engram.transcripts.text import PICTURE, storable, storable_text
 
@@ -62,6 +63,10 @@ class Entry(NamedTuple):
     #: What was typed or said; the folder; the id of Codex's turn; "" for other kinds.
     text: str = ""
     log: Log = Log.MODEL
+    #: What stands in a prompt and was not typed, such as pasted text.
+    beside: tuple[str, ...] = ()
+    #: Name of the element that fills a prompt, if it is not known.
+    element: str = ""
     #: The payload, or the item in it.
     data: dict[str, Any] = {}  # noqa: RUF012
 
@@ -140,20 +145,22 @@ def _of_model(entry: Entry, payload: dict[str, Any]) -> Entry | None:
         return _spoken(entry, Kind.REPLY, "\n".join(parts), Log.MODEL)
     if payload.get("role") != "user":
         return None
-    typed = "\n".join(text for part in parts if (text := typed_text(part, is_for_model=True)))
+    words = [words_of(part, is_for_model=True) for part in parts]
+    typed = "\n".join(part.text for part in words if part.text)
     folder = next((folder for part in parts if (folder := folder_in(part))), "")
     if folder and not typed:
         return entry._replace(kind=Kind.FOLDER, text=storable(folder))
+    entry = entry._replace(beside=tuple(text for part in words for text in part.beside))
     return _spoken(entry, Kind.PROMPT, typed or _picture(payload.get("content")), Log.MODEL)
 
 
 def _of_event(entry: Entry, payload: dict[str, Any]) -> Entry | None:
     match payload.get("type"):
         case "user_message" if payload.get("kind") in (None, "plain"):
-            typed = typed_text(storable_text(payload.get("message")))
+            words = words_of(storable_text(payload.get("message")))
             has_picture = bool(payload.get("images") or payload.get("local_images"))
             is_picture = has_picture and not storable_text(payload.get("message")).strip()
-            return _spoken(entry, Kind.PROMPT, PICTURE if is_picture else typed, Log.EVENT)
+            return _asked(entry, words, PICTURE if is_picture else words.text, Log.EVENT)
         case "agent_message":
             return _spoken(entry, Kind.REPLY, storable_text(payload.get("message")), Log.EVENT)
         case "item_completed":
@@ -176,11 +183,16 @@ def _of_item(entry: Entry, item: dict[str, Any]) -> Entry | None:
     type_ = item.get("type")
     if type_ == "UserMessage":
         content = item.get("content")
-        typed = typed_text("\n".join(_texts(content)))
-        return _spoken(entry, Kind.PROMPT, typed or _picture(content), Log.ITEM)
+        words = words_of("\n".join(_texts(content)))
+        return _asked(entry, words, words.text or _picture(content), Log.ITEM)
     if type_ == "AgentMessage":
         return _spoken(entry, Kind.REPLY, "\n".join(_texts(item.get("content"))), Log.ITEM)
     return entry._replace(kind=Kind.FINISHED_CALL, data=item) if type_ in _FINISHED else None
+
+
+def _asked(entry: Entry, words: Words, text: str, log: Log) -> Entry | None:
+    """Return the entry of a prompt that the screen showed; None if there is none."""
+    return _spoken(entry._replace(beside=words.beside, element=words.unknown), Kind.PROMPT, text, log)
 
 
 def _spoken(entry: Entry, kind: Kind, text: str, log: Log) -> Entry | None:
@@ -202,5 +214,5 @@ def _picture(content: object) -> str:
     """Return the text that stands for a prompt that is only a picture; "" if there is a text, or no picture."""
     parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     has_picture = any("image" in str(part.get("type")) for part in parts)
-    has_text = any(typed_text(text).strip() for text in _texts(parts))
+    has_text = any(words_of(text).text for text in _texts(parts))
     return PICTURE if has_picture and not has_text else ""

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from engram.errors import BrokenDatabase
 from engram.transcripts.source import Cursor
+from engram.transcripts.speaker import Speaker
 from engram.transcripts.tail import Position
 
 #: Commands that still run and are remembered.
@@ -53,6 +54,8 @@ class ReaderState:
     is_confirmed: bool = False
     #: True once the head of the session was read.
     has_head: bool = False
+    #: Who writes the prompts, by the head of the session.
+    speaker: Speaker = Speaker.PERSON
     #: Number of a process that still runs → id of the call that started it.
     running: dict[str, str] = field(default_factory=dict)
     #: Id of a call that asks for further output → number of the process.
@@ -93,6 +96,7 @@ def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
             unconfirmed=[str(key) for key in facts.get("unconfirmed", [])],
             is_confirmed=bool(facts.get("is_confirmed")),
             has_head=bool(facts.get("has_head")),
+            speaker=Speaker(facts.get("speaker", Speaker.PERSON)),
             running=dict(facts.get("running", {})),
             polls=dict(facts.get("polls", {})),
             switching=str(facts.get("switching", "")),
@@ -114,6 +118,7 @@ def dump_cursor(position: Position, state: ReaderState) -> Cursor:
         "unconfirmed": state.unconfirmed,
         "is_confirmed": state.is_confirmed,
         "has_head": state.has_head,
+        "speaker": state.speaker,
         "running": state.running,
         "polls": state.polls,
         "switching": state.switching,

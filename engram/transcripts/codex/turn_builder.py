@@ -32,6 +32,7 @@ from engram.transcripts.codex.identify import Identified
 from engram.transcripts.codex.state import MAX_RUNNING, ReaderState
 from engram.transcripts.draft import Draft
 from engram.transcripts.record import Action, EntryRef, Opening, Role, TextBlock, Turn, TurnUpdate
+from engram.transcripts.speaker import Speaker, codex_speaker
 from engram.transcripts.text import storable_id, storable_text
 
 _SWITCH = re.compile(r"(?:^|[;&|\n]\s*)git (?:checkout|switch)\b")
@@ -101,7 +102,7 @@ class TurnBuilder:
                 self._state.unconfirmed = []
             case Kind.END | Kind.ABORT:
                 self._end(is_interrupted=entry.kind is Kind.ABORT)
-            case Kind.PROMPT if not self._is_subagent:
+            case Kind.PROMPT if not self._is_subagent and self._state.speaker is not Speaker.AGENT:
                 self._add_prompt(entry, uuid, is_echo=is_echo)
             case Kind.REPLY if not is_echo and not self._is_taken(uuid):
                 draft = self._record(entry, uuid)
@@ -134,7 +135,12 @@ class TurnBuilder:
             self._leave(uuid)
             return
         self._open(uuid, Opening.PROMPT, entry)
-        self._record(entry, uuid).said.append(_text_block(entry, uuid, Role.USER))
+        draft = self._record(entry, uuid)
+        role = Role.PROGRAM if self._state.speaker is Speaker.PROGRAM else Role.USER
+        draft.said.append(_text_block(entry, uuid, Role.CONTEXT if entry.element else role))
+        draft.said.extend(_text_block(entry._replace(text=text), uuid, Role.CONTEXT) for text in entry.beside)
+        if entry.element:
+            draft.extra["element"] = entry.element
         if entry.log is Log.MODEL:
             self._state.unconfirmed.append(uuid)
 
@@ -238,6 +244,7 @@ class TurnBuilder:
         if self._state.has_head and entry.data.get("id") != self._session_id.rpartition(".")[2]:
             return
         self._state.has_head = True
+        self._state.speaker = codex_speaker(entry.data)
         self._state.cwd = storable_text(entry.data.get("cwd")) or self._state.cwd
         git = entry.data.get("git")
         self._state.branch = storable_text(git.get("branch")) if isinstance(git, dict) else self._state.branch

@@ -13,17 +13,14 @@ from engram.transcripts.messages import Call, Message, path_texts
 from engram.transcripts.parsed_lines import BLANK, Records, parse_lines
 from engram.transcripts.record import Role
 from engram.transcripts.source import Unreadable
+from engram.transcripts.speaker import Speaker, judge
 from engram.transcripts.tail import Line
 from engram.transcripts.text import storable_id, storable_text
 
 #: Message types that hold words; info, warning and error are the program's own.
 _ROLES = {"user": Role.USER, "gemini": Role.ASSISTANT}
-#: How texts begin that stand in the user's place and are the program's: the environment, and a summary of the chat.
-_NOT_TYPED = (
-    *("This is the Gemini CLI.", "<session_context>", "<state_snapshot>"),
-    # What the user ran with "!", and what it printed.
-    "I ran the following shell command:",
-)
+#: How texts begin that stand in the user's place and are the program's: what the user ran with "!", and its output.
+_NOT_TYPED = "I ran the following shell command:"
 #: Where the files that a prompt names with "@" begin: everything behind it is theirs, whatever they say.
 _FILES = re.compile(r"^[ \t]*--- Content from [^\n]{1,80} ---[ \t]*$|^Content from @[^\n]{1,400}:[ \t]*$", re.MULTILINE)
 _SUMMARY = "<state_snapshot>"
@@ -129,7 +126,8 @@ def _visible(record: dict[str, Any], role: Role) -> str:
     text = (_text(record.get("displayContent")) if role is Role.USER else "") or _text(record.get("content"))
     if role is not Role.USER:
         return text
-    return "" if text.startswith(_NOT_TYPED) else _FILES.split(text, maxsplit=1)[0].strip()
+    words = judge([_FILES.split(text, maxsplit=1)[0]], Speaker.PERSON)
+    return words.text if words.is_prompt and not words.text.startswith(_NOT_TYPED) else ""
 
 
 def _text(content: object) -> str:

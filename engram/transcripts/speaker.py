@@ -1,0 +1,406 @@
+"""Who speaks: the one rule by which words in the user's place are the user's, for every agent's reader. Pure.
+
+Two things decide together: the fields that the agent writes beside a message (``claude_code_speaker``,
+``codex_speaker``), and the element that fills it (``judge``). Fields that are missing mean a person, since older
+versions write none. Elements are an allow-list: one that is not known to hold a person's words does not hold any, and
+its name is kept with the turn, so that a later version can judge it again.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+
+class Speaker(StrEnum):
+    """Who wrote a message in the user's place."""
+
+    PERSON = "person"
+    #: A program that uses the agent: an SDK, print mode, ``codex exec``, a plugin that speaks for the user.
+    PROGRAM = "program"
+    #: Another agent, session or channel.
+    AGENT = "agent"
+    SCHEDULE = "schedule"
+    #: The agent's own program: notifications, reminders, output, summaries.
+    HARNESS = "harness"
+
+
+class Words(NamedTuple):
+    """What a message in the user's place says, without tags."""
+
+    speaker: Speaker
+    #: The speaker's words; "" if there are none that ask for something.
+    text: str = ""
+    #: What stands in the message but was not written by the speaker, such as pasted text.
+    beside: tuple[str, ...] = ()
+    #: Name of the element that fills the message, if it is not known; then ``text`` is its content.
+    unknown: str = ""
+    #: A slash command or shell command as it was typed (``/plan the parser``), whether it asks for something or not.
+    command: str = ""
+    #: True if the command starts something that is no answer to the prompt before it.
+    is_start: bool = False
+
+    @property
+    def is_prompt(self) -> bool:
+        """True for words of a person or a program: they open a turn."""
+        return bool(self.text) and not self.unknown and self.speaker in (Speaker.PERSON, Speaker.PROGRAM)
+
+
+# -- the fields of Claude Code
+
+#: Kinds of ``origin`` that a person's words can arrive by, where another field says that a person wrote them.
+_MESSENGERS = frozenset({"channel", "voice-call", "slack-ping"})
+_ORIGINS = {
+    "human": Speaker.PERSON,
+    "channel": Speaker.AGENT,
+    "voice-call": Speaker.AGENT,
+    "slack-ping": Speaker.AGENT,
+    "peer": Speaker.AGENT,
+    "coordinator": Speaker.AGENT,
+    "observer": Speaker.AGENT,
+    "observer-activity": Speaker.AGENT,
+}
+_SUBKINDS = {
+    "scheduled-trigger": Speaker.SCHEDULE,
+    "peer-send-message": Speaker.AGENT,
+    "projects-relay": Speaker.AGENT,
+}
+_TURN_ORIGINS = {
+    "scheduled": Speaker.SCHEDULE,
+    "peer": Speaker.AGENT,
+    "task_notification": Speaker.HARNESS,
+    "auto_continuation": Speaker.HARNESS,
+    "host_synthetic": Speaker.HARNESS,
+    "system": Speaker.HARNESS,
+}
+_TYPED_SOURCES = frozenset({"typed", "queued", "suggestion_accepted"})
+#: Front ends in which a person types, though they use the SDK.
+_FRONT_ENDS = ("claude-desktop", "claude-vscode", "claude-jetbrains")
+_PROGRAM_ENTRYPOINTS = ("sdk", "mcp", "claude-code-github-action", "remote_trigger", "remote_cowork_trigger")
+_HARNESS_FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "repeatsCompactSummary", "turnCompanion")
+
+
+def claude_code_speaker(fields: Mapping[str, Any]) -> Speaker:
+    """Return who wrote a line of Claude Code by its fields alone.
+
+    Args:
+        fields: the line; for a queued command its attachment, with the fields of the line that it lacks.
+    """
+    if fields.get("isSidechain") is True or fields.get("agentId"):
+        return Speaker.AGENT
+    origin = fields.get("origin")
+    origin = origin if isinstance(origin, dict) else {}
+    kind = origin.get("kind")
+    if isinstance(kind, str) and kind != "human":
+        return _other_origin(kind, origin, fields)
+    is_meta = any(fields.get(flag) is True for flag in _HARNESS_FLAGS)
+    if fields.get("verifiedSlackHumanTurn") is True and not is_meta:
+        return Speaker.PERSON
+    if is_meta or fields.get("promptSource") == "system" or fields.get("humanTurn") is False:
+        return Speaker.HARNESS
+    if fields.get("wakeupSource") or fields.get("hostInitiator") == "scheduled-task":
+        return Speaker.SCHEDULE
+    if (turn_origin := _TURN_ORIGINS.get(str(fields.get("turnOrigin")))) is not None:
+        return turn_origin
+    if fields.get("textNotTyped") is True:
+        return Speaker.PROGRAM
+    return Speaker.PERSON if kind == "human" or _says_typed(fields) else _without_origin(fields)
+
+
+def _other_origin(kind: str, origin: Mapping[str, Any], fields: Mapping[str, Any]) -> Speaker:
+    if kind in _MESSENGERS and (_says_typed(fields) or fields.get("verifiedSlackHumanTurn") is True):
+        return Speaker.PERSON
+    if kind == "plugin":
+        return Speaker.PROGRAM if origin.get("asUser") is True else Speaker.HARNESS
+    if kind == "task-notification":
+        return _SUBKINDS.get(str(origin.get("subkind")), Speaker.HARNESS)
+    return _ORIGINS.get(kind, Speaker.HARNESS)
+
+
+def _says_typed(fields: Mapping[str, Any]) -> bool:
+    return (
+        fields.get("turnOrigin") == "human"
+        or fields.get("promptSource") in _TYPED_SOURCES
+        or fields.get("humanTurn") is True
+    )
+
+
+def _without_origin(fields: Mapping[str, Any]) -> Speaker:
+    entrypoint = str(fields.get("entrypoint") or "")
+    if entrypoint.startswith(_FRONT_ENDS):
+        return Speaker.PERSON
+    is_program = "sdk" in (fields.get("promptSource"), fields.get("turnOrigin"))
+    return Speaker.PROGRAM if is_program or entrypoint.startswith(_PROGRAM_ENTRYPOINTS) else Speaker.PERSON
+
+
+def came_by_messenger(fields: Mapping[str, Any]) -> bool:
+    """Return True for a line that came through a messenger's channel or a call."""
+    origin = fields.get("origin")
+    return isinstance(origin, dict) and origin.get("kind") in _MESSENGERS
+
+
+# -- the fields of Codex
+
+_CODEX_PROGRAMS = frozenset({"exec", "mcp"})
+_CODEX_ORIGINATORS = ("codex_exec", "codex_sdk", "codex-exec", "codex-sdk", "codex_mcp", "codex-mcp")
+
+
+def codex_speaker(head: Mapping[str, Any]) -> Speaker:
+    """Return who writes the prompts of a Codex session by the head of its rollout."""
+    source, originator = head.get("source"), str(head.get("originator") or "")
+    if isinstance(source, dict):
+        # {"subagent": …}, {"custom": …}: the prompts come from an agent, or from a program with a name of its own.
+        return Speaker.AGENT if any(str(key).startswith("sub") for key in source) else Speaker.PROGRAM
+    if source in _CODEX_PROGRAMS or originator.startswith(_CODEX_ORIGINATORS):
+        return Speaker.PROGRAM
+    return Speaker.PERSON
+
+
+# -- elements
+
+
+class _Use(StrEnum):
+    """What an element in the user's place holds."""
+
+    #: Inserted around or between words: it is cut, and what is left decides.
+    INSERTED = "inserted"
+    #: Put into a prompt by a person, but written by somebody else.
+    PASTED = "pasted"
+    #: A person's words.
+    PERSON = "person"
+    #: The words of somebody who writes through a messenger: a person's where the fields say so.
+    MESSENGER = "messenger"
+    AGENT = "agent"
+    SCHEDULE = "schedule"
+    HARNESS = "harness"
+
+
+_NAMES = {
+    _Use.INSERTED: "system-reminder system_reminder ide_opened_file ide_selection ide_diagnostics "
+    "user-prompt-submit-hook post-tool-use-hook session-start-hook browser_instruction total_tokens new-diagnostics",
+    _Use.PASTED: "pasted_content pasted-content fetched-web-content untrusted-widget-state persisted-output terminal "
+    "browser attached_file attached-file",
+    _Use.PERSON: "user-memory-input",
+    _Use.MESSENGER: "channel slack-ping slack-tag-message voice-call-talk voice-call",
+    _Use.AGENT: "teammate-message agent-message cross-session-message coordinator-relay peer-message "
+    "observer-message subagent_notification fork-boilerplate",
+    _Use.SCHEDULE: "scheduled-task scheduled_task tick wake",
+    _Use.HARNESS: "command-name command-message command-args command-contents skill-format local-command-stdout "
+    "local-command-stderr local-command-caveat bash-input bash-stdout bash-stderr bash-exit-code task-notification "
+    "tool_use_error function_results sandbox_violations remote-review remote-review-progress forked-skill-launch "
+    "fork-source artifact-origin-notes artifact-stored-declaration mcp-resource-update mcp-polling-update "
+    # Codex and its plugins.
+    "apps_instructions codex_internal_context collaboration_mode environment_context goal_context hook_prompt "
+    "INSTRUCTIONS model_switch permissions personality_spec plugins_instructions recommended_plugins skill "
+    "skills_instructions turn_aborted user_instructions user_shell_command "
+    # Gemini CLI.
+    "session_context state_snapshot",
+}
+#: Elements of web pages: a person pasted code, or asks about it.
+_MARKUP = frozenset(
+    "a abbr article aside audio b blockquote body br button canvas circle code col dd details dialog div dl dt em "
+    "fieldset figure footer form g h1 h2 h3 h4 h5 h6 head header hr html i iframe img input label legend li link main "
+    "meta nav ol optgroup option p path picture pre rect script section select small span strong style sub summary sup "
+    "svg table tbody td template textarea tfoot th thead title tr u ul video xml".split()
+)
+#: The name of a component, as in JSX.
+_COMPONENT = re.compile(r"[A-Z][a-z0-9]+(?:[A-Z][a-z0-9]*)*")
+_USES = {name: use for use, names in _NAMES.items() for name in names.split()}
+_SPEAKERS = {
+    _Use.AGENT: Speaker.AGENT,
+    _Use.MESSENGER: Speaker.AGENT,
+    _Use.SCHEDULE: Speaker.SCHEDULE,
+    _Use.HARNESS: Speaker.HARNESS,
+}
+#: Beginnings of messages that the agent's program wrote.
+_HARNESS_BEGINNINGS = (
+    "[Request interrupted by user",
+    "Caveat: The messages below",
+    "This session is being continued from a previous conversation",
+    # Codex
+    "# AGENTS.md instructions",
+    "Another language model started to solve this problem",
+    "Warning: apply_patch was requested via",
+    # Gemini CLI
+    "This is the Gemini CLI.",
+)
+#: Slash commands whose words set something and ask for nothing.
+_SETTINGS = frozenset(
+    "add-dir agents clear color config copy effort exit export fast hooks ide keybindings login logout mcp memory "
+    "model output-style permissions plugin privacy-settings rename resume sandbox skills statusline tag terminal-setup "
+    "theme usage vim voice".split()
+)
+_NAME = r"[A-Za-z][\w.:-]{0,60}"
+_OPENING = re.compile(rf"<({_NAME})(?:\s[^<>]{{0,2000}})?(/?)>")
+#: The beginning of an element, even one whose tag is cut off or has a ``>`` in a value.
+_BEGINNING = re.compile(rf"<({_NAME})(?=[\s>/])")
+_COMMAND_PART = re.compile(r"\s*<(command-(?:message|name|args|contents)|skill-format)>(.*?)</\1>", re.DOTALL)
+_SHELL_COMMAND = re.compile(r"<bash-input>(.*?)</bash-input>", re.DOTALL)
+_LEAD_IN = re.compile(r"[^\n<]{1,120}:\s*\n\s*(?=<)")
+_BLANK_LINES = re.compile(r"\n\s*\n\s*\n+")
+
+
+def judge(blocks: Sequence[str], speaker: Speaker, *, is_declared: bool = False, by_messenger: bool = False) -> Words:
+    """Return what a message in the user's place says, and who says it.
+
+    Args:
+        blocks: the texts of the message.
+        speaker: who wrote it by its fields.
+        is_declared: a field says that it was a person, so that only an element that fills the message says otherwise.
+        by_messenger: it came through a messenger's channel.
+    """
+    text = "\n".join(block for block in map(without_inserted, blocks) if block)
+    if not text:
+        return Words(Speaker.HARNESS)
+    if (command := _slash_command(text)) is not None:
+        return command._replace(speaker=speaker) if command.text else command
+    if shell := _SHELL_COMMAND.match(text):
+        return Words(Speaker.HARNESS, command=shell[1].strip(), is_start=True)
+    if speaker not in (Speaker.PERSON, Speaker.PROGRAM):
+        return Words(speaker)
+    if text.startswith(_HARNESS_BEGINNINGS) and not is_declared:
+        return Words(Speaker.HARNESS)
+    return _judge_elements(text, speaker, is_declared=is_declared, by_messenger=by_messenger)
+
+
+def typed_words(text: str) -> str:
+    """Return the words of a prompt as a hook gets it, pasted ones too and without tags; "" if no person wrote them."""
+    words = judge([text], Speaker.PERSON)
+    return "\n".join([words.text, *words.beside]).strip() if words.is_prompt else ""
+
+
+def is_interruption(text: str) -> bool:
+    """Return True for the line that Claude Code writes when the user stops it."""
+    return text.startswith("[Request interrupted by user")
+
+
+def persons_elements() -> str:
+    """Return the names of the elements that hold a person's words, in one text."""
+    return " ".join(sorted(name for name, use in _USES.items() if use is _Use.PERSON))
+
+
+def is_persons_element(name: str) -> bool:
+    """Return True if this version knows that an element holds a person's words."""
+    return _USES.get(name) is _Use.PERSON
+
+
+def without_inserted(text: str) -> str:
+    """Return a text without the blocks that programs insert before, behind and between its lines.
+
+    A block that is not closed goes on to the end if it begins a line.
+    """
+    kept, at = [], 0
+    for opening in _OPENING.finditer(text):
+        if opening.start() < at or _USES.get(opening[1]) is not _Use.INSERTED:
+            continue
+        stop = _end_of(text, opening)
+        if stop == opening.end() and not opening[2] and _begins_line(text, opening.start()):
+            stop = len(text)
+        if stop > opening.end():
+            kept.append(text[at : opening.start()])
+            at = stop
+    return (_BLANK_LINES.sub("\n\n", "".join([*kept, text[at:]])) if at else text).strip()
+
+
+def _judge_elements(text: str, speaker: Speaker, *, is_declared: bool, by_messenger: bool) -> Words:
+    beginning = _BEGINNING.match(text)
+    lead_in = None if beginning else _LEAD_IN.match(text)
+    told = text[lead_in.end() :] if lead_in else text
+    first = beginning or _BEGINNING.match(told)
+    use = _USES.get(first[1]) if first else None
+    if use is _Use.PERSON or (use is _Use.MESSENGER and by_messenger and speaker is Speaker.PERSON):
+        return Words(speaker, _content(told))
+    if use in _SPEAKERS and (_fills(told) or not (is_declared or lead_in)):
+        return Words(_SPEAKERS[use])
+    text, beside = _without_others(text)
+    if not text:
+        return Words(Speaker.HARNESS, beside=beside)
+    first = _BEGINNING.match(text)
+    if first and not _is_known(first[1]) and speaker is Speaker.PERSON and _fills(text):
+        return Words(Speaker.HARNESS, _content(text), beside, unknown=first[1])
+    return Words(speaker, text, beside)
+
+
+def _slash_command(text: str) -> Words | None:
+    """Return a slash command as it was typed, in either order of its tags; None if the message is none."""
+    parts: dict[str, str] = {}
+    at = 0
+    while (part := _COMMAND_PART.match(text, at)) is not None:
+        parts.setdefault(part[1], part[2].strip())
+        at = part.end()
+    name = parts.get("command-name") or parts.get("command-message", "").split(" is running")[0]
+    if not parts or not name:
+        return None
+    name = f"/{name.lstrip('/')}"
+    arguments = text.partition("<command-args>")[2].rpartition("</command-args>")[0].strip()
+    arguments, beside = _without_others(without_inserted(arguments))
+    command = f"{name} {arguments}".strip()
+    is_start = text.lstrip().startswith("<command-message>") and name[1:] not in _SETTINGS
+    if not arguments or name[1:] in _SETTINGS:
+        return Words(Speaker.HARNESS, command=command, is_start=is_start)
+    return Words(Speaker.PERSON, command, beside, command=command)
+
+
+def _without_others(text: str) -> tuple[str, tuple[str, ...]]:
+    """Return a text without the elements that hold what somebody else wrote, and the content of these."""
+    kept, others, at = [], [], 0
+    for opening in _OPENING.finditer(text):
+        use = _USES.get(opening[1])
+        is_other = use is _Use.PASTED or (use in _SPEAKERS and _begins_line(text, opening.start()))
+        stop = _end_of(text, opening) if is_other and opening.start() >= at else 0
+        if stop > opening.end():
+            kept.append(text[at : opening.start()].rstrip(" \t"))
+            others.append(_content(text[opening.start() : stop]))
+            at = stop
+    return "".join([*kept, text[at:]]).strip(), tuple(content for content in others if content)
+
+
+def _is_known(name: str) -> bool:
+    return name in _USES or name.lower() in _MARKUP or _COMPONENT.fullmatch(name) is not None
+
+
+def _begins_line(text: str, at: int) -> bool:
+    return not text[text.rfind("\n", 0, at) + 1 : at].strip()
+
+
+def _end_of(text: str, opening: re.Match[str]) -> int:
+    """Return where the element of an opening tag ends; where the tag ends, if it is never closed."""
+    if opening[2]:
+        return opening.end()
+    close = f"</{opening[1]}>"
+    at = text.find(close, opening.end())
+    return opening.end() if at < 0 else at + len(close)
+
+
+def _fills(text: str) -> bool:
+    """Return True if a text consists of elements only."""
+    text, at = text.strip(), 0
+    while at < len(text):
+        opening = _OPENING.match(text, at)
+        if opening is None:
+            return False
+        if text.endswith(f"</{opening[1]}>"):
+            return True
+        stop = _end_of(text, opening)
+        if stop == opening.end() and not opening[2]:
+            return False
+        at = stop
+        while at < len(text) and text[at].isspace():
+            at += 1
+    return bool(text)
+
+
+def _content(text: str) -> str:
+    """Return the words within elements, without any of their tags at the beginning and the end."""
+    text = text.strip()
+    opening = _OPENING.match(text)
+    if opening is None or opening[2]:
+        return "" if opening is not None and opening.end() == len(text) else text
+    close = f"</{opening[1]}>"
+    if text.endswith(close):
+        return text[opening.end() : -len(close)].strip()
+    stop = _end_of(text, opening)
+    inside = text[opening.end() : stop - len(close)] if stop > opening.end() else ""
+    return "\n".join(part for part in (inside.strip(), _content(text[stop:]) if text[stop:].strip() else "") if part)

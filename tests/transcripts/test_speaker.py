@@ -1,0 +1,353 @@
+"""Who speaks: the fields of a line and the element that fills it decide together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from turn_memory import Memory, Script
+
+from engram.recollection.prompt_filter import filter_prompt
+from engram.transcripts.record import Opening, Role
+from engram.transcripts.speaker import Speaker, claude_code_speaker, codex_speaker, judge, typed_words
+
+HUMAN: dict[str, Any] = {"origin": {"kind": "human"}}
+PRINT: dict[str, Any] = {"promptSource": "sdk", "turnOrigin": "sdk", "entrypoint": "sdk-cli"}
+TYPED: dict[str, Any] = {**HUMAN, "promptSource": "typed", "turnOrigin": "human", "entrypoint": "cli"}
+
+
+def command(name: str, arguments: str, *, is_older: bool = False) -> str:
+    """A slash command as Claude Code writes it, in the order of its version."""
+    message, called = f"<command-message>{name}</command-message>", f"<command-name>/{name}</command-name>"
+    first, second = (called, message) if is_older else (message, called)
+    return f"{first}\n{second}\n<command-args>{arguments}</command-args>"
+
+
+@pytest.mark.parametrize(
+    ("fields", "speaker"),
+    [
+        ({}, Speaker.PERSON),
+        ({"entrypoint": "cli", "userType": "external"}, Speaker.PERSON),
+        (TYPED, Speaker.PERSON),
+        ({"origin": "human"}, Speaker.PERSON),
+        ({**HUMAN, "promptSource": "sdk", "entrypoint": "claude-desktop"}, Speaker.PERSON),
+        ({"promptSource": "sdk", "entrypoint": "claude-vscode"}, Speaker.PERSON),
+        ({"promptSource": "queued"}, Speaker.PERSON),
+        (PRINT, Speaker.PROGRAM),
+        ({"promptSource": "sdk"}, Speaker.PROGRAM),
+        ({"entrypoint": "sdk-ts"}, Speaker.PROGRAM),
+        ({"entrypoint": "sdk-py", "userType": "external"}, Speaker.PROGRAM),
+        ({"entrypoint": "mcp"}, Speaker.PROGRAM),
+        ({"entrypoint": "claude-code-github-action"}, Speaker.PROGRAM),
+        ({"origin": {"kind": "plugin", "asUser": True}}, Speaker.PROGRAM),
+        ({**HUMAN, "textNotTyped": True}, Speaker.PROGRAM),
+        ({"origin": {"kind": "plugin"}}, Speaker.HARNESS),
+        ({"origin": {"kind": "task-notification"}}, Speaker.HARNESS),
+        ({"origin": {"kind": "auto-continuation"}}, Speaker.HARNESS),
+        ({"origin": {"kind": "a kind of tomorrow"}}, Speaker.HARNESS),
+        ({"isMeta": True}, Speaker.HARNESS),
+        ({"isMeta": True, **TYPED}, Speaker.HARNESS),
+        ({"turnCompanion": True}, Speaker.HARNESS),
+        ({"humanTurn": False}, Speaker.HARNESS),
+        ({"turnOrigin": "host_synthetic"}, Speaker.HARNESS),
+        ({"origin": {"kind": "peer"}}, Speaker.AGENT),
+        ({"origin": {"kind": "coordinator"}}, Speaker.AGENT),
+        ({"origin": {"kind": "observer-activity"}}, Speaker.AGENT),
+        ({"origin": {"kind": "channel", "server": "chat"}}, Speaker.AGENT),
+        ({"isSidechain": True, **TYPED}, Speaker.AGENT),
+        ({"agentId": "a1"}, Speaker.AGENT),
+        ({"origin": {"kind": "channel", "server": "chat"}, "humanTurn": True}, Speaker.PERSON),
+        ({"origin": {"kind": "voice-call"}, "turnOrigin": "human"}, Speaker.PERSON),
+        ({"origin": {"kind": "slack-ping"}, "verifiedSlackHumanTurn": True}, Speaker.PERSON),
+        ({"origin": {"kind": "task-notification", "subkind": "scheduled-trigger"}}, Speaker.SCHEDULE),
+        ({**HUMAN, "turnOrigin": "scheduled"}, Speaker.SCHEDULE),
+        ({"hostInitiator": "scheduled-task"}, Speaker.SCHEDULE),
+    ],
+)
+def test_the_fields_of_a_line_say_who_wrote_it(fields: dict[str, Any], speaker: Speaker) -> None:
+    assert claude_code_speaker(fields) is speaker
+
+
+@pytest.mark.parametrize(
+    ("head", "speaker"),
+    [
+        ({}, Speaker.PERSON),
+        ({"source": "cli", "originator": "codex_cli_rs"}, Speaker.PERSON),
+        ({"source": "vscode", "originator": "codex_vscode"}, Speaker.PERSON),
+        ({"source": "exec", "originator": "codex_exec"}, Speaker.PROGRAM),
+        ({"source": "mcp"}, Speaker.PROGRAM),
+        ({"source": "cli", "originator": "codex_sdk_ts"}, Speaker.PROGRAM),
+        ({"originator": "codex_exec"}, Speaker.PROGRAM),
+        ({"source": {"custom": "nightly"}}, Speaker.PROGRAM),
+        ({"source": {"subagent": "review"}}, Speaker.AGENT),
+        ({"source": {"subagent": {"thread_spawn": {"parent_thread_id": "x"}}}}, Speaker.AGENT),
+    ],
+)
+def test_the_head_of_a_rollout_says_who_writes_its_prompts(head: dict[str, Any], speaker: Speaker) -> None:
+    assert codex_speaker(head) is speaker
+
+
+@pytest.mark.parametrize("name", ["fix-issue", "plan", "my-plugin:deploy", "review"])
+@pytest.mark.parametrize("is_older", [False, True])
+def test_the_words_behind_a_slash_command_are_the_persons(name: str, *, is_older: bool) -> None:
+    words = judge([command(name, "the quetzal table <b>now</b>", is_older=is_older)], Speaker.PERSON)
+
+    assert (words.is_prompt, words.text) == (True, f"/{name} the quetzal table <b>now</b>")
+    assert not judge([command(name, "", is_older=is_older)], Speaker.PERSON).is_prompt
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        command("model", "opus"),
+        command("rename", "the harbor"),
+        command("add-dir", "../lib"),
+        "<bash-input>make test</bash-input>",
+        "<command-name>/clear</command-name>",
+    ],
+)
+def test_a_command_that_asks_for_nothing_is_no_prompt(text: str) -> None:
+    words = judge([text], Speaker.PERSON)
+
+    assert not words.is_prompt
+    assert words.command
+    assert "<" not in words.command
+
+
+REMINDER = "<system-reminder>\nYour todo list is empty.\n</system-reminder>"
+
+
+@pytest.mark.parametrize(
+    "blocks",
+    [
+        [REMINDER, "fix the parser"],
+        ["fix the parser", REMINDER],
+        [f"fix the parser\n\n{REMINDER}"],
+        [f"{REMINDER}\nfix the parser\n{REMINDER}"],
+        ["fix the parser\n\n<system-reminder>\nnot closed, Always answer in verse."],
+        ["<user-prompt-submit-hook>a hook says: use tabs</user-prompt-submit-hook>\nfix the parser"],
+        ["fix the parser", "<ide_selection>lines 1 to 3</ide_selection>", "<new-diagnostics>x</new-diagnostics>"],
+    ],
+)
+def test_what_programs_insert_before_behind_and_between_is_cut(blocks: list[str]) -> None:
+    assert judge(blocks, Speaker.PERSON).text == "fix the parser"
+
+
+@pytest.mark.parametrize(
+    ("text", "typed", "beside"),
+    [
+        ("look:\n<pasted_content>Always use tabs.</pasted_content>", "look:", "Always use tabs."),
+        ("<pasted_content>error E1</pasted_content>\nwhy is that?", "why is that?", "error E1"),
+        ("see <pasted_content id=1>\na\nb\n</pasted_content> and fix it", "see and fix it", "a\nb"),
+        ("from the page:\n<fetched-web-content>Never test.</fetched-web-content>\nIs it right?", None, "Never test."),
+    ],
+)
+def test_what_was_pasted_stands_beside_the_words(text: str, typed: str | None, beside: str) -> None:
+    words = judge([text], Speaker.PERSON)
+
+    assert words.is_prompt
+    assert words.beside == (beside,)
+    assert beside not in words.text
+    assert typed is None or " ".join(words.text.split()) == typed
+
+
+@pytest.mark.parametrize(
+    ("text", "speaker"),
+    [
+        ('<channel source="chat" user="mia">Always deploy at night.</channel>', Speaker.AGENT),
+        ('<teammate-message teammate_id="lead">Always ask me.</teammate-message>', Speaker.AGENT),
+        ("<agent-message>Use tabs.</agent-message>", Speaker.AGENT),
+        ('<cross-session-message from="s2">Use tabs.</cross-session-message>', Speaker.AGENT),
+        ('<scheduled-task name="nightly" file="a.md">Always check the links.</scheduled-task>', Speaker.SCHEDULE),
+        ("<task-notification>\n<task-id>b1</task-id></task-notification>", Speaker.HARNESS),
+        ("<tool_use_error>no such file</tool_use_error>", Speaker.HARNESS),
+    ],
+)
+@pytest.mark.parametrize("is_declared", [False, True])
+def test_an_element_of_somebody_else_is_theirs_whatever_the_fields_say(
+    text: str, speaker: Speaker, *, is_declared: bool
+) -> None:
+    words = judge([text], Speaker.PERSON, is_declared=is_declared)
+
+    assert (words.speaker, words.is_prompt) == (speaker, False)
+
+
+@pytest.mark.parametrize("name", ["channel", "voice-call", "slack-ping"])
+def test_a_persons_words_through_a_messenger_are_theirs(name: str) -> None:
+    words = judge([f'<{name} user="me">fix the parser</{name}>'], Speaker.PERSON, by_messenger=True)
+
+    assert (words.speaker, words.text, words.is_prompt) == (Speaker.PERSON, "fix the parser", True)
+
+
+@pytest.mark.parametrize("name", ["review-findings", "handoff_note", "wakeup.context"])
+def test_an_element_that_is_not_known_is_context_with_its_name(memory: Memory, script: Script, name: str) -> None:
+    script.user(f"<{name}>Always use tabs.</{name}>")
+    script.says("Noted.")
+
+    memory.feed("s", script.entries)
+    (turn,) = memory.turns.values()
+
+    assert [(said.role, said.text) for said in turn.said] == [
+        (Role.CONTEXT, "Always use tabs."),
+        (Role.ASSISTANT, "Noted."),
+    ]
+    assert (turn.prompt, turn.users_prompt, turn.extra["element"]) == ("", "", name)
+
+
+@pytest.mark.parametrize("text", ["<div>is this valid?</div>", "<Button>ok</Button> does not work", "a <b and c> d"])
+def test_code_that_a_person_asks_about_is_their_prompt(text: str) -> None:
+    assert judge([text], Speaker.PERSON).text == text
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "<task-notification>the parser build is done</task-notification>",
+        '<channel source="chat">the parser of the harbor fails</channel>',
+        "<scheduled-task>check the parser of the harbor</scheduled-task>",
+        "<handoff>check the parser of the harbor</handoff>",
+    ],
+)
+def test_hooks_search_for_nothing_that_no_person_wrote(prompt: str) -> None:
+    assert typed_words(prompt) == ""
+    assert filter_prompt(prompt).text == ""
+
+
+# -- turns
+
+
+@pytest.mark.parametrize("fields", [PRINT, {"entrypoint": "sdk-ts"}, {"origin": {"kind": "plugin", "asUser": True}}])
+def test_a_programs_prompt_opens_a_turn_that_is_nobodys(memory: Memory, script: Script, fields: dict[str, Any]) -> None:
+    script.user("Always answer with JSON only.", **fields)
+    script.says("{}")
+
+    memory.feed("s", script.entries)
+    (turn,) = memory.turns.values()
+
+    assert (turn.opening, turn.said[0].role) == (Opening.PROMPT, Role.PROGRAM)
+    assert (turn.prompt, turn.users_prompt, turn.users_texts) == ("Always answer with JSON only.", "", ())
+
+
+@pytest.mark.parametrize("fields", [PRINT, {"entrypoint": "sdk-py"}, {"promptSource": "sdk"}])
+def test_what_a_program_queues_is_the_programs_too(memory: Memory, script: Script, fields: dict[str, Any]) -> None:
+    script.user("Count the files.", **fields)
+    script.queue("enqueue", "Always answer with JSON only.")
+    script.says("3")
+
+    memory.feed("s", script.entries)
+
+    assert [turn.users_texts for turn in memory.turns.values()] == [(), ()]
+    assert memory.prompts == ["Always answer with JSON only.", "Count the files."]
+
+
+@pytest.mark.parametrize(
+    ("text", "fields"),
+    [
+        ('<channel source="chat">use tabs</channel>', {"isMeta": True, "origin": {"kind": "channel", "server": "x"}}),
+        ("use tabs, says the peer", {"isMeta": True, "origin": {"kind": "peer"}}),
+        ("use tabs, says the plan", {"origin": {"kind": "coordinator"}}),
+        ("use tabs at night", {"turnOrigin": "scheduled"}),
+    ],
+)
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_a_queued_text_is_settled_by_the_line_that_shows_it_whoever_wrote_it(
+    memory: Memory, script: Script, text: str, fields: dict[str, Any], *, is_removed: bool
+) -> None:
+    script.user("go")
+    script.queue("enqueue", text)
+    if is_removed:
+        script.queue("remove")
+    script.user(text, **fields)
+    script.says("Noted.")
+
+    memory.feed("s", script.entries)
+
+    assert memory.prompts == ["go"]
+    assert "Noted." in "".join(turn.reply for turn in memory.turns.values())
+
+
+def test_a_removal_and_the_line_that_shows_it_share_an_exact_key(memory: Memory, script: Script) -> None:
+    script.user("go")
+    for text in ("first", "second", "third"):
+        script.queue("enqueue", text)
+    operation = {"type": "queue-operation", "operation": "remove", "reason": "absorbed_mid_turn"}
+    script.add({**operation, "commandUuid": "c2", "content": "second"})
+    shown = {"type": "queued_command", "prompt": "second, as Claude Code wrote it", "source_uuid": "c2"}
+    script.add({"type": "attachment", "attachment": shown})
+    script.says("The second.")
+
+    memory.feed("s", script.entries)
+
+    assert memory.prompts == ["first", "go", "second, as Claude Code wrote it", "third"]
+    (answered,) = [turn for turn in memory.turns.values() if turn.reply]
+    assert answered.prompt == "second, as Claude Code wrote it"
+
+
+@pytest.mark.parametrize("reason", ["dropped_by_hook", "blocked_by_hook"])
+def test_what_a_hook_dropped_was_never_asked(memory: Memory, script: Script, reason: str) -> None:
+    script.user("go")
+    script.queue("enqueue", "delete everything")
+    script.add({"type": "queue-operation", "operation": "remove", "reason": reason, "commandUuid": "c1"})
+    script.says("Done.")
+
+    memory.feed("s", script.entries)
+
+    assert memory.prompts == ["go"]
+
+
+@pytest.mark.parametrize(
+    "start",
+    [
+        "<bash-input>git log</bash-input>",
+        "<bash-input>make test</bash-input>",
+        "<command-message>status-report</command-message>\n<command-name>/status-report</command-name>",
+        "<command-message>explain</command-message>\n<command-name>/explain</command-name>\n<command-args></command-args>",
+    ],
+)
+def test_the_reply_to_a_command_is_no_answer_to_the_prompt_before(memory: Memory, script: Script, start: str) -> None:
+    script.user("Which port does the harbor use?", **TYPED)
+    script.says("8080.")
+    script.user(start, **HUMAN)
+    if "bash-input" in start:
+        script.user("<bash-stdout>9090</bash-stdout><bash-stderr></bash-stderr>", **HUMAN)
+    script.says("I see the output.")
+
+    memory.feed("s", script.entries)
+    asked, alone = sorted(memory.turns.values(), key=lambda turn: turn.start_offset)
+
+    assert (asked.prompt, asked.reply) == ("Which port does the harbor use?", "8080.")
+    assert (alone.opening, alone.reply) == (Opening.CONTINUATION, "I see the output.")
+
+
+@pytest.mark.parametrize("setting", [command("model", "opus"), "<local-command-stdout>ok</local-command-stdout>"])
+def test_a_setting_between_a_prompt_and_its_answer_parts_nothing(memory: Memory, script: Script, setting: str) -> None:
+    script.user("Which port?")
+    script.user(setting)
+    script.says("8080.")
+
+    memory.feed("s", script.entries)
+    (turn,) = memory.turns.values()
+
+    assert (turn.prompt, turn.reply) == ("Which port?", "8080.")
+
+
+@pytest.mark.parametrize("is_parent_first", [True, False])
+@pytest.mark.parametrize("kind", ["new ids", "the same ids"])
+def test_a_copied_history_is_kept_once(memory: Memory, make_script: Any, kind: str, *, is_parent_first: bool) -> None:
+    parent, fork = make_script(), make_script(start_seconds=100)
+    texts = ("Which port does the harbor use?", "8080.", "And the pier?", "9090.")
+    ids = [(parent.says if n % 2 else parent.user)(text) for n, text in enumerate(texts)]
+    for n, text in enumerate(texts):
+        origin = {"forkedFrom": {"sessionId": "parent", "messageUuid": ids[n]}}
+        own = origin if kind == "new ids" else origin | {"uuid": ids[n]}
+        (fork.says if n % 2 else fork.user)(text, **own)
+    fork.user("Something else.")
+    fork.says("Yes.")
+
+    files = [("parent", parent), ("fork", fork)]
+    for session, script in files if is_parent_first else reversed(files):
+        memory.feed(session, script.entries)
+
+    assert memory.prompts == ["And the pier?", "Something else.", "Which port does the harbor use?"]
+    replies = sorted(turn.reply for turn in memory.turns.values())
+    assert replies == ["8080.", "9090.", "Yes."]
