@@ -44,7 +44,7 @@ def why_confirmed(episode: Episode, evidence: Sequence[Evidence], turns: Sequenc
     turn = turns[place].turn
     following = turns[place + 1].turn if place + 1 < len(turns) else None
     replies = [said.uuid for said in turn.said if said.role is Role.ASSISTANT]
-    if following and replies and evidence[0].uuid == replies[-1] and agrees(following.prompt):
+    if following and replies and evidence[0].uuid == replies[-1] and agrees(following.users_prompt):
         return USER_AGREED
     if episode.kind not in _TESTED or not turn.has_edits:
         return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from engram.enums import Actor, Importance, Scope, Status
+from engram.enums import Actor, Importance, Scope, Status, Voice
 from engram.extraction.candidate import ENDING_ACTIONS, Candidate
 from engram.models.contradictions import ENDING_REASONS, Ending, ending_of, is_kept_by_hand, note_contradiction
 from engram.models.episode_changes import change_episode
@@ -87,9 +87,11 @@ def _confirm(
     """
     if is_kept_by_hand(older) or older.is_lowered:
         return
+    # A program sends the same prompt again and again.
+    is_programs = Voice.PROGRAM in (older.voice, candidate.voice)
     is_elsewhere = any(entry.session_id != older.session_id for entry in evidence)
     has_grown = add_evidence(tx, older, evidence, "said again", run_id=run_id, actor=Actor.MODEL)
-    if has_grown and is_elsewhere:
+    if has_grown and is_elsewhere and not is_programs:
         change_episode(
             tx,
             older,

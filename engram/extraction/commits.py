@@ -16,7 +16,7 @@ from engram.redaction.suspicion import why_suspect
 from engram.text.content_words import content_words
 from engram.text.statements import Statement, split
 from engram.transcripts.commit_message import read_message
-from engram.transcripts.record import Action, Role, TextBlock, Turn
+from engram.transcripts.record import OPENING_ROLES, Action, Role, TextBlock, Turn
 
 #: Quality of a commit, 0 to 1, compared with passages; and the confidence in it.
 COMMIT_QUALITY = 0.9
@@ -53,7 +53,7 @@ def _candidate(turns: Sequence[Turn], action: Action, subject: str, body: str) -
     turn = turns[-1]
     bite = _bite(subject, body)
     supports = supporting(f"{subject} {body}", _replies(turns))
-    prompts = [said.uuid for said in turn.said if said.role is Role.USER and said.uuid] if turn.has_edits else []
+    prompts = [said.uuid for said in turn.said if said.role in OPENING_ROLES and said.uuid] if turn.has_edits else []
     content = "\n\n".join([f"{subject}\n\n{body}", *(excerpt(text, bite) for text in supports)])
     return Candidate(
         kind=_kind(subject, bite),

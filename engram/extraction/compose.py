@@ -62,7 +62,7 @@ def _importance(option: Option, kind: Kind) -> Importance:
 
 
 def _scope(option: Option, is_global: bool) -> Scope:
-    if is_global:
+    if is_global and (option.turn.is_by_person or not option.turn.prompt):
         return Scope.GLOBAL
     return option.rule.scope if option.rule is not None else Scope.PROJECT
 
@@ -99,7 +99,7 @@ def _supports(option: Option) -> list[TextBlock]:
 
 def _evidence(option: Option, supports: Sequence[TextBlock]) -> tuple[str, ...]:
     """Return the entry of the passage, the entries that support it, then the prompt that the content quotes."""
-    prompts = [s.uuid for s in option.turn.said if s.role is Role.USER]
+    prompts = [s.uuid for s in option.turn.said if s.role in (Role.USER, Role.PROGRAM)]
     own = [option.said.uuid, *(s.uuid for s in (*option.others, *supports)), *prompts]
     calls = [option.episode.failed_uuid, option.episode.passed_uuid] if option.episode is not None else []
     return tuple(dict.fromkeys(u for u in [*own, *calls] if u))

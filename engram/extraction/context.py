@@ -29,7 +29,7 @@ from engram.redaction.display import one_line
 from engram.redaction.voice import typed_text
 from engram.settings import Settings
 from engram.text.content_words import content_words
-from engram.transcripts.record import Role, Turn
+from engram.transcripts.record import Turn
 
 #: Maximum number of memories that ended by a judgement and are shown to an extractor.
 MAX_JUDGED_MEMORIES = 6
@@ -91,7 +91,7 @@ class ContextBuilder:
 
     def _said_before(self, turns: Sequence[Turn]) -> frozenset[str]:
         """Return the orders of the user in these turns that they gave in another session of the project too."""
-        typed = [typed_text(said.text) for turn in turns for said in turn.said if said.role is Role.USER]
+        typed = [typed_text(said.text) for turn in turns for said in turn.users_texts]
         given = {order for text in typed for order in orders(text)}
         return frozenset(order for order in given if self._is_said_elsewhere(order))
 

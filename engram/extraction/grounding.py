@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from engram.enums import Kind, Scope, Status, Voice
+from engram.enums import Importance, Kind, Scope, Status, Voice
 from engram.extraction.answer import (
     MAX_ANSWER_MEMORIES,
     MAX_PASSAGES,
@@ -132,11 +132,12 @@ def _candidate(
     is_user = all(said.role is Role.USER for said in sources) and (
         all(said.role is Role.USER for _, said in evidence.said) or _says(content, summary)
     )
-    is_chosen = not is_user and _is_chosen(said for _, said in evidence.said)
+    is_programs = not is_user and any(said.role is Role.PROGRAM for said in sources)
+    is_chosen = not is_user and not is_programs and _is_chosen(said for _, said in evidence.said)
     is_typed = is_user and all(_is_typed(quote, said) for quote, said in quotes or [(s.text, s) for s in sources])
     # Only what the user said or chose is a preference, and only the user's own words for all projects are global.
     kind = Kind.FACT if proposed.kind == Kind.PREFERENCE and not users else proposed.kind
-    is_global = context.is_global or (
+    is_global = (context.is_global and all(turn.is_by_person for turn in evidence.turns if turn.prompt)) or (
         proposed.scope == Scope.GLOBAL
         and is_user
         and any(
@@ -145,7 +146,9 @@ def _candidate(
             if said.role is Role.USER
         )
     )
+    is_assistants = not is_user and all(said.role not in (Role.PROGRAM, Role.CONTEXT) for said in sources)
     voice = Voice.USER if is_user else Voice.CHOSEN if is_chosen else Voice.ASSISTANT
+    voice = Voice.PROGRAM if is_programs else voice
     return Candidate(
         kind=kind,
         summary=summary,
@@ -155,12 +158,12 @@ def _candidate(
         entities=tuple(dict.fromkeys(e[:80] for raw in proposed.entities[:20] if (e := redact(cleaned(raw)).strip()))),
         # In other words than was said, so that nothing there can confirm them; nobody is shown them for the memory.
         questions=clean_questions(proposed.questions, lambda text: redact(cleaned(text))),
-        importance=proposed.importance,
+        importance=Importance.NORMAL if is_programs else proposed.importance,
         scope=Scope.GLOBAL if is_global and not is_chosen else Scope.PROJECT,
         voice=voice,
         confidence=TYPED_CONFIDENCE if is_typed else OTHER_CONFIDENCE,
         status=Status.ACTIVE if is_typed else Status.PROVISIONAL,
-        suspect=why_suspect(f"{summary}\n{content}", is_typed=is_typed, is_assistant=not is_user) or "",
+        suspect=why_suspect(f"{summary}\n{content}", is_typed=is_typed, is_assistant=is_assistants) or "",
         quality=OTHER_CONFIDENCE,
         action=action,
         target=target.reference if target is not None and action != "new" else "",

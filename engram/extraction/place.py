@@ -83,7 +83,7 @@ def places(turn: Turn, following: Turn | None) -> Iterator[tuple[TextBlock, Plac
     order = {entry.uuid: index for index, entry in enumerate(turn.entries)}
     replies = [s for s in turn.said if s.role is Role.ASSISTANT]
     words = {id(s): content_words(s.text) for s in turn.said}
-    answer = following.prompt if following else ""
+    answer = following.users_prompt if following else ""
     prompt_words = content_words(turn.prompt)
     word_counts = Counter(word for said in turn.said for word in words[id(said)])
     commit_words = content_words(" ".join(a.command for a in turn.actions if a.commit))

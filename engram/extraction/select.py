@@ -193,7 +193,7 @@ def rules_of_turns(
     options: dict[str, list[Option]] = {}
     later: list[TakingBack] = []
     for turn, after in reversed(list(zip(turns, [*turns, following][1:], strict=True))):
-        following_prompt = typed_text(after.prompt) if after is not None else ""
+        following_prompt = typed_text(after.users_prompt) if after is not None else ""
         found: list[Option] = []
         for said in users_texts(turn):
             place = Place(is_user=True, chars=len(said.text))
@@ -212,8 +212,8 @@ def rules_of_turns(
 
 def users_texts(turn: Turn) -> Iterator[TextBlock]:
     """Yield the texts of a turn in which the user may lay something down."""
-    for said in turn.said:
-        if said.role is Role.USER and not is_own(said.text) and not is_log(said.text):
+    for said in turn.users_texts:
+        if not is_own(said.text) and not is_log(said.text):
             yield said
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from peewee import SQL, fn
 
-from engram.enums import CURRENT_STATUSES, Actor, Status
+from engram.enums import CURRENT_STATUSES, Actor, Scope, Status, Voice
 from engram.models import episode_rows, hub_said, hub_shares, tables
 from engram.models.episode_history import ERASE, Change, add_first_steps, add_history, drop_history, snapshot
 from engram.models.episodes import Episode, Evidence, episodes_superseded_by, find_episode, select_episodes
@@ -150,7 +150,7 @@ def _change_fields(
     undoes: int | None = None,
 ) -> Episode:
     """Store changed fields with their step of the history."""
-    changes = _with_questions(changes)
+    changes = _as_allowed(episode, _with_questions(changes), actor)
     after = dataclasses.replace(episode, **changes, revision=episode.revision + 1, updated_at_ms=tx.now_ms())
     episode_rows.update_episode(tx, after, changes)
     _record_change(tx, episode, after, action, reason, actor=actor, run_id=run_id, undoes=undoes)
@@ -173,6 +173,16 @@ def differing(episode: Episode, wanted: Mapping[str, Any]) -> dict[str, Any]:
 def _with_questions(changes: dict[str, Any]) -> dict[str, Any]:
     """Return changes with the questions too: they were asked about other words than a new summary's."""
     return {"questions": ()} | changes if "summary" in changes else changes
+
+
+def _as_allowed(episode: Episode, changes: dict[str, Any], actor: Actor) -> dict[str, Any]:
+    """Return changes without what only a person may do: to confirm what a program said, or to make it global."""
+    if episode.voice != Voice.PROGRAM or actor is Actor.USER:
+        return changes
+    is_confirmed = episode.status == Status.PROVISIONAL and changes.get("status") == Status.ACTIVE
+    is_widened = episode.scope == Scope.PROJECT and changes.get("scope") == Scope.GLOBAL
+    barred = {name for name, is_barred in (("status", is_confirmed), ("scope", is_widened)) if is_barred}
+    return {name: value for name, value in changes.items() if name not in barred}
 
 
 def erase_fields(tx: Tx, episode: Episode, reason: str, *, actor: Actor, **changes: Any) -> Episode:

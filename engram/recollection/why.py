@@ -19,7 +19,7 @@ from engram.recollection.prompt_filter import filter_prompt
 from engram.recollection.prompts import digest_of
 from engram.redaction.voice import typed_text
 from engram.reports.verdicts import REASONS, SHOWN_VERDICTS, is_near, outcome_to_json
-from engram.transcripts.record import Opening, Role
+from engram.transcripts.record import Opening
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +112,8 @@ def _no_rules(store: Store, session_id: str, turns: Sequence[StoredTurn]) -> dic
     kept = {episode.summary for episode in episodes_of_session(store, session_id)}
     found = {}
     for stored, after in zip(turns, [*turns, None][1:], strict=True):
-        following = typed_text(after.turn.prompt) if after is not None else ""
-        judged = [
-            one
-            for said in stored.turn.said
-            if said.role is Role.USER
-            for one in judge(typed_text(said.text), following=following)
-        ]
+        following = typed_text(after.turn.users_prompt) if after is not None else ""
+        judged = [one for said in stored.turn.users_texts for one in judge(typed_text(said.text), following=following)]
         found[stored.id] = tuple(one for one in judged if one.refusal is not None and one.sentence not in kept)
     return found
 
