@@ -1,4 +1,4 @@
-"""Judge once more, by today's rules, what earlier versions kept as rules of the user or made global."""
+"""Judge once more, by today's rules, what earlier versions kept as rules of the user, made global, or did not know."""
 
 from __future__ import annotations
 
@@ -19,18 +19,23 @@ from engram.models.contradictions import is_kept_by_hand
 from engram.models.episode_history import history_of
 from engram.models.episodes import Episode, evidence_of
 from engram.models.meta import get_meta, put_meta
+from engram.models.reading_progress import unknown_elements
 from engram.models.recent import texts_of_evidence
 from engram.models.store import Store
+from engram.models.turn_changes import take_for_prompt
 from engram.models.turns import StoredTurn, load_turn_row, turns_of_session
 from engram.redaction.voice import typed_text
 from engram.text.content_words import content_words, prefixes
 from engram.transcripts.record import Role, Turn
+from engram.transcripts.speaker import is_persons_element, persons_elements
 
 #: Extractors whose rules were kept in another way. Add the last one when the rules change much, and raise the version.
 EARLIER_EXTRACTORS = ("local-1", "local-2")
 JUDGE_VERSION = 1
 #: Key in ``meta`` of the version by which everything was judged.
 _JUDGED_BY = "rules_judged_by"
+#: Key in ``meta`` of the elements of persons by which everything was judged.
+_ELEMENTS_JUDGED_BY = "elements_judged_by"
 #: Share of the words of a memory that its sentence must have.
 _MIN_SHARE = 0.5
 #: Why a memory of the user's is archived that rests on no sentence of a rule's form.
@@ -69,6 +74,24 @@ def rejudge_rules(context: Context) -> None:
     if not context.is_dry:
         with context.store.transaction() as tx:
             put_meta(tx, _JUDGED_BY, str(JUDGE_VERSION))
+
+
+def rejudge_elements(context: Context) -> None:
+    """Make prompts of what is in elements that this version knows to hold a person's words; once for each version."""
+    known = persons_elements()
+    if get_meta(context.store, _ELEMENTS_JUDGED_BY) == known:
+        return
+    for name, turn_ids in unknown_elements(context.store).items():
+        if not is_persons_element(name):
+            continue
+        context.tell(f"take {len(turn_ids)} texts in <{name}> for prompts")
+        for turn_id in turn_ids if not context.is_dry else ():
+            context.check_time()
+            with context.store.transaction() as tx:
+                take_for_prompt(tx, turn_id)
+    if not context.is_dry:
+        with context.store.transaction() as tx:
+            put_meta(tx, _ELEMENTS_JUDGED_BY, known)
 
 
 def _is_in_question(episode: Episode) -> bool:
@@ -124,7 +147,7 @@ def _judgements(store: Store, episode: Episode) -> list[Judgement]:
 def _of_turn(store: Store, stored: StoredTurn, episode: Episode) -> list[Judgement]:
     turns = turns_of_session(store, stored.session_ref)
     later = [other.turn for other in turns[[other.id for other in turns].index(stored.id) + 1 :]]
-    following = typed_text(later[0].prompt) if later else ""
+    following = typed_text(later[0].users_prompt) if later else ""
     judged = []
     for typed in _typed(stored.turn):
         judged += judge(typed, project=episode.project, following=following)
@@ -136,7 +159,7 @@ def _of_turn(store: Store, stored: StoredTurn, episode: Episode) -> list[Judgeme
 
 
 def _typed(turn: Turn) -> list[str]:
-    return [typed_text(said.text) for said in turn.said if said.role is Role.USER]
+    return [typed_text(said.text) for said in turn.users_texts]
 
 
 def _closest(summary: str, judged: Sequence[Judgement]) -> Judgement | None:

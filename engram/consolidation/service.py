@@ -14,7 +14,7 @@ from engram.consolidation.context import Context, Similar, TimeIsUp, digest_of
 from engram.consolidation.distill import Distilling, distill_again
 from engram.consolidation.graduation import NOTE, follow_graduation, graduate, not_graduating, retire, without_lines
 from engram.consolidation.reconcile import Reconciling, reconcile
-from engram.consolidation.rejudge import rejudge_rules
+from engram.consolidation.rejudge import rejudge_elements, rejudge_rules
 from engram.consolidation.stale import mark_stale
 from engram.consolidation.supersede import supersede_outdated
 from engram.consolidation.undo import KIND as UNDO_KIND
@@ -141,6 +141,7 @@ def _save(context: Context, run: runs.Run, position: str) -> None:
 def _steps(context: Context, since_ms: int) -> list[tuple[str, Callable[[], None]]]:
     """Return the steps by name, in order. Each may be repeated: it then finds nothing left to do."""
     return [
+        ("elements", lambda: rejudge_elements(context)),
         ("rejudge", lambda: rejudge_rules(context)),
         ("duplicates", lambda: steps.archive_exact_duplicates(context)),
         ("merge", lambda: steps.merge_near_duplicates(context)),

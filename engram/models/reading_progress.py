@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
+from peewee import fn
+
 from engram.models import tables
 from engram.models.records import RecordReader
 from engram.models.transaction import Reader
@@ -50,6 +52,17 @@ def files_of_session(store: Reader, session_id: str) -> list[FileTotals]:
     """The files of a session with how far each was read."""
     query = _FILES.select().join(tables.Session).where(tables.Session.session_id == session_id)
     return store.fetch_records(_FILES, query.order_by(tables.Transcript.id))
+
+
+def unknown_elements(store: Reader) -> dict[str, list[int]]:
+    """The elements in the user's place that were not known when they were read: name → row ids of their turns."""
+    turn = tables.Turn
+    name = fn.json_extract(turn.extra, "$.element")
+    query = turn.select(turn.id, name.alias("name")).where(turn.extra.contains('"element"') & name.is_null(False))
+    found: dict[str, list[int]] = {}
+    for row in store.fetch(query.order_by(turn.id)):
+        found.setdefault(str(row.name), []).append(int(row.id))
+    return found
 
 
 def _path(stored: bytes) -> str:

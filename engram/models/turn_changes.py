@@ -23,7 +23,7 @@ from engram.models.statement import in_json_list, prepared
 from engram.models.tombstones import TombstoneKind, add_tombstones
 from engram.models.transaction import Tx, Value
 from engram.models.uuids import pack_uuid
-from engram.transcripts.record import EntryRef, TextBlock, Turn
+from engram.transcripts.record import EntryRef, Role, TextBlock, Turn
 
 
 def write_turn(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int) -> int:
@@ -207,6 +207,18 @@ def forget_places(tx: Tx, transcript_id: int) -> None:
         _place_entries(tx, row.id, entries, {entry.uuid: EntryRef(entry.uuid, 0, 0, 0) for entry in entries})
 
 
+def take_for_prompt(tx: Tx, turn_id: int) -> None:
+    """Make the words that open a turn the user's; they were in an element that was not known."""
+    first = tx.fetch_first(_opening_block(turn_id))
+    row = tx.fetch_first(_extra_of(turn_id))
+    block, passage = tables.TextBlock, tables.Passage
+    if first.role == Role.CONTEXT.value:
+        tx.run(block.update(role=Role.USER.value).where(block.id == first.id))
+        tx.run(passage.update(role=Role.USER.value).where(passage.text_block == first.id))
+    extra = {name: value for name, value in json.loads(row.extra).items() if name != "element"}
+    tx.update_row(tables.Turn, turn_id, {"extra": json.dumps(extra), "revision": row.revision + 1})
+
+
 def _place_entries(tx: Tx, turn_id: int, before: Sequence[EntryRef], places: Mapping[str, EntryRef]) -> None:
     """Store other places of a turn's entries; their order stays, since tool calls name them by it."""
     after = [places.get(entry.uuid, entry) for entry in before]
@@ -249,6 +261,17 @@ def _stored_blocks(turn_id: int) -> Query:
     block = tables.TextBlock
     next_seq = fn.COALESCE(fn.MAX(block.seq), -1) + 1
     return block.select(fn.COUNT(block.id).alias("count"), next_seq.alias("next_seq")).where(block.turn == turn_id)
+
+
+@prepared
+def _opening_block(turn_id: int) -> Query:
+    block = tables.TextBlock
+    return block.select(block.id, block.role).where(block.turn == turn_id).order_by(block.seq).limit(1)
+
+
+@prepared
+def _extra_of(turn_id: int) -> Query:
+    return tables.Turn.select(tables.Turn.extra, tables.Turn.revision).where(tables.Turn.id == turn_id)
 
 
 @prepared

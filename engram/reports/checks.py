@@ -280,6 +280,16 @@ def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Che
         yield Check("unreadable", State.WARN, f"{where}: {fault.reason}", "nothing to do: the rest of the file is read")
     if totals.bad_lines > MAX_LISTED_FAULTS:
         yield Check("unreadable", State.WARN, f"{totals.bad_lines} lines in all", "nothing to do: the rest is read")
+    unknown = {name: len(turns) for name, turns in reading_progress.unknown_elements(store).items()}
+    if unknown:
+        most = sorted(unknown.items(), key=lambda item: (-item[1], item[0]))[:MAX_LISTED_FAULTS]
+        yield Check(
+            "unknown elements",
+            State.WARN,
+            f"messages not taken for your words: {', '.join(f'<{name}> {count}' for name, count in most)}",
+            "nothing to do: a later version may know them",
+            public=f"{sum(unknown.values())} messages",
+        )
     dead = list_work(store, (WorkState.DEAD,))
     if dead:
         yield Check(

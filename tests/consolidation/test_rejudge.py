@@ -15,10 +15,16 @@ from engram.memories.feedback import judge_memory
 from engram.memories.save import edit_memory
 from engram.models.episode_history import history_of
 from engram.models.episodes import Episode, find_episode
+from engram.models.fulltext import search_passages
 from engram.models.projects import ensure_project
+from engram.models.reading_progress import unknown_elements
+from engram.models.recent import user_texts_elsewhere
+from engram.models.sessions import find_session
 from engram.models.store import Store
+from engram.models.turns import turns_of_session
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.transcripts import speaker
 
 Keep = Callable[..., Episode]
 MOMENT = "Please don't change the migration, just explain it."
@@ -203,3 +209,26 @@ def test_an_order_of_two_sessions_stays(workshop: Workshop) -> None:
 
     assert now(workshop.store, twice).status is Status.ACTIVE
     assert now(workshop.store, once).status is Status.ARCHIVED
+
+
+@pytest.mark.parametrize("name", ["handoff", "side-note", "dictated.text"])
+def test_words_in_an_element_become_a_prompt_once_it_is_known_for_a_persons(
+    store: Store, settings: Settings, workshop: Workshop, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    session_id = workshop.work("main", f"<{name}>Never push to the quetzal branch.</{name}>")
+    session = find_session(store, session_id)
+    assert session is not None
+
+    def told() -> tuple[list[str], list[str]]:
+        consolidate(store, settings, is_forced=True)
+        turns = [stored.turn for stored in turns_of_session(store, session.id)]
+        return [turn.users_prompt for turn in turns], list(unknown_elements(store))
+
+    assert told() == ([""], [name])
+    monkeypatch.setitem(speaker._USES, name, speaker._Use.PERSON)
+    preview = consolidate(store, settings, is_forced=True, is_dry=True)
+    assert f"take 1 texts in <{name}> for prompts" in "\n".join(preview.lines)
+    assert list(unknown_elements(store)) == [name]
+    assert told() == (["Never push to the quetzal branch."], [])
+    assert turns_of_session(store, session.id, only_due=True)
+    assert user_texts_elsewhere(store, [hit for hit, _ in search_passages(store, [("quetzal",)], 5)], 0)

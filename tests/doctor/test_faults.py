@@ -20,6 +20,7 @@ from engram.doctor import running
 from engram.doctor.programs import find_programs
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Scope
+from engram.ingest.service import ingest_path
 from engram.install.journal import Journal, Ledger, Phase, StepRecord, save_journal
 from engram.memories.save import save_memory
 from engram.models.backup import drop_database, make_backup
@@ -31,7 +32,7 @@ from engram.redaction import redact
 from engram.search.vectors.backfill import embed_missing
 from engram.services.launchd import Launchd
 from engram.services.systemd import Systemd
-from engram.settings import load
+from engram.settings import Settings, load
 from engram.worker.client import WorkerStatus
 from tests.doctor.conftest import Doctor
 from tests.earlier_machine import LABEL, make_machine
@@ -350,3 +351,17 @@ def test_the_findings_are_json_of_plain_values(doctor: Doctor) -> None:
         "fix",
         "public",
     }
+
+
+def test_elements_that_are_not_known_are_counted_by_name(doctor: Doctor) -> None:
+    settings = Settings(home=doctor.home.root, claude_folder=doctor.claude)
+    path = settings.projects_folder / "-work-demo" / "66666666-2222-4333-8444-555555555555.jsonl"
+    for name in ("handoff", "side-note", "handoff", "div"):
+        say(path, "user", f"<{name}>Always use tabs.</{name}>")
+    with open_store(settings.places.memory_db) as store:
+        ingest_path(store, path, settings=settings, redact=redact, close=True)
+
+    finding = doctor.findings()["unknown elements"]
+
+    assert finding["state"] == "warn"
+    assert finding["detail"].endswith(": <handoff> 2, <side-note> 1")
