@@ -28,6 +28,8 @@ NAMES = (
     "second_chance.kept",
     "second_chance.replaced",
     "second_chance.committed",
+    "sort.moved",
+    "sort.committed",
     "recollect.written",
     "consolidate.begin",
     "consolidate.changed",

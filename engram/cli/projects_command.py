@@ -12,9 +12,11 @@ from engram.cli.options import json_option
 from engram.cli.output import print_facts, print_json, print_table, safe
 from engram.cli.vault_commands import unvault, vault
 from engram.cli.workspace import Workspace, pass_workspace
+from engram.clock import day_of
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
 from engram.ingest.folder import named_project
+from engram.ingest.moves import plan_sorting, sort_projects
 from engram.ingest.scope import identify_folder
 from engram.models.project_folders import (
     ProjectCounts,
@@ -23,9 +25,9 @@ from engram.models.project_folders import (
     merge_projects,
     rename_project,
 )
-from engram.models.project_merges import list_merges, undo_merge
+from engram.models.project_merges import list_merges, list_sortings, undo_merge, undo_sorting
 from engram.models.projects import find_project_of_identity
-from engram.reports.projects import list_moves, list_project_reports, move_to_json
+from engram.reports.projects import list_moves, list_project_reports, move_to_json, sorting_to_json
 from engram.vaults import list_vaults
 
 
@@ -59,6 +61,7 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
     with workspace.store() as store:
         known = [report.to_json() for report in list_project_reports(store)]
         moves = [move_to_json(move) for move in list_moves(store)]
+        sortings = list_sortings(store)
     vaults = [{"name": vault.name, "folder": str(vault.folder)} for vault in list_vaults(workspace.places)]
     if as_json:
         print_json({"projects": known, "moves": moves, "vaults": vaults})
@@ -79,6 +82,10 @@ def list_projects(workspace: Workspace, as_json: bool) -> None:
     for move in moves:
         command = f"engram projects merge {move['present']} {move['former']}"
         click.echo(safe(f"{move['former']} may be {move['present']} now. If it is, run: {command}"))
+    if sortings:
+        count = f"{sortings[0].sessions} sessions and {sortings[0].turns} turns"
+        merged = f" and {len(sortings[0].merged)} whole projects" if sortings[0].merged else ""
+        click.echo(f"{count}{merged} were sorted on {day_of(sortings[0].at_ms)}. To undo: engram projects sort --undo")
 
 
 @projects.command("show")
@@ -181,6 +188,42 @@ def unmerge(workspace: Workspace, name: str, as_json: bool) -> None:
     sentence = f"{project.name} is a project again, with {counts.sessions} sessions and {counts.memories} memories."
     facts = {"project": project.name, "folder": project.root, "sessions": counts.sessions, "memories": counts.memories}
     tell(as_json, facts, sentence)
+
+
+@projects.command("sort")
+@click.option("--dry-run", is_flag=True, help="Show what would be sorted (default: sort it).")
+@click.option("--undo", is_flag=True, help="Take the latest sorting back (default: sort).")
+@json_option
+@pass_workspace
+def sort(workspace: Workspace, dry_run: bool, undo: bool, as_json: bool) -> None:
+    """Give sessions and turns to the project that they belong to by what is known now.
+
+    Earlier versions put work in deleted worktrees, and sessions that began above several repositories, into one
+    project. The worker sorts them by itself; what is taken back with --undo is not sorted again. Nothing is sent to a
+    hub.
+
+    Example: engram projects sort --dry-run
+    """
+    if dry_run and undo:
+        raise BadRequest("--dry-run and --undo can't be combined")
+    with workspace.store() as store:
+        if undo:
+            sorting = undo_sorting(store, actor=Actor.USER)
+            workspace.wake_worker()
+            facts = {"sessions": sorting.sessions, "turns": sorting.turns, "memories": sorting.memories}
+            sentence = f"Taken back: {sorting.sessions} sessions, {sorting.turns} turns, {sorting.memories} memories"
+            merged = f", and the projects {', '.join(sorting.merged)}" if sorting.merged else ""
+            tell(as_json, facts | {"projects": list(sorting.merged)}, f"{sentence}{merged}.")
+            return
+        found = plan_sorting(store, workspace.settings) if dry_run else sort_projects(store, workspace.settings)
+    if found and not dry_run:
+        workspace.wake_worker()
+    rows = sorting_to_json(found)
+    if as_json:
+        print_json({"sorted": rows})
+        return
+    table = [(row["from"], row["to"], "all" if row["whole"] else row["sessions"], row["turns"]) for row in rows]
+    print_table(("from", "to", "sessions", "turns"), table, empty="Nothing to sort.")
 
 
 @projects.command("rename")

@@ -17,7 +17,7 @@ from engram.models.store import Store
 from engram.settings import Settings
 from engram.transcripts.git_files import DETACHED, read_first_commit, read_remote
 from engram.transcripts.git_hints import is_other_repository, token_of
-from engram.transcripts.project import KnownRoot, Project, identify_project, is_excluded
+from engram.transcripts.project import KnownRoot, Project, identify_project, is_excluded, without_links
 from engram.transcripts.record import Turn
 from engram.vaults import keeps_out, own_vault
 
@@ -101,6 +101,10 @@ class TurnPlaces:
         project = self._repository(cwd) if cwd else None
         return None if project is None or self._is_own(project) else project
 
+    def know(self, folder: str, project: Project) -> None:
+        """Remember the project of a folder, as ``project_for`` returned it."""
+        self._of_folder[folder] = project if project.is_repository and not project.is_global else None
+
     def _is_own(self, project: Project) -> bool:
         """True for the session's project, and for another repository that is at its path now."""
         return project.identity.partition(AT_SAME_PATH)[0] == self.identity.partition(AT_SAME_PATH)[0]
@@ -129,16 +133,18 @@ class TurnPlaces:
         if folder == self.cwd and self.identity:
             found = identify_folder(folder, self.settings)
             return replace(found, identity=self.identity) if found.is_repository else None
-        project = project_for(self.store, folder, self.settings, self._known_roots)
-        return project if project.is_repository and not project.is_global else None
+        self.know(folder, project_for(self.store, folder, self.settings, self._known_roots))
+        return self._of_folder[folder]
 
     def _known_roots(self) -> list[KnownRoot]:
         if self._roots is None:
-            self._roots = known_roots(self.store)
+            self._roots = without_links(known_roots(self.store))
         return self._roots
 
 
-def places_of(store: Store, session: SessionRow | None, project: Project | None, settings: Settings) -> TurnPlaces:
+def places_of(
+    store: Store, session: SessionRow | None, project: Project | None, settings: Settings, cwd: str = ""
+) -> TurnPlaces:
     """Return what finds the projects of a session's turns.
 
     Args:
@@ -146,10 +152,14 @@ def places_of(store: Store, session: SessionRow | None, project: Project | None,
         session: as it is stored; None if it is new.
         project: the project that the session is about to get; None if it has one, or none is known.
         settings: which folders are projects.
+        cwd: the folder that ``project`` is of.
     """
-    cwd = session.cwd if session is not None and session.is_settled else ""
+    first = session.cwd if session is not None and session.is_settled else ""
     identity = "" if session is None else _identity(store, session) or ""
-    return TurnPlaces(store, settings, cwd, identity or (project.identity if project is not None else ""))
+    places = TurnPlaces(store, settings, first, identity or (project.identity if project is not None else ""))
+    if project is not None and cwd:
+        places.know(cwd, project)
+    return places
 
 
 def needs_project(session: SessionRow | None) -> bool:

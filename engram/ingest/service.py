@@ -10,6 +10,7 @@ from pathlib import Path
 
 from engram.errors import Conflict, TranscriptError
 from engram.ingest.clean import Redact
+from engram.ingest.moves import sort_if_due
 from engram.ingest.result import IngestResult
 from engram.ingest.scope import why_not
 from engram.ingest.step import Step
@@ -115,6 +116,8 @@ def ingest_all(
 ) -> list[IngestResult]:
     """Read every source of every agent, the oldest change first; or just ``sources``, where a path stands for its own.
 
+    Sessions are sorted at the end: which project one belongs to may have become known by another.
+
     ``progress`` receives the number of sources done, their total and the last result after each.
     """
     todo = list(in_order_of_change(registry.discover(settings)) if sources is None else sources)
@@ -125,6 +128,8 @@ def ingest_all(
         else:
             results += ingest_path(store, item, settings=settings, redact=redact)
         progress(done, len(todo), results[-1])
+    if any(result.new_turns for result in results):
+        sort_if_due(store, settings)
     return results
 
 

@@ -93,7 +93,7 @@ class Step:
             if has_dropped:
                 return result, True  # the cursor was read before that
         pauses = pauses_for(self.store, session, project)
-        places = places_of(self.store, session, project, self.settings)
+        places = places_of(self.store, session, project, self.settings, reading.cwd)
         portion = replace(self._portion(before, reading, stored, pauses, places), project=project)
         written = write_portion(self.store, portion, self.settings)
         bytes_read = max(0, reading.bytes_read - before.bytes_read)

@@ -226,9 +226,11 @@ def note_access(store: Store, episode_id: str, *, session_id: str = "") -> None:
             mark_used(tx, session_id, {episode_id: tx.now_ms()})
 
 
-def move_episodes_of_project(tx: Tx, project_id: int, to_project: int, reason: str, *, actor: Actor) -> None:
-    """Give all memories of a project to another one."""
-    _move_episodes(tx, "project_id = ?", project_id, to_project, reason, actor)
+def move_episodes_of_project(
+    tx: Tx, project_id: int, to_project: int, reason: str, *, actor: Actor, is_said: bool = True
+) -> None:
+    """Give all memories of a project to another one; ``is_said`` tells a hub."""
+    _move_episodes(tx, "project_id = ?", project_id, to_project, reason, actor, is_said=is_said)
 
 
 def move_episodes(

@@ -9,9 +9,11 @@ from peewee import fn
 from engram.enums import CURRENT_STATUSES, Scope
 from engram.hub.protocol.stamps import time_of
 from engram.models import tables
+from engram.models.episode_changes import MOVE
 from engram.models.episodes import EPISODES, Episode, query_episodes
 from engram.models.hub_said import said_of_episode
 from engram.models.hub_spaces import private_space
+from engram.models.joining import SORTED
 from engram.models.records import RecordReader
 from engram.models.transaction import Reader, Tx
 
@@ -76,7 +78,7 @@ def candidates(store: Reader, rule: Rule) -> list[Candidate]:
     """Return what a rule will share, the next one first: this person's own current memories of the project.
 
     Left out is what was kept before the rule, holds in every project, came from others, looks like an instruction, was
-    judged wrong, or was ever shared, taken back or kept out of the space.
+    judged wrong, was sorted into the project, or was ever shared, taken back or kept out of the space.
     """
     episode, memory = tables.Episode, tables.HubMemory
     is_known = memory.select(memory.episode_id).where(
@@ -85,7 +87,11 @@ def candidates(store: Reader, rule: Rule) -> list[Candidate]:
     is_own = (episode.origin == "") & (episode.suspect == "") & (episode.is_lowered == 0)
     condition = (episode.project == rule.project_id) & (episode.scope == Scope.PROJECT.value) & is_own
     condition &= episode.status.in_([status.value for status in CURRENT_STATUSES])
-    condition &= (episode.kept_at_ms >= rule.made_at_ms) & ~fn.EXISTS(is_known)
+    history = tables.History
+    is_sorted = history.select(history.id).where(
+        (history.episode_id == episode.episode_id) & (history.action == MOVE) & (history.reason == SORTED)
+    )
+    condition &= (episode.kept_at_ms >= rule.made_at_ms) & ~fn.EXISTS(is_known) & ~fn.EXISTS(is_sorted)
     query = query_episodes().where(condition).order_by(episode.kept_at_ms, episode.id).limit(MAX_CANDIDATES)
     waiting = [
         Candidate(episode, said_ms + rule.delay_ms)

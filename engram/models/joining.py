@@ -14,13 +14,20 @@ from engram.models.statement import in_json_list, prepared
 from engram.models.store import Store
 from engram.models.transaction import Tx
 
+#: Why a memory moved that was sorted to another project. It is not shared there by itself.
+SORTED = "sorted by the folder that it was said in"
 
-def join_projects(store: Store, into: int, others: Sequence[int], *, actor: Actor) -> int:
-    """Give everything of other projects to the project ``into``; returns how many sessions moved."""
+
+def join_projects(store: Store, into: int, others: Sequence[int], *, actor: Actor, is_said: bool = True) -> int:
+    """Give everything of other projects to the project ``into``; returns how many sessions moved.
+
+    ``is_said`` tells a hub; where that is False, projects are only sorted.
+    """
+    reason = "two projects became one" if is_said else SORTED
     with store.transaction() as tx:
         renumber_vectors(tx, others)
         for project_id in others:
-            move_episodes_of_project(tx, project_id, into, "two projects became one", actor=actor)
+            move_episodes_of_project(tx, project_id, into, reason, actor=actor, is_said=is_said)
         _move_rows(tx, tables.Turn, others, into)
         _move_rows(tx, tables.Passage, others, into)
         _move_rows(tx, tables.Outcome, others, into)
@@ -43,11 +50,34 @@ def move_turns(tx: Tx, turn_ids: Sequence[int], project_id: int | None, reason: 
     return [row.episode_id for row in memories]
 
 
+def move_sessions(tx: Tx, session_refs: Sequence[int], from_id: int, to_id: int, *, actor: Actor) -> list[int]:
+    """Give sessions of a project to another one, with the memories made or saved in them; returns the row ids of those.
+
+    Their turns and notes do not move: ``move_turns`` and ``renumber_notes`` do that. A hub is told nothing.
+    """
+    refs = json.dumps(list(session_refs))
+    session, episode, outcome = tables.Session, tables.Episode, tables.Outcome
+    memories = tx.fetch_values(
+        episode.select(episode.id).where(in_json_list(episode.session, refs) & (episode.project == from_id))
+    )
+    move_episodes(tx, memories, to_id, SORTED, actor=actor, is_said=False)
+    names = session.select(session.session_id).where(in_json_list(session.id, refs))
+    tx.run(outcome.update(project_id=to_id).where(outcome.session_id.in_(names) & (outcome.project_id == from_id)))
+    tx.run(session.update(project=to_id).where(in_json_list(session.id, refs) & (session.project == from_id)))
+    _renumber(tx, "e", episode.select(episode.id).where(in_json_list(episode.id, json.dumps(memories))))
+    return [int(row_id) for row_id in memories]
+
+
 def renumber_vectors(tx: Tx, projects: Sequence[int]) -> None:
     """Give the vectors of these projects new numbers, so that an index in memory reads them again."""
-    _renumber_vectors(tx, "n", tables.NoteChunkProject, projects)
+    renumber_notes(tx, projects)
     _renumber_vectors(tx, "p", tables.Passage, projects)
     _renumber_vectors(tx, "e", tables.Episode, projects)
+
+
+def renumber_notes(tx: Tx, projects: Sequence[int]) -> None:
+    """Give the vectors of these projects' notes new numbers: a note is of the project of its session."""
+    _renumber_vectors(tx, "n", tables.NoteChunkProject, projects)
 
 
 def _move_rows(tx: Tx, table: type[tables.Table], projects: Sequence[int], into: int) -> int:

@@ -21,7 +21,7 @@ from engram.models.project_folders import identities_of_project
 from engram.models.projects import ProjectRow, find_project_of_identity
 from engram.models.standing_files import forget_standing_files
 from engram.models.statement import in_json_list, prepared
-from engram.models.tombstones import TombstoneKind
+from engram.models.tombstones import TombstoneKind, project_forgotten_ms
 from engram.models.transaction import Reader, Tx
 from engram.models.turn_changes import delete_turn
 
@@ -100,18 +100,13 @@ def note_forgotten_project(tx: Tx, project: ProjectRow) -> int:
 
 def forgotten_span(store: Reader, identity: str | None) -> list[Span]:
     """The time of which nothing of a project is stored again; none where it was never forgotten."""
-    until_ms = _forgotten_until(store, identity) if identity else None
+    until_ms = project_forgotten_ms(store, identity) if identity else None
     return [] if until_ms is None else [(0, until_ms + 1)]
-
-
-def _forgotten_until(store: Reader, identity: str) -> int | None:
-    until_ms = store.fetch_value(_forgotten_at(identity.encode()))
-    return None if until_ms is None else int(until_ms)
 
 
 def forgotten_marks(store: Reader, identities: Iterable[str]) -> list[tuple[str, bytes, int]]:
     """The tombstones of forgotten projects, to carry them into a copy of the database."""
-    until = {identity: _forgotten_until(store, identity) for identity in identities}
+    until = {identity: project_forgotten_ms(store, identity) for identity in identities}
     return [
         (TombstoneKind.PROJECT.value, identity.encode(), until_ms)
         for identity, until_ms in until.items()
@@ -138,7 +133,7 @@ def carry_forgotten_projects(
     erased = 0
     for kind, key, until_ms in tombstones:
         identity = key.decode("utf-8", "replace")
-        if kind != TombstoneKind.PROJECT.value or until_ms <= (_forgotten_until(tx, identity) or -1):
+        if kind != TombstoneKind.PROJECT.value or until_ms <= (project_forgotten_ms(tx, identity) or -1):
             continue
         tx.run(_mark_forgotten(key, until_ms))
         project = find_project_of_identity(tx, identity)
@@ -229,13 +224,6 @@ def _sessions_of(project_id: int) -> Select:
     session, turn = tables.Session, tables.Turn
     visits = turn.select(turn.session).where(turn.project == project_id)
     return session.select(session.id).where((session.project == project_id) | session.id.in_(visits))
-
-
-@prepared
-def _forgotten_at(key: bytes) -> Query:
-    tombstone = tables.Tombstone
-    of_project = (tombstone.kind == TombstoneKind.PROJECT) & (tombstone.key == key)
-    return tombstone.select(tombstone.at_ms).where(of_project)
 
 
 @prepared

@@ -102,10 +102,12 @@ def link_folder(tx: Tx, project: ProjectRow, identity: str, root: str, reason: s
     tx.run(query.on_conflict_replace())
 
 
-def merge_projects(store: Store, into: ProjectRow, other: ProjectRow, reason: str, *, actor: Actor) -> int:
+def merge_projects(
+    store: Store, into: ProjectRow, other: ProjectRow, reason: str, *, actor: Actor, is_said: bool = True
+) -> int:
     """Give everything of ``other`` to ``into``, and let its folders mean ``into``; returns how many sessions moved.
 
-    ``engram.models.project_merges`` takes that back.
+    ``engram.models.project_merges`` takes that back. ``is_said`` tells a hub.
 
     Raises:
         BadRequest: both are the same, or one of them is paused.
@@ -116,7 +118,7 @@ def merge_projects(store: Store, into: ProjectRow, other: ProjectRow, reason: st
         raise BadRequest(f"{into.name} or {other.name} is paused: end the pause before they are merged")
     with store.transaction() as tx:
         note_merge(tx, into.id, other.id)
-        moved = join_projects(store, into.id, [other.id], actor=actor)
+        moved = join_projects(store, into.id, [other.id], actor=actor, is_said=is_said)
         folder, spend = tables.ProjectFolder, tables.Spend
         tx.run(folder.update(project_id=into.id).where(folder.project_id == other.id))
         tx.run(spend.update(project_id=into.id).where(spend.project_id == other.id))

@@ -1,29 +1,32 @@
-"""What a merge of two projects moved, so that it can be taken back."""
+"""What a merge of two projects, or the sorting of sessions and turns, moved, so that it can be taken back."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from peewee import Query
+from peewee import Query, Value
 
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
 from engram.models import tables
 from engram.models.episode_changes import move_episodes
-from engram.models.joining import renumber_vectors
+from engram.models.joining import SORTED, move_sessions, move_turns, renumber_notes, renumber_vectors
 from engram.models.meta import get_meta, put_meta
 from engram.models.project_names import is_name_taken
 from engram.models.projects import ProjectRow, project_by_id
 from engram.models.statement import in_json_list, prepared
 from engram.models.store import Store
+from engram.models.tombstones import project_forgotten_ms
 from engram.models.transaction import Reader, Tx
+from engram.models.work import make_due
 
-#: How many merges can be taken back; older ones stay.
+#: How many merges by hand, and how many sortings, can be taken back; older ones stay.
 MAX_MERGES = 10
-_KEY = "project_merges"
+_KEY, _SORTINGS, _KEPT_APART = "project_merges", "project_sortings", "projects_kept_apart"
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +122,7 @@ def undo_merge(store: Store, number: int, *, actor: Actor) -> ProjectRow:
             if one["number"] in record["earlier"]:
                 one["into"] = project_id
         _save(tx, [one for one in records if one["number"] != number])
+        keep_apart(tx, [columns["identity"]])
         project = project_by_id(tx, project_id)
     assert project is not None
     return project
@@ -128,7 +132,8 @@ def _move_back(tx: Tx, record: dict[str, Any], into_id: int, project_id: int, ac
     sessions = json.dumps(record["sessions"])
     refs = json.dumps(tx.fetch_values(_sessions_still_there(sessions, into_id)))
     memories = tx.fetch_values(_memories_still_there(json.dumps(record["memories"]), into_id))
-    move_episodes(tx, memories, project_id, "a merge of projects was undone", actor=actor)
+    is_said = "sorting" not in record
+    move_episodes(tx, memories, project_id, "a merge of projects was undone", actor=actor, is_said=is_said)
     outcome, turn, passage, session = tables.Outcome, tables.Turn, tables.Passage, tables.Session
     theirs = json.dumps(tx.fetch_values(_turns_still_there(json.dumps(record.get("turns", ())))))
     visits = json.dumps(tx.fetch_values(_turns_still_there(json.dumps(record.get("visits", ())))))
@@ -154,15 +159,19 @@ def _move_folders(tx: Tx, own: str, folders: Sequence[str], project_id: int) -> 
 _COLUMNS = ("stable_id", "identity", "name", "root", "origin", "revision", "remote", "first_commit", "hints_at_ms")
 
 
-def _load(store: Reader) -> list[dict[str, Any]]:
+def _load(store: Reader, key: str = _KEY) -> list[dict[str, Any]]:
     """The records as they are stored, the oldest first."""
-    stored = get_meta(store, _KEY)
+    stored = get_meta(store, key)
     records: list[dict[str, Any]] = [] if stored is None else json.loads(stored)
     return records
 
 
-def _save(tx: Tx, records: list[dict[str, Any]]) -> None:
-    put_meta(tx, _KEY, json.dumps(records[-MAX_MERGES:]))
+def _save(tx: Tx, records: list[dict[str, Any]], key: str = _KEY) -> None:
+    """Store records; of those by hand, and of sortings, the latest."""
+    by_hand = [record["number"] for record in records if "sorting" not in record][-MAX_MERGES:]
+    sortings = {record["number"] for record in _load(tx, _SORTINGS)} if key == _KEY else set()
+    kept = [record for record in records if record["number"] in by_hand or record.get("sorting") in sortings]
+    put_meta(tx, key, json.dumps(kept))
 
 
 def _is_known(store: Reader, identity: str) -> bool:
@@ -170,6 +179,191 @@ def _is_known(store: Reader, identity: str) -> bool:
         store.fetch_value(tables.Project.select(tables.Project.id).where(tables.Project.identity == identity))
         is not None
     )
+
+
+# -- sorting
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What of one session belongs to another project than the one it is stored with."""
+
+    from_id: int
+    to_id: int
+    session_ref: int
+    #: The session itself goes, and not only turns of it.
+    is_session: bool
+    turn_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sorting:
+    """A sorting that can be taken back."""
+
+    number: int
+    #: When it began, in milliseconds since 1970.
+    at_ms: int
+    sessions: int
+    turns: int
+    memories: int
+    #: Names of the projects that went into others whole.
+    merged: tuple[str, ...]
+
+
+def begin_sorting(tx: Tx) -> int:
+    """Return the number of a new sorting, or of the latest where that has not ended."""
+    records = _load(tx, _SORTINGS)
+    if records and not records[-1]["is_done"]:
+        return int(records[-1]["number"])
+    number = max((record["number"] for record in records), default=0) + 1
+    record: dict[str, Any] = {"number": number, "at_ms": tx.now_ms(), "is_done": False, "parts": [], "merges": []}
+    _save(tx, [*records, record], _SORTINGS)
+    return number
+
+
+def end_sorting(tx: Tx) -> None:
+    """What is sorted from now on is another sorting."""
+    records = _load(tx, _SORTINGS)
+    if records and not records[-1]["is_done"]:
+        records[-1]["is_done"] = True
+        _save(tx, records, _SORTINGS)
+
+
+def move_parts(tx: Tx, number: int, parts: Sequence[Part], *, actor: Actor) -> None:
+    """Move sessions and turns as parts of a sorting, with the memories that rest on them, and make their logs due."""
+    records = _load(tx, _SORTINGS)
+    assert records[-1]["number"] == number
+    records[-1]["parts"] += [_move_part(tx, part, actor) for part in parts]
+    _save(tx, records, _SORTINGS)
+    renumber_notes(tx, sorted({part.to_id for part in parts}))
+
+
+def _move_part(tx: Tx, part: Part, actor: Actor) -> dict[str, Any]:
+    """Move a part, but for what has left its project since; returns what has moved."""
+    session, turn, project, episode = tables.Session, tables.Turn, tables.Project, tables.Episode
+    is_here = (session.id == part.session_ref) & (session.project == part.from_id) & Value(int(part.is_session))
+    sessions = tx.fetch_values(session.select(session.session_id).where(is_here))
+    wanted = in_json_list(turn.id, json.dumps(part.turn_ids)) & (turn.project == part.from_id)
+    turns = tx.fetch(turn.select(turn.id, turn.stable_id).where(wanted))
+    refs = [part.session_ref] if sessions else []
+    memories = move_sessions(tx, refs, part.from_id, part.to_id, actor=actor)
+    resting = move_turns(tx, [row.id for row in turns], part.to_id, SORTED, actor=actor)
+    memories += tx.fetch_values(episode.select(episode.id).where(episode.episode_id.in_(resting)))
+    # What was summed up of the session may tell of both projects.
+    of_part = (session.id == part.session_ref) & (session.project != part.to_id)
+    tx.run(session.update(rolling_summary="").where(of_part))
+    _make_log_due(tx, [part.session_ref])
+    return {
+        "from": tx.fetch_value(project.select(project.stable_id).where(project.id == part.from_id)),
+        "to": tx.fetch_value(project.select(project.stable_id).where(project.id == part.to_id)),
+        "sessions": sessions,
+        "turns": [row.stable_id for row in turns],
+        "memories": sorted(set(memories)),
+    }
+
+
+def _make_log_due(tx: Tx, session_refs: Sequence[int]) -> None:
+    """Let the worker write the daily log of sessions again, which has a section of each project."""
+    session = tables.Session
+    for session_id in tx.fetch_values(session.select(session.session_id).where(session.id.in_(list(session_refs)))):
+        make_due(tx, "extract", session_id, tx.now_ms(), reason="sorted")
+
+
+def note_merged(tx: Tx, number: int) -> None:
+    """Count the latest merge as a part of a sorting."""
+    records, merges = _load(tx, _SORTINGS), _load(tx)
+    merges[-1]["sorting"] = number
+    records[-1]["merges"].append({"number": merges[-1]["number"], "name": merges[-1]["project"]["name"]})
+    _save(tx, records, _SORTINGS)
+    _save(tx, merges)
+
+
+def list_sortings(store: Reader) -> list[Sorting]:
+    """The sortings that can be taken back, the latest first."""
+    return [
+        Sorting(
+            number=record["number"],
+            at_ms=record["at_ms"],
+            sessions=len({one for part in record["parts"] for one in part["sessions"]}),
+            turns=len({one for part in record["parts"] for one in part["turns"]}),
+            memories=len({one for part in record["parts"] for one in part["memories"]}),
+            merged=tuple(merge["name"] for merge in record["merges"]),
+        )
+        for record in reversed(_load(store, _SORTINGS))
+    ]
+
+
+def undo_sorting(store: Store, *, actor: Actor) -> Sorting:
+    """Take the latest sorting back; what it moved is not sorted again.
+
+    What came since stays, and so does what was moved elsewhere since, or is of a project that was forgotten. A merge
+    that can't be taken back, since another project has the name or folder now, stays.
+
+    Raises:
+        NotFound: there is none.
+    """
+    with store.transaction() as tx:
+        sortings = list_sortings(tx)
+        if not sortings:
+            raise NotFound("nothing was sorted, or it was taken back")
+        record = _load(tx, _SORTINGS)[-1]
+        for part in reversed(record["parts"]):
+            _move_part_back(tx, part, actor)
+        known = {merge["number"] for merge in _load(tx)}
+        for merge in reversed(record["merges"]):
+            if merge["number"] in known:
+                with contextlib.suppress(BadRequest):
+                    undo_merge(store, merge["number"], actor=actor)
+        left = _load(tx)
+        for one in left:
+            if one.get("sorting") == record["number"]:
+                del one["sorting"]
+        _save(tx, left)
+        _save(tx, [one for one in _load(tx, _SORTINGS) if one["number"] != record["number"]], _SORTINGS)
+    return sortings[0]
+
+
+def _move_part_back(tx: Tx, part: dict[str, Any], actor: Actor) -> None:
+    session, turn, outcome = tables.Session, tables.Turn, tables.Outcome
+    reason, sessions = "a sorting was undone", json.dumps(part["sessions"])
+    keep_apart(tx, [*(f"session {one}" for one in part["sessions"]), *(f"turn {one}" for one in part["turns"])])
+    from_id, to_id = (_row_of_project(tx, part[end]) for end in ("from", "to"))
+    if from_id is None or to_id is None or from_id == to_id:
+        return
+    refs = tx.fetch_values(_sessions_still_there(sessions, to_id))
+    is_here = in_json_list(turn.stable_id, json.dumps(part["turns"])) & (turn.project == to_id)
+    turn_ids = tx.fetch_values(turn.select(turn.id).where(is_here))
+    of_turns = turn.select(turn.session).where(in_json_list(turn.id, json.dumps(turn_ids))).distinct()
+    touched = sorted({*refs, *tx.fetch_values(of_turns)})
+    tx.run(session.update(rolling_summary="").where(session.id.in_(touched)))
+    is_outcome = in_json_list(outcome.session_id, sessions) & (outcome.project_id == to_id)
+    tx.run(outcome.update(project_id=from_id).where(is_outcome))
+    tx.run(session.update(project=from_id).where(session.id.in_(refs)))
+    move_turns(tx, turn_ids, from_id, reason, actor=actor)
+    memories = tx.fetch_values(_memories_still_there(json.dumps(part["memories"]), to_id))
+    move_episodes(tx, memories, from_id, reason, actor=actor, is_said=False)
+    _make_log_due(tx, touched)
+    renumber_vectors(tx, [from_id])
+
+
+def _row_of_project(tx: Tx, stable_id: str) -> int | None:
+    """Row id of a project, or of the one that it was merged into; None if it is gone or was forgotten."""
+    project = tables.Project
+    merged = {record["project"]["stable_id"]: record["into"] for record in _load(tx)}
+    is_meant = (project.stable_id == stable_id) | (project.id == merged.get(stable_id, 0))
+    row = tx.fetch_first(project.select(project.id, project.identity).where(is_meant))
+    return None if row is None or project_forgotten_ms(tx, row.identity) is not None else int(row.id)
+
+
+def kept_apart(store: Reader) -> frozenset[str]:
+    """What is not sorted since a person took its sorting back: identities, ``session ID`` and ``turn STABLE_ID``."""
+    stored = get_meta(store, _KEPT_APART)
+    return frozenset() if stored is None else frozenset(json.loads(stored))
+
+
+def keep_apart(tx: Tx, names: Sequence[str]) -> None:
+    """Do not sort these again."""
+    put_meta(tx, _KEPT_APART, json.dumps(sorted(kept_apart(tx) | set(names))))
 
 
 @prepared

@@ -100,7 +100,7 @@ def list_projects(store: Reader) -> list[ProjectRow]:
 def known_roots(store: Reader) -> list[KnownRoot]:
     """The folders of every project, those that were joined to one included, with what is known of each."""
     return [
-        KnownRoot(row.root, is_repository=bool(row.is_repository), had_branch=bool(row.had_branch))
+        KnownRoot(row.root, bool(row.is_repository), bool(row.had_branch), row.project_id)
         for row in store.fetch(_roots())
     ]
 
@@ -193,6 +193,7 @@ def _roots() -> Query:
         project.root,
         ((project.remote != "") | (project.first_commit != "")).alias("is_repository"),
         fn.EXISTS(turn.select(Value(1)).where(is_on_branch)).alias("had_branch"),
+        project.id.alias("project_id"),
     )
     # Who joined a folder to a project meant what is below it, too.
-    return own.union_all(folder.select(folder.root, Value(1), Value(0)))
+    return own.union_all(folder.select(folder.root, Value(1), Value(0), folder.project_id))

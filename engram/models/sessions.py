@@ -69,6 +69,13 @@ def list_sessions(store: Reader, limit: int = 1_000_000, *, project_id: int | No
     return store.fetch_records(SESSIONS, _latest(limit) if project_id is None else _latest_of(project_id, limit))
 
 
+def first_session_ms(store: Reader, project_id: int) -> int:
+    """When the first session of a project began, in milliseconds since 1970; 0 for none."""
+    session = tables.Session
+    query = session.select(fn.COALESCE(fn.MIN(session.first_at_ms), 0)).where(session.project == project_id)
+    return int(store.fetch_value(query))
+
+
 def sessions_of(store: Reader, session_ids: Iterable[str]) -> dict[str, SessionRow]:
     """Session id → session; unknown ones are left out."""
     rows = store.fetch_records(SESSIONS, _of_session_ids(json.dumps(sorted(set(session_ids)))))

@@ -137,6 +137,12 @@ def _has_any(store: Reader, kinds: Sequence[TombstoneKind], key: str) -> bool:
     return any(store.fetch_first(_select_tombstone(kind.value, key.encode())) is not None for kind in kinds)
 
 
+def project_forgotten_ms(store: Reader, identity: str) -> int | None:
+    """Until when nothing of a project is stored again, in milliseconds since 1970; None where it was not forgotten."""
+    until_ms = store.fetch_value(_project_forgotten_at(identity.encode()))
+    return None if until_ms is None else int(until_ms)
+
+
 @prepared
 def _select_tombstone(kind: str, key: bytes) -> Query:
     table = tables.Tombstone
@@ -169,3 +175,10 @@ def _keys_among(store: Reader, keys: Collection[bytes], used: Sequence[str]) -> 
     """
     sql = f"SELECT key FROM tombstone WHERE kind IN ({', '.join('?' * len(used))}) AND key IN"
     return {bytes(key) for (key,) in store.rows_among(sql, list(keys), used)}
+
+
+@prepared
+def _project_forgotten_at(key: bytes) -> Query:
+    tombstone = tables.Tombstone
+    of_project = (tombstone.kind == TombstoneKind.PROJECT) & (tombstone.key == key)
+    return tombstone.select(tombstone.at_ms).where(of_project)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from peewee import ModelSelect, Query, fn
 
@@ -75,6 +75,21 @@ def projects_of_sessions(store: Reader, session_refs: Sequence[int]) -> dict[int
     for row in store.fetch(query.order_by(turn.session, turn.project)):
         projects.setdefault(row.session_ref, []).append(row.project_id)
     return projects
+
+
+class WorkedIn(NamedTuple):
+    """A folder in which a session worked."""
+
+    session_ref: int
+    project_id: int | None
+    cwd: str
+
+
+def folders_of_turns(store: Reader) -> list[WorkedIn]:
+    """Where turns were said, each session, project and folder once."""
+    turn = tables.Turn
+    query = turn.select(turn.session, turn.project, turn.cwd).distinct().where(turn.cwd != "")
+    return [WorkedIn(row.session_ref, row.project_id, row.cwd) for row in store.fetch(query)]
 
 
 def mark_extracted(tx: Tx, turn_id: int, revision: int) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from engram.clock import day_of
@@ -47,7 +47,9 @@ def log_session(store: Store, home: Home, session_id: str) -> list[Path]:
         return []
     changed = []
     with notes_lock(home):
-        for key, sections in _sections(store, session).items():
+        of_projects = _sections(store, session)
+        changed += _cut_left_over(home, session, of_projects)
+        for key, sections in of_projects.items():
             days = (day_of(session.first_at_ms), day_of(session.last_at_ms), *sections)
             for path in _log_files(home, min(days), max(days)):
                 changed += _update_file(home, path, f"<!-- session {key} -->", sections)
@@ -203,6 +205,23 @@ def _update_file(home: Home, path: Path, mark: str, sections: dict[str, str]) ->
         return []
     write_text(path, whole)
     return [path]
+
+
+def _cut_left_over(home: Home, session: SessionRow, keys: Collection[str]) -> list[Path]:
+    """Remove the sections of projects in which no turn of the session is any more."""
+    begin = f"<!-- session {session.session_id}/"
+    changed = []
+    for path in _log_files(home, day_of(session.first_at_ms), day_of(session.last_at_ms)):
+        text = read_text(path)
+        if text is None or begin not in text:
+            continue
+        marks = {f"<!-- session {key} -->" for key in keys}
+        parts = cut_sections(text)
+        kept = [part for part in parts if not _mark_of(part).startswith(begin) or _mark_of(part) in marks]
+        if len(kept) < len(parts):
+            write_text(path, "".join(kept).rstrip("\n") + "\n")
+            changed.append(path)
+    return changed
 
 
 def _left_open(turns: Sequence[Turn]) -> list[str]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from engram.ingest.moves import Move, find_moves
+from engram.ingest.moves import Move, Sorted, find_moves
 from engram.models.pauses import paused_scopes
 from engram.models.project_folders import ProjectCounts, ProjectHints, count_projects, list_hints
 from engram.models.projects import ProjectRow
@@ -74,3 +75,14 @@ def move_to_json(move: Move) -> dict[str, Any]:
         "present_folder": move.present.project.root,
         "certain": move.is_certain,
     }
+
+
+def sorting_to_json(found: Sequence[Sorted]) -> list[dict[str, Any]]:
+    """Return what was sorted, or would be, for scripts: one for each two projects."""
+    rows: dict[tuple[int, str], dict[str, Any]] = {}
+    for one in found:
+        first = {"from": one.former.name, "to": one.present.name, "folder": one.present.root, "whole": one.is_whole}
+        row = rows.setdefault((one.former.id, one.present.identity), first | {"sessions": 0, "turns": 0})
+        row["sessions"] += one.is_session
+        row["turns"] += len(one.turn_ids)
+    return list(rows.values())

@@ -52,7 +52,7 @@ def scan_under_lease(runtime: Runtime) -> int | None:
 def scan_now(runtime: Runtime) -> int:
     """Enqueue everything that is due and return how many tasks that are. Raises StoreError."""
     from engram.consolidation.branches import read_branches
-    from engram.ingest.moves import join_moved, read_hints
+    from engram.ingest.moves import join_moved, read_hints, sort_if_due
     from engram.models.hub_spaces import list_servers
     from engram.models.unjoined import join_horizon_ms, next_unjoined
     from engram.tasks.embed import embed
@@ -76,7 +76,7 @@ def scan_now(runtime: Runtime) -> int:
     runtime.recollection.tidy()
     read_hints(store)
     read_branches(store, settings, only_lively=True)
-    if join_moved(store):
+    if [*join_moved(store), *sort_if_due(store, settings)]:
         runtime.refresh_index()
     return enqueued
 

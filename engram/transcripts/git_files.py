@@ -27,6 +27,7 @@ _LINK_BYTES, _CONFIG_BYTES, _INDEX_BYTES = 4096, 1_000_000, 64_000_000
 _MAX_WORKTREES, _MAX_PACKS, _MAX_BORROWED = 1_000, 2_000, 16
 _REF = "ref: refs/heads/"
 _COMMIT = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_LOGGED = re.compile(rb"> (\d{1,12}) [+-]\d{4}\t")
 _SCP_FORM = re.compile(r"(?:[^@/\s]+@)?([\w.-]+):(?!//)(\S+)")
 _SECTION = re.compile(r'\[\s*([\w.-]+)(?:\s+"((?:[^"\\]|\\.)*)")?\s*\]')
 
@@ -161,6 +162,18 @@ def read_first_commit(root: Path) -> str:
     commit = rest.partition(" ")[0]
     is_first = not former.strip("0") and "\tcommit (initial)" in words
     return commit if is_first and _COMMIT.fullmatch(commit) else ""
+
+
+def begun_at_ms(root: Path) -> int | None:
+    """Return when a repository was made or cloned here, in milliseconds since 1970, by its log of HEAD; None if it does
+    not say.
+
+    Git drops old entries of that log, so that the repository may be older.
+    """
+    folder = git_folder(root)
+    data = read_regular(folder / "logs" / "HEAD", _LINK_BYTES) if folder is not None else None
+    match = _LOGGED.search(data.partition(b"\n")[0]) if data else None
+    return int(match[1]) * 1000 if match else None
 
 
 def has_commit(root: Path, commit: str) -> bool | None:

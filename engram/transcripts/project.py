@@ -80,6 +80,10 @@ class KnownRoot(NamedTuple):
     is_repository: bool = False
     #: Sessions in the folder itself were on a branch: it was a repository, or inside one.
     had_branch: bool = False
+    #: Row id of its project, which may have several folders; 0 if that is not known.
+    project_id: int = 0
+    #: The path without links, where it was looked up for many questions; else it is for each.
+    real: PurePath | None = None
 
 
 class _Worktree(NamedTuple):
@@ -140,6 +144,16 @@ def find_repository(folder: Path, *, join_worktrees: bool = True) -> Path | None
     holds what it tracks there and nothing else.
     """
     return _repository_around(folder, join_worktrees) if _exists(str(folder)) else None
+
+
+def without_links(roots: Iterable[KnownRoot]) -> list[KnownRoot]:
+    """Look up where links in the paths of known folders point to, once for many questions."""
+    return [root._replace(real=_real(_pure(root.path))) if root.path else root for root in roots]
+
+
+def holds_what_is_not_its_own(root: str) -> bool:
+    """True for a folder in which sessions of many projects may have been: a home folder, or a tool's folder in one."""
+    return bool(root) and _holds_tools(_real(_pure(root)))
 
 
 def is_excluded(cwd: str, globs: Iterable[str]) -> bool:
@@ -335,12 +349,15 @@ def _longest_root(path: PurePath, known: Sequence[KnownRoot], around: PurePath |
 
     Inside a repository that exists, only what was a repository itself counts.
     """
-    roots = [
-        _real(_pure(root.path))
-        for root in known
-        if root.path and (root.is_repository or (root.had_branch and around is None and not _exists(root.path)))
+    above = [(root, root.real or _real(_pure(root.path))) for root in known if root.path]
+    useful = [
+        real
+        for root, real in above
+        if _is_below(path, real)
+        and len(real.parts) > 1
+        and not _is_home(real)
+        and (root.is_repository or (root.had_branch and around is None and not _exists(root.path)))
     ]
-    useful = [root for root in roots if _is_below(path, root) and len(root.parts) > 1 and not _is_home(root)]
     longest = max(useful, key=lambda root: len(root.parts), default=None)
     is_deeper = longest is not None and (around is None or len(longest.parts) > len(around.parts))
     return longest if is_deeper else None
@@ -377,9 +394,9 @@ def _project_of_name(worktree: _Worktree, known: Sequence[KnownRoot]) -> Project
     """Return the only known repository of the name that a worktree gives, or else the worktree's own project."""
     if len(worktree.inner) > 1:
         name = worktree.inner[1 if worktree.tool in _REPOSITORY_LAST else 0]
-        same = {root.path: root for root in known if root.path and _gives_name(root.path, name)}
-        repositories = [root for root in same.values() if root.is_repository or _is_repository(root.path)]
-        if len(same) == len(repositories) == 1:
+        same = [root for root in known if root.path and _gives_name(root.path, name)]
+        repositories = [root for root in same if root.is_repository or _is_repository(root.path)]
+        if repositories and len({root.project_id or root.path for root in same}) == 1:
             return _project_of(_pure(repositories[0].path))
     return _own_project(worktree, depth=2)
 

@@ -11,7 +11,7 @@ from click.testing import Result
 from planting import plant
 from repositories import repository, worktree
 
-from engram.models.projects import list_projects
+from engram.models.projects import find_project, list_projects
 from engram.models.store import Store
 from engram.paths import Home
 
@@ -53,6 +53,31 @@ def test_a_merge_is_asked_about_and_moves_everything(filled: Store, run: Run, ru
         project.pop("id", None)
     assert after == before
     assert "no merge" in run("projects", "unmerge", "lantern", code=1).stderr
+
+
+def test_what_is_in_a_wrong_project_is_shown_sorted_and_put_back(filled: Store, run: Run, run_json: RunJson) -> None:
+    assert run_json("projects", "sort") == {"sorted": []}
+    project = find_project(filled, "lantern")
+    folder = Path(filled.path).parent / "both"
+    repository(folder / "lantern")
+    assert project is not None
+    with filled.transaction() as tx:
+        tx.run("UPDATE project SET root = ?, identity = ? WHERE id = ?", (str(folder), str(folder), project.id))
+        inside = str(folder / "lantern")
+        tx.run("UPDATE session SET cwd = ? WHERE project_id = ?", (inside, project.id))
+        tx.run("UPDATE turn SET cwd = ? WHERE project_id = ?", (inside, project.id))
+    before = run_json("projects", "list")["projects"]
+
+    (planned,) = run_json("projects", "sort", "--dry-run")["sorted"]
+    assert run_json("projects", "list")["projects"] == before
+    assert (planned["from"], planned["folder"]) == ("lantern", inside)
+    assert run_json("projects", "sort")["sorted"] == [planned]
+    assert "engram projects sort --undo" in run("projects").stdout
+    assert len(run_json("projects", "list")["projects"]) == len(before) + 1
+    assert run_json("projects", "sort", "--undo")["sessions"] == planned["sessions"] > 0
+    assert [one for one in run_json("projects", "list")["projects"] if one["sessions"]] == before
+    assert run_json("projects", "sort") == {"sorted": []}
+    assert "nothing was sorted" in run("projects", "sort", "--undo", code=1).stderr
 
 
 def test_a_paused_project_is_not_merged(filled: Store, run: Run) -> None:

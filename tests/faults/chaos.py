@@ -60,7 +60,8 @@ DELETED, OVERWRITTEN = "queue deleted", "queue overwritten"
 RANDOM, INSIDE = "random", "random, inside a transaction"
 THINGS = ("harbor", "lantern", "walnut", "copper", "meadow", "granite", "juniper", "falcon")
 #: Beginnings of the points that other programs kill at: consolidation below, test_upkeep.py, test_forget_project.py,
-#: tests/extraction/test_second_chance.py, tests/install/test_transaction.py and tests/cli/test_vaults.py.
+#: tests/extraction/test_second_chance.py, tests/install/test_transaction.py, tests/cli/test_vaults.py and
+#: tests/ingest/test_sorting.py.
 KILLED_ELSEWHERE = (
     "migrate.",
     "consolidate.",
@@ -70,6 +71,7 @@ KILLED_ELSEWHERE = (
     "install.",
     "uninstall.",
     "vault.",
+    "sort.",
 )
 
 

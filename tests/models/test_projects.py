@@ -41,7 +41,10 @@ def test_a_folder_that_was_joined_means_the_project(store: Store) -> None:
         link_folder(tx, harbor, "/old/harbor", "/old/harbor", "moved")
 
     assert find_project(store, "/old/harbor") == find_project_of_identity(store, "/old/harbor") == harbor
-    assert sorted(known_roots(store)) == [KnownRoot("/dev/harbor"), KnownRoot("/old/harbor", is_repository=True)]
+    assert sorted(known_roots(store)) == [
+        KnownRoot("/dev/harbor", project_id=harbor.id),
+        KnownRoot("/old/harbor", is_repository=True, project_id=harbor.id),
+    ]
     with store.transaction() as tx:
         assert ensure_project(tx, "/old/harbor", "harbor") == harbor
 
