@@ -27,11 +27,12 @@ from engram.models.turns import StoredTurn, load_turn_row, turns_of_session
 from engram.redaction.voice import typed_text
 from engram.text.content_words import content_words, prefixes
 from engram.transcripts.record import Role, Turn
-from engram.transcripts.speaker import is_persons_element, persons_elements
+from engram.transcripts.registry import speaker_at
+from engram.transcripts.speaker import Speaker, is_persons_element, persons_elements, typed_words
 
 #: Extractors whose rules were kept in another way. Add the last one when the rules change much, and raise the version.
 EARLIER_EXTRACTORS = ("local-1", "local-2")
-JUDGE_VERSION = 1
+JUDGE_VERSION = 2
 #: Key in ``meta`` of the version by which everything was judged.
 _JUDGED_BY = "rules_judged_by"
 #: Key in ``meta`` of the elements of persons by which everything was judged.
@@ -40,6 +41,7 @@ _ELEMENTS_JUDGED_BY = "elements_judged_by"
 _MIN_SHARE = 0.5
 #: Why a memory of the user's is archived that rests on no sentence of a rule's form.
 NOT_WORDED = "it is not worded as a rule"
+BY_PROGRAM = "a program or another agent sent it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,8 @@ def _is_settled(context: Context, episode: Episode) -> bool:
 
 def _judge_again(store: Store, episode: Episode) -> _Verdict:
     """Judge a memory by the prompts that it rests on, or by its own words where they are gone."""
+    if _is_by_program(store, episode):
+        return _Verdict(why_not=BY_PROGRAM if _is_earlier_rule(episode) else "")
     if not _is_earlier_rule(episode):
         cited = [typed_text(text.text) for text in texts_of_evidence(store, episode.id) if text.role is Role.USER]
         is_global = any(lays_down_for_all_projects(typed, episode.summary, episode.project) for typed in cited)
@@ -128,6 +132,23 @@ def _judge_again(store: Store, episode: Episode) -> _Verdict:
     if found.refusal is not None:
         return _Verdict(why_not=found.refusal)
     return _Verdict(scope=min(found.scope, scope_of(episode.summary, episode.project), key=_reach))
+
+
+def _is_by_program(store: Store, episode: Episode) -> bool:
+    """Return True if programs sent the prompts that a memory rests on: earlier versions took these for the user's."""
+    cited = evidence_of(store, episode.id)
+    uuids = {entry.uuid for entry in cited}
+    turns = [load_turn_row(store, turn_id) for turn_id in dict.fromkeys(one.turn_id for one in cited if one.turn_id)]
+    speakers = {
+        speaker_at(stored.turn.agent, stored.path, said.offset, said.length)
+        if typed_words(said.text)
+        else Speaker.HARNESS
+        for stored in turns
+        if stored is not None
+        for said in stored.turn.users_texts
+        if said.uuid in uuids
+    }
+    return bool(speakers) and Speaker.PERSON not in speakers
 
 
 def _reach(scope: Scope) -> int:

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from engram.settings import Settings
 from engram.transcripts.source import Cursor, Reading, Source, StoredTurns
+from engram.transcripts.speaker import Speaker
 from engram.transcripts.transcript_files import Skipped
 
 
@@ -35,6 +36,9 @@ class Agent(Protocol):
             session_id: the session.
             path: one of its sources, which may say how it has to be resumed.
         """
+
+    def speaker_at(self, path: Path, offset: int, length: int) -> Speaker:
+        """Return who wrote a prompt that was read there, in bytes; a person, where that can't be read any more."""
 
     def folders(self, settings: Settings) -> tuple[Path, ...]:
         """Return the folders to watch for changes; they need not exist."""

@@ -2,29 +2,36 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 from branch_sessions import Workshop
+from rollouts import Rollout
+from transcript_lines import say
 
 from engram.consolidation.graduation import NOTE, note_line
+from engram.consolidation.rejudge import BY_PROGRAM
 from engram.consolidation.service import consolidate, undo_run
 from engram.enums import Actor, Importance, Judgement, Kind, Scope, Source, Status, Voice
+from engram.ingest.service import ingest_path
 from engram.memories.feedback import judge_memory
 from engram.memories.save import edit_memory
+from engram.models import tables
 from engram.models.episode_history import history_of
-from engram.models.episodes import Episode, find_episode
+from engram.models.episodes import Episode, Evidence, find_episode
 from engram.models.fulltext import search_passages
 from engram.models.projects import ensure_project
 from engram.models.reading_progress import unknown_elements
 from engram.models.recent import user_texts_elsewhere
 from engram.models.sessions import find_session
 from engram.models.store import Store
-from engram.models.turns import turns_of_session
+from engram.models.turns import load_turn, turns_of_session
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.transcripts import speaker
+from engram.transcripts.codex import turn_builder as codex_turns
 
 Keep = Callable[..., Episode]
 MOMENT = "Please don't change the migration, just explain it."
@@ -232,3 +239,65 @@ def test_words_in_an_element_become_a_prompt_once_it_is_known_for_a_persons(
     assert told() == (["Never push to the quetzal branch."], [])
     assert turns_of_session(store, session.id, only_due=True)
     assert user_texts_elsewhere(store, [hit for hit, _ in search_passages(store, [("quetzal",)], 5)], 0)
+
+
+@pytest.mark.parametrize(
+    ("fields", "text", "is_kept"),
+    [
+        ({}, RULE, True),
+        ({"entrypoint": "claude-desktop", "promptSource": "sdk", "origin": {"kind": "human"}}, RULE, True),
+        ({"promptSource": "sdk", "entrypoint": "sdk-cli"}, RULE, False),
+        ({"entrypoint": "sdk-ts"}, RULE, False),
+        ({"origin": {"kind": "peer"}}, RULE, False),
+        ({}, f'<channel source="chat">{RULE}</channel>', False),
+    ],
+)
+def test_a_rule_that_a_program_sent_is_judged_by_its_line(
+    store: Store,
+    settings: Settings,
+    keep_rule: Callable[..., Episode],
+    fields: dict[str, Any],
+    text: str,
+    is_kept: bool,
+) -> None:
+    path = settings.projects_folder / "-dev-lab-harbor" / "44444444-2222-4333-8444-555555555555.jsonl"
+    entry = say(path, "user", RULE, cwd="/dev/lab/harbor")
+    ingest_path(store, path, settings=settings, redact=redact, close=True)
+    turn = load_turn(store, entry)
+    assert turn is not None
+    old = keep_rule(RULE, evidence=[Evidence(entry, path.stem, turn.id)])
+    # The line as it was written; an earlier version read its words alone.
+    line = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(line | fields) + "\n", encoding="utf-8")
+    with store.transaction() as tx:
+        block = tables.TextBlock
+        tx.run(block.update(length=path.stat().st_size, text=text).where(block.turn == turn.id))
+
+    consolidate(store, settings, is_forced=True)
+
+    assert now(store, old).status is (Status.ACTIVE if is_kept else Status.ARCHIVED)
+    reasons = [change.reason for change in history_of(store, old.episode_id)]
+    assert any(BY_PROGRAM in reason for reason in reasons) is not is_kept
+
+
+@pytest.mark.parametrize(("source", "is_kept"), [("cli", True), ("vscode", True), ("exec", False), ("mcp", False)])
+def test_a_rule_of_codex_is_judged_by_the_head_of_its_rollout(
+    store: Store,
+    settings: Settings,
+    keep_rule: Callable[..., Episode],
+    monkeypatch: pytest.MonkeyPatch,
+    source: str,
+    is_kept: bool,
+) -> None:
+    rollout = Rollout(settings.codex_folder).head(source=source)
+    rollout.user(RULE)
+    rollout.says("I will.")
+    with monkeypatch.context() as earlier:
+        earlier.setattr(codex_turns, "codex_speaker", lambda head: speaker.Speaker.PERSON)
+        ingest_path(store, rollout.path, settings=settings, redact=redact, close=True)
+    (turn,) = [one for one in turns_of_session(store, 1) if one.turn.users_prompt]
+    old = keep_rule(RULE, evidence=[Evidence(turn.turn.users_texts[0].uuid, rollout.session, turn.id)])
+
+    consolidate(store, settings, is_forced=True)
+
+    assert now(store, old).status is (Status.ACTIVE if is_kept else Status.ARCHIVED)

@@ -23,6 +23,7 @@ from engram.transcripts.claude_code.turn_builder import TurnBuilder
 from engram.transcripts.parsed_lines import parse_lines, too_long_lines
 from engram.transcripts.record import EntryRef, Turn
 from engram.transcripts.source import Cursor, EntryTime, PullRequest, Reading, Source, StoredTurns, Unreadable
+from engram.transcripts.speaker import Speaker, claude_code_speaker
 from engram.transcripts.tail import Line, Position, holds_prefix, read_chunk
 from engram.transcripts.transcript_files import Skipped, Walk
 
@@ -48,6 +49,16 @@ class ClaudeCode:
         command = f"claude --resume {session_id.partition('.')[0]}"
         is_code_mode = path is not None and path.suffix == SUFFIX and _is_code_mode(path)
         return f"{CODE_MODE}=1 {command}" if is_code_mode else command
+
+    def speaker_at(self, path: Path, offset: int, length: int) -> Speaker:
+        """Return who wrote the line of a prompt; a person, where it can't be read any more."""
+        try:
+            with path.open("rb") as file:
+                file.seek(offset)
+                entry = parse_line(Line(offset, length, 0, file.read(length)))
+        except OSError:
+            return Speaker.PERSON
+        return claude_code_speaker(entry.data) if isinstance(entry, Entry) else Speaker.PERSON
 
     def folders(self, settings: Settings) -> tuple[Path, ...]:
         """Return the folder of all projects."""

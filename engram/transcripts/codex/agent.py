@@ -8,7 +8,7 @@ from pathlib import Path
 
 from engram.settings import Settings
 from engram.transcripts.codex import AGENT
-from engram.transcripts.codex.discover import SUFFIXES, find_rollouts, rollouts_at, session_folders
+from engram.transcripts.codex.discover import SUFFIXES, find_rollouts, head_of, rollouts_at, session_folders
 from engram.transcripts.codex.entry import RECORDS, Entry, Kind, parse_line
 from engram.transcripts.codex.identify import Identified, identify
 from engram.transcripts.codex.state import ReaderState, dump_cursor, load_cursor
@@ -16,6 +16,7 @@ from engram.transcripts.codex.turn_builder import Built, TurnBuilder
 from engram.transcripts.parsed_lines import parse_lines, too_long_lines
 from engram.transcripts.record import Role, TextBlock
 from engram.transcripts.source import Cursor, Reading, Source, StoredTurns
+from engram.transcripts.speaker import Speaker, codex_speaker
 from engram.transcripts.tail import Position, holds_prefix, read_chunk
 from engram.transcripts.text import storable_text
 from engram.transcripts.transcript_files import Skipped, Walk
@@ -36,6 +37,10 @@ class Codex:
     def resume_command(self, session_id: str, path: Path | None = None) -> str:
         """Return the command that resumes a session; a subagent's id begins with that of its parent."""
         return f"codex resume {session_id.partition('.')[0]}"
+
+    def speaker_at(self, path: Path, offset: int, length: int) -> Speaker:
+        """Return who writes the prompts of a rollout, by its head."""
+        return codex_speaker(head_of(path))
 
     def folders(self, settings: Settings) -> tuple[Path, ...]:
         """Return the folders of current and of archived sessions."""

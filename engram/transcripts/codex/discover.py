@@ -69,7 +69,7 @@ def rollouts_at(path: Path, *, with_subagents: bool = False) -> Iterator[Source]
     files = sorted(files_below(walk, path, _MAX_NAMED_DEPTH)) if path.is_dir() else [path]
     for file in sorted(files, key=os.path.islink):
         is_named = _ROLLOUT.fullmatch(file.name) is not None
-        if is_named or (_BARE.fullmatch(file.name) and _head_of(file)):
+        if is_named or (_BARE.fullmatch(file.name) and head_of(file)):
             yield from _source(walk, file, with_subagents=with_subagents)
 
 
@@ -84,7 +84,7 @@ def _source(walk: Walk, path: Path, *, with_subagents: bool) -> Iterator[Source]
     facts = walk.file(path)
     if match is None or facts is None:
         return
-    parent = _parent_in(_head_of(path), match[1])
+    parent = _parent_in(head_of(path), match[1])
     if parent and not with_subagents:
         return
     yield Source(
@@ -110,7 +110,7 @@ def _parent_in(head: dict[str, Any], session_id: str) -> str:
     return parent if parent and parent != session_id else AGENT
 
 
-def _head_of(path: Path) -> dict[str, Any]:
+def head_of(path: Path) -> dict[str, Any]:
     """Return the payload of a rollout's first line; {} if it is none, or not written yet."""
     facts = facts_of(path)
     if facts is None:
@@ -124,7 +124,10 @@ def _head_of(path: Path) -> dict[str, Any]:
 
 @lru_cache(maxsize=4096)
 def _first_line(path: str, device: int, number: int) -> str | None:
-    """Return what a session's head says of its parent, as JSON; "" if the line is no head, None if it is not whole."""
+    """Return what a session's head says of its parent and of who writes its prompts, as JSON.
+
+    "" if the line is no head, None if it is not whole.
+    """
     try:
         line, end, _ = read_head(Path(path), _MAX_HEAD_BYTES).partition(b"\n")
         data = parse_json(line) if end else None
@@ -135,5 +138,5 @@ def _first_line(path: str, device: int, number: int) -> str | None:
     payload = data.get("payload") if isinstance(data, dict) else None
     if not isinstance(payload, dict) or data.get("type") != "session_meta":
         return ""
-    kept = ("source", "thread_source", "parent_thread_id", "session_id", "id")
+    kept = ("source", "thread_source", "parent_thread_id", "session_id", "id", "originator")
     return json.dumps({key: payload[key] for key in kept if key in payload})

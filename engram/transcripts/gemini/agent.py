@@ -13,6 +13,7 @@ from engram.transcripts.gemini.chat import Chat
 from engram.transcripts.gemini.discover import SUFFIXES, chats_at, chats_folder, find_chats, project_of
 from engram.transcripts.messages import whole_turns
 from engram.transcripts.source import Cursor, EntryTime, Reading, Source, StoredTurns, Unreadable
+from engram.transcripts.speaker import Speaker
 from engram.transcripts.transcript_files import Skipped, Walk, read_head
 
 #: Largest chat that is read, in bytes: a chat is read whole, since any message may be written anew.
@@ -29,6 +30,10 @@ class Gemini:
     def resume_command(self, session_id: str, path: Path | None = None) -> str:
         """Return the command that resumes a session; a subagent's id begins with that of its parent."""
         return f"gemini --resume {session_id.partition('.')[0]}"
+
+    def speaker_at(self, path: Path, offset: int, length: int) -> Speaker:
+        """Return a person: chats don't say who writes the prompts."""
+        return Speaker.PERSON
 
     def folders(self, settings: Settings) -> tuple[Path, ...]:
         """Return the folder of all projects' chats."""
