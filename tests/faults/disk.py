@@ -255,7 +255,7 @@ def content(store: Store) -> Any:
         store.rows("SELECT count(*) FROM vector WHERE owner = 'e'"),
         store.rows("SELECT message_count, extracted_messages FROM session"),
         store.rows("SELECT kind, count(*) FROM tombstone GROUP BY kind ORDER BY kind"),
-        store.rows("SELECT cursor, lines_read FROM transcript"),
+        store.rows("SELECT json_remove(cursor, '$.inode', '$.changed_at_ns'), lines_read FROM transcript"),
         store.rows("SELECT summary FROM episode_fts WHERE episode_fts MATCH 'importer' ORDER BY rowid"),
     ]
 

@@ -117,7 +117,7 @@ def reader_facts(row: dict[str, object]) -> dict[str, object]:
 
 def reader_facts_4(row: dict[str, object]) -> dict[str, object]:
     """The same of a row of version 4."""
-    state = {"current": "", "preamble": "", "previous": "", "queue": [], "cwd": "", "branch": ""}
+    state = dataclasses.asdict(load_cursor(Cursor("", ""))[1])
     facts = {"offset": row["cursor"], "lines": row["line_number"], "fingerprint": row["fingerprint"]}
     facts |= {"bytes_read": row["cursor"], "lines_read": row["line_number"], "stamp": str(row["size"])}
     kept = ("id", "path", "session_ref", "generation", "size", "is_gone", "read_at_ms", "last_error")

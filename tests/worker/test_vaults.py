@@ -31,7 +31,8 @@ SECRET = "The client's tariff table is rounded down to whole cents."
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     root = tmp_path / "src" / "acme"
-    root.mkdir(parents=True)
+    (root / ".git").mkdir(parents=True)
+    (root / ".git" / "HEAD").write_text("ref: refs/heads/main\n", encoding="utf-8")
     return root
 
 
