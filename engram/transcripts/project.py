@@ -445,7 +445,11 @@ def _exists(text: str) -> bool:
 
 
 def _is_below(path: PurePath, root: PurePath) -> bool:
-    return type(path) is type(root) and path.is_relative_to(root)
+    if type(path) is not type(root):
+        return False
+    if isinstance(path, PurePosixPath):  # many times faster
+        return path.parts[: len(root.parts)] == root.parts
+    return path.is_relative_to(root)
 
 
 def _is_home(path: PurePath) -> bool:

@@ -10,6 +10,7 @@ from growing_transcript import Ingest, MakeTranscript, Transcript, Turns
 from repositories import repository
 
 from engram.clock import FixedClock
+from engram.consolidation.service import consolidate as run_consolidation
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
 from engram.extraction.local import LocalExtractor
@@ -22,10 +23,11 @@ from engram.models.pauses import pause
 from engram.models.project_folders import merge_projects
 from engram.models.project_merges import list_merges, undo_merge
 from engram.models.projects import list_projects
-from engram.models.recent import calls_of_session, latest_prompts, latest_sessions_on, turns_naming
+from engram.models.recent import calls_of_session, latest_prompts, latest_sessions_on, recent_files, turns_naming
 from engram.models.sessions import find_session, list_sessions
 from engram.models.store import Store
 from engram.notes.daily import log_session
+from engram.recollection.blame import blame_file
 from engram.recollection.scope import SessionScope
 from engram.reports.sessions import summarize_sessions
 from engram.search.service import Query, Searcher
@@ -229,6 +231,46 @@ def test_a_forgotten_project_is_not_read_again_with_the_session(
 
     assert not worked.rows("SELECT 1 FROM said WHERE text LIKE '%winch%'")
     assert worked.rows("SELECT 1 FROM said WHERE text LIKE '%rudder%'")
+
+
+@pytest.mark.parametrize("file", ["README.md", "src/app.py", "Makefile", "packages/web/package.json"])
+@pytest.mark.parametrize("begun", ["above", "in one of them", "each in its own"])
+def test_files_of_one_name_in_two_projects_stay_apart(
+    store: Store,
+    settings: Settings,
+    make_transcript: MakeTranscript,
+    group: Path,
+    ingest: Ingest,
+    file: str,
+    begun: str,
+) -> None:
+    words = {"repo-a": "winch", "repo-b": "rudder"}
+    for number, (name, word) in enumerate(words.items()):
+        cwd = {"above": group, "in one of them": group / "repo-a", "each in its own": group / name}[begun]
+        session = make_transcript(f"s{number}" if begun == "each in its own" else "s0", cwd=str(cwd))
+        session.number, session.at_ms = number * 50, session.at_ms + number * 100_000
+        where = {"cwd": str(group / name)} if begun == "in one of them" else {}
+        session.user(f"We always use the {word} library 4.2 in {file}, never 5.", **where)
+        edit = {"type": "tool_use", "id": f"e{number}", "name": "Edit"}
+        edit["input"] = {"file_path": str(group / name / file), "old_string": "1", "new_string": "2"}  # type: ignore[assignment]
+        session.add({"type": "assistant", "message": {"id": f"m{number}", "content": [edit]}} | where)
+        session.user([{"type": "tool_result", "tool_use_id": f"e{number}", "content": "ok"}], **where)
+        ingest(session, close=True)
+    for number in (0, 1):
+        extract_session(store, f"s{number}", extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
+    run_consolidation(store, settings, is_forced=True)
+
+    searcher = Searcher(store, settings, embedder=HashedEmbedder())
+    searcher.refresh()
+    for name, word in words.items():
+        project, (other,) = named_project(store, name), set(words.values()) - {word}
+        query = Query(text=f"which library is used in {file}", project_id=project.id, limit=50)
+        touches = blame_file(store, project.id, file, project.root, 50)
+        for texts in ([str(touch) for touch in touches], [str(hit) for hit in searcher.recall(query)]):
+            assert any(word in text for text in texts)
+            assert not any(other in text for text in texts)
+        assert {touch.id == "" for touch in touches} == {True, False}  # a change, and a memory
+        assert recent_files(store, project.id) == [str(group / name / file)]
 
 
 def test_a_pause_of_a_repository_holds_for_the_turns_in_it(
