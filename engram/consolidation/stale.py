@@ -133,7 +133,9 @@ def _turns_of(context: Context, episode: Episode) -> list[StoredTurn]:
         return [turn for entry in evidence if entry.turn_id and (turn := load_turn_row(context.store, entry.turn_id))]
     names = dict.fromkeys(entry.session_id for entry in evidence)
     sessions = [session for name in names if (session := find_session(context.store, name))]
-    return [turn for session in sessions for turn in turns_of_session(context.store, session.id)]
+    turns = [turn for session in sessions for turn in turns_of_session(context.store, session.id)]
+    # A session may have worked in other projects, too, where a file of that name is another one.
+    return [turn for turn in turns if turn.project_id == episode.project_id]
 
 
 def why_stale(root: Path, name: str, changes: Sequence[FileChange], *, only_gone: bool = False) -> str:

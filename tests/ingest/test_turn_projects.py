@@ -10,14 +10,17 @@ from growing_transcript import Ingest, MakeTranscript, Transcript, Turns
 from repositories import repository
 
 from engram.clock import FixedClock
+from engram.consolidation.context import Context
 from engram.consolidation.service import consolidate as run_consolidation
+from engram.consolidation.stale import bound_files
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
 from engram.extraction.local import LocalExtractor
 from engram.extraction.service import extract_session
 from engram.ingest.folder import named_project, scope_of_folder
 from engram.memories.forget_project import forget_project
-from engram.models.episodes import episodes_of_session
+from engram.models.episode_changes import add_episode
+from engram.models.episodes import Episode, Evidence, episodes_of_session, new_episode_id
 from engram.models.failures import earlier_failures
 from engram.models.pauses import pause
 from engram.models.project_folders import merge_projects
@@ -271,6 +274,29 @@ def test_files_of_one_name_in_two_projects_stay_apart(
             assert not any(other in text for text in texts)
         assert {touch.id == "" for touch in touches} == {True, False}  # a change, and a memory
         assert recent_files(store, project.id) == [str(group / name / file)]
+
+
+@pytest.mark.parametrize("file", ["engine.go", "src/engine.go", "cmd/main.go"])
+def test_a_decision_is_not_bound_to_the_file_of_that_name_in_another_project(
+    store: Store, settings: Settings, session: Transcript, group: Path, ingest: Ingest, turns: Turns, file: str
+) -> None:
+    name = Path(file).name
+    session.user(f"Keep the parser in {name}.", cwd=str(group / "repo-a"))
+    session.user("And here.", cwd=str(group / "repo-b"))
+    session.calls("Edit", "ok", file_path=str(group / "repo-b" / file), old_string="1", new_string="2")
+    ingest(session, close=True)
+    a, b = named_project(store, "repo-a"), named_project(store, "repo-b")
+    found = {}
+    for project in (a, b):
+        decision = Episode(
+            new_episode_id(), "decision", f"The parser stays in {name}", "-", entities=(name,), project_id=project.id
+        )
+        with store.transaction() as tx:
+            kept = add_episode(tx, decision, [Evidence("s1-1", "s1", turns()[0].id)], actor=Actor.USER)
+        context = Context(store, settings)
+        found[project.name] = bound_files(context, kept, project.root)
+
+    assert found == {"repo-a": [], "repo-b": [file]}
 
 
 def test_a_pause_of_a_repository_holds_for_the_turns_in_it(
