@@ -95,6 +95,9 @@ class Settings:
     # Recollection
     #: Inject memories through the hooks.
     inject: bool = True
+    #: Longest time that a prompt waits for its memories while the worker is at work on them, in seconds; more than 1.5
+    #: counts as 1.5. A dead or hanging worker is waited for 0.2 seconds, and so is any worker after two vain waits.
+    prompt_wait_seconds: float = 1.5
     #: Maximum number of bites for one prompt, over both channels.
     bites: int = 3
     #: Maximum number of tokens (characters / 4) for all bites of a prompt.

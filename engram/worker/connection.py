@@ -26,6 +26,8 @@ class Client:
     answer: memoryview = field(default_factory=lambda: memoryview(b""))
     #: Monotonic time at which the request was complete, in seconds.
     complete_at: float = 0.0
+    #: Monotonic time until which the client is shown signs of life, in seconds.
+    lives_until: float = 0.0
 
     @property
     def is_gone(self) -> bool:

@@ -39,6 +39,10 @@ _BACKLOG = 1024
 _CHUNK_BYTES = 65_536
 #: Longest wait for an event, in seconds; then deadlines are checked.
 _MAX_WAIT_SECONDS = 1.0
+#: From one sign of life to the next, in seconds: less than a hook waits for one.
+SIGN_SECONDS = 0.1
+#: A sign of life: white space before an answer in JSON.
+_SIGN = b" "
 _NO_MORE_FILES = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -52,6 +56,10 @@ class Reception:
         self._selector = selectors.DefaultSelector()
         self._reading: dict[Client, None] = {}
         self._sending: dict[Client, None] = {}
+        #: Clients whose answer is being made and that are shown signs of life. The lock holds for their sockets, too.
+        self._patient: dict[Client, None] = {}
+        self._patient_lock = threading.Lock()
+        self._signed_at = 0.0
         self._buffered = 0
         self._calls: deque[Callable[[], None]] = deque()
         self._waker, self._wake = socket.socketpair()
@@ -73,6 +81,21 @@ class Reception:
     def send_rest(self, client: Client) -> None:
         """Send what is left of an answer as the client reads it. Any thread may call this."""
         self._call(lambda: self._begin_sending(client))
+
+    def show_life(self, client: Client, seconds: float) -> None:
+        """Send a client signs of life until ``begin_answer``, for so many seconds; then hang up.
+
+        Only ``on_request`` may call this.
+        """
+        client.lives_until = time.monotonic() + seconds
+        with self._patient_lock:
+            self._patient[client] = None
+            self._sign(client)
+
+    def begin_answer(self, client: Client) -> None:
+        """Send a client no further sign of life. Any thread may call this."""
+        with self._patient_lock:
+            self._patient.pop(client, None)
 
     def close(self, seconds: float) -> None:
         """Drop every client whose answer is not being made, and end the thread."""
@@ -100,7 +123,7 @@ class Reception:
             end.close()
 
     def _step(self) -> None:
-        for key, _ in self._selector.select(_MAX_WAIT_SECONDS):
+        for key, _ in self._selector.select(SIGN_SECONDS if self._patient else _MAX_WAIT_SECONDS):
             if key.fileobj is self._waker:
                 with contextlib.suppress(BlockingIOError):
                     while self._waker.recv(_CHUNK_BYTES):
@@ -114,8 +137,29 @@ class Reception:
         while self._calls:
             self._calls.popleft()()
         now = time.monotonic()
+        if self._patient and now - self._signed_at >= SIGN_SECONDS / 2:
+            self._signed_at = now
+            self._sign_all(now)
         for client in [client for client in (*self._reading, *self._sending) if client.deadline < now]:
             self._drop(client)
+
+    def _sign_all(self, now: float) -> None:
+        """Show every patient client a sign of life, or hang up if it has waited long enough."""
+        with self._patient_lock:
+            for client in list(self._patient):
+                if client.lives_until > now:
+                    self._sign(client)
+                    continue
+                del self._patient[client]
+                # Not closed: the thread that makes the answer sees that the client is gone.
+                with contextlib.suppress(OSError):
+                    client.connection.shutdown(socket.SHUT_RDWR)
+
+    def _sign(self, client: Client) -> None:
+        try:
+            client.connection.send(_SIGN)
+        except OSError:
+            self._patient.pop(client, None)
 
     def _call(self, action: Callable[[], None]) -> None:
         self._calls.append(action)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 import socket
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -30,10 +32,60 @@ OTHER_THREADS = 4
 #: Complete requests of each kind that wait for a thread; beyond, the oldest is dropped.
 MAX_WAITING = 64
 #: A request that waited longer is not answered, in seconds. A hook has left by then.
-MAX_HOOK_WAIT_SECONDS = 1.0
+MAX_HOOK_WAIT_SECONDS = 1.5
 MAX_OTHER_WAIT_SECONDS = 30.0
 #: How long the end waits for answers that are being made, in seconds.
 CLOSE_SECONDS = 5.0
+#: How long a hook waits that is shown no sign of life, in seconds.
+UNSIGNED_WAIT_SECONDS = 0.2
+#: After so many prompts of a session that waited longer in vain, its prompts are shown no signs of life.
+MAX_VAIN_WAITS = 2
+#: Sessions whose vain waits are known.
+MAX_SESSIONS = 256
+#: The request of a prompt whose hook takes signs of life, and the session in it.
+_TAKES_SIGNS = b"\n"
+_PROMPT = re.compile(rb'"hook_event_name"\s*:\s*"UserPromptSubmit"')
+_SESSION = re.compile(rb'"session_id"\s*:\s*"([^"\\]{1,100})"')
+
+
+class Patience:
+    """How long the prompts of each session may wait. Any thread may call any method."""
+
+    def __init__(self, seconds: float) -> None:
+        """``seconds``: the longest wait of a prompt while its answer is being made."""
+        self._seconds = seconds
+        self._vain: OrderedDict[bytes, int] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def of(self, request: bytes) -> float:
+        """Return how long the hook of a request may be kept waiting by signs of life, in seconds; 0 for not at all."""
+        session = self._session_of(request)
+        if session is None or self._seconds <= UNSIGNED_WAIT_SECONDS:
+            return 0.0
+        with self._lock:
+            return self._seconds if self._vain.get(session, 0) < MAX_VAIN_WAITS else 0.0
+
+    def note(self, request: bytes | None, waited_seconds: float, *, was_shown: bool) -> None:
+        """Note what became of a wait."""
+        session = None if request is None else self._session_of(request)
+        if session is None:
+            return
+        with self._lock:
+            if was_shown:
+                self._vain.pop(session, None)
+            elif waited_seconds > UNSIGNED_WAIT_SECONDS:
+                self._vain[session] = self._vain.get(session, 0) + 1
+                self._vain.move_to_end(session)
+                while len(self._vain) > MAX_SESSIONS:
+                    self._vain.popitem(last=False)
+
+    @staticmethod
+    def _session_of(request: bytes) -> bytes | None:
+        """Return the session of a prompt whose hook takes signs of life; None for any other request."""
+        if not request.startswith(_TAKES_SIGNS) or not _PROMPT.search(request):
+            return None
+        session = _SESSION.search(request)
+        return session[1] if session else None
 
 
 class RecallServer:
@@ -51,6 +103,7 @@ class RecallServer:
         # Hooks have their own threads: no long question of another client delays a prompt.
         self._hooks = RequestQueue(MAX_WAITING)
         self._others = RequestQueue(MAX_WAITING)
+        self._patience = Patience(runtime.settings.prompt_wait_seconds)
         self._threads: list[threading.Thread] = []
         self._of_thread = threading.local()
 
@@ -117,6 +170,10 @@ class RecallServer:
     def _queue_request(self, client: Client, request: bytes | None) -> None:
         """Queue a complete request. The thread that reads all clients calls this, so the request is not parsed here."""
         looks_like_hook = request is not None and b'"hook_event_name"' in request
+        if request is not None and looks_like_hook and self._reception is not None:
+            seconds = self._patience.of(request)
+            if seconds:
+                self._reception.show_life(client, seconds)
         dropped = (self._hooks if looks_like_hook else self._others).put(client, request)
         if dropped is not None:
             dropped[0].connection.close()
@@ -135,10 +192,13 @@ class RecallServer:
         """Answer one complete request, unless its client has left or waited too long."""
         if client.is_gone or time.monotonic() - client.complete_at > max_wait_seconds:
             client.connection.close()
+            self._patience.note(request, time.monotonic() - client.complete_at, was_shown=False)
             self._tell_unseen(request, lambda service, payload: service.never_asked(payload))
             return
         self._of_thread.client = client
         answer = self.answer(request)
+        if self._reception is not None:
+            self._reception.begin_answer(client)
         try:
             sent = client.connection.send(answer) if answer else 0
         except BlockingIOError:
@@ -146,9 +206,11 @@ class RecallServer:
         except OSError as error:
             logger.info("action=send_answer error=%s", error)
             client.connection.close()
+            self._patience.note(request, time.monotonic() - client.complete_at, was_shown=False)
             if answer:
                 self._tell_unseen(request, lambda service, payload: service.came_too_late(payload))
             return
+        self._patience.note(request, time.monotonic() - client.complete_at, was_shown=bool(answer))
         if sent < len(answer) and self._reception is not None and not self._is_closing.is_set():
             client.answer = memoryview(answer)[sent:]
             self._reception.send_rest(client)

@@ -1,4 +1,6 @@
-"""UserPromptSubmit: relay stdin to engram.sock and the complete answer to stdout, or nothing within 250 ms.
+"""UserPromptSubmit: relay stdin to engram.sock and the complete answer to stdout, or nothing.
+
+It ends within 250 ms if no worker shows a sign of life, and within 1.5 s in any case.
 
 Run as ``python -I -S prompt.py``. It imports only built-in modules and ``_socket``: any other import costs as much as
 all the rest. Always silent on failure, always exits 0.
@@ -12,17 +14,27 @@ import time
 #: Longest payload and longest answer, in bytes; longer ones are dropped.
 PAYLOAD_BYTES = 1_048_576
 ANSWER_BYTES = 65_536
-#: The hook ends after this many seconds, whatever it waits for. The start and end of the interpreter take the rest
-#: of the 250 ms that a prompt may wait.
+#: The hook ends after this many seconds without a sign of life, whatever it waits for. The start and end of the
+#: interpreter take the rest of the 250 ms that a prompt may wait for a worker that is dead or hangs.
 SECONDS = 0.2
+#: How long it waits after each sign of life, and how long in all, in seconds.
+LIFE_SECONDS = 0.5
+MAX_SECONDS = 1.5
+#: In front of the payload: it says to the worker that it may send blanks, its signs of life, before the answer.
+TAKES_SIGNS = b"\n"
 #: The beginning and end of the only output that is printed, and keys that it must not contain.
 BEGIN, END = b'{"hookSpecificOutput"', b"}}"
 REFUSED_KEYS = (b'"permission', b'"decision', b'"updated', b'"continue', b'"stop', b'"suppress')
 
 
+#: Monotonic time at which the hook gives up, in seconds.
+_give_up_at = [0.0]
+
+
 def main() -> None:
     """Relay one payload and exit with status 0 in any case."""
     try:
+        _give_up_at[0] = time.monotonic() + SECONDS
         _thread.start_new_thread(_give_up, ())
         if posix.environ.get(b"ENGRAM_DISABLE", b"0") in (b"", b"0"):
             _relay()
@@ -32,11 +44,13 @@ def main() -> None:
 
 
 def _give_up() -> None:
-    time.sleep(SECONDS)
+    while (left := _give_up_at[0] - time.monotonic()) > 0:
+        time.sleep(left)
     posix._exit(0)
 
 
 def _relay() -> None:
+    end = time.monotonic() + MAX_SECONDS
     payload = _read_payload()
     if not payload:
         return
@@ -44,11 +58,12 @@ def _relay() -> None:
     posix.chdir(posix.environ.get(b"ENGRAM_HOME") or posix.environ[b"HOME"] + b"/.claude-memory")
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     connection.connect("engram.sock")
-    connection.sendall(payload)
+    connection.sendall(TAKES_SIGNS + payload)
     connection.shutdown(_socket.SHUT_WR)
     answer = b""
     while chunk := connection.recv(ANSWER_BYTES):
-        answer += chunk
+        _give_up_at[0] = min(time.monotonic() + LIFE_SECONDS, end)
+        answer = (answer + chunk).lstrip()
         if len(answer) > ANSWER_BYTES:
             return
     if is_whole(answer):

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import os
+import socket
 import subprocess
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from hook_runs import Hooks, Serve
 
+from engram.paths import Home
 from engram.recollection.render import hook_output
+from engram.socketpath import socket_address
 from engram_hooks import prompt
 from engram_hooks.block import relay_command
 
@@ -27,6 +31,7 @@ UNANSWERED = (
     "SessionStart(startup)",
 )
 ASKED = b'{"hook_event_name":"UserPromptSubmit","session_id":"s1","prompt":"how does the lock work"}'
+TAKES_SIGNS = prompt.TAKES_SIGNS
 ANSWER = hook_output("UserPromptSubmit", 'It said "no" \\ and \U0001f512 went home.\nTwo lines.')
 
 
@@ -37,7 +42,7 @@ def test_the_answer_of_the_worker_is_printed_whole(hooks: Hooks, serve: Serve, e
 
     run = hooks.run(event, ASKED)
 
-    assert heard == [ASKED]
+    assert heard == [TAKES_SIGNS + ASKED]
     assert run.context == 'It said "no" \\ and \U0001f512 went home.\nTwo lines.'
     assert (run.status, run.errors) == (0, b"")
 
@@ -47,6 +52,80 @@ def test_an_answer_whose_text_begins_like_a_refused_key_is_printed(hooks: Hooks,
     serve(hooks.home, lambda _: hook_output("UserPromptSubmit", word))
 
     assert hooks.run("UserPromptSubmit", ASKED).context == word
+
+
+@pytest.mark.parametrize("blanks", [b" ", b"  \n ", b"\t" * 50])
+def test_signs_of_life_before_the_answer_are_not_printed(hooks: Hooks, serve: Serve, blanks: bytes) -> None:
+    serve(hooks.home, lambda _: blanks + ANSWER)
+
+    assert hooks.run("UserPromptSubmit", ASKED).output == ANSWER
+
+
+def run_with_limits(hooks: Hooks, first: float, life: float, end: float) -> bytes:
+    """What the hook prints with other limits than its own, in seconds."""
+    code = (
+        f"import sys; sys.dont_write_bytecode = True; sys.path.insert(0, {str(Path(prompt.__file__).parent)!r}); "
+        f"import prompt; prompt.SECONDS, prompt.LIFE_SECONDS, prompt.MAX_SECONDS = {first}, {life}, {end}; "
+        "prompt.main()"
+    )
+    environment = {"ENGRAM_HOME": str(hooks.home.root)}
+    run = subprocess.run(
+        [sys.executable, "-I", "-S", "-c", code], input=ASKED, env=environment, stdout=subprocess.PIPE, check=True
+    )
+    return run.stdout
+
+
+@pytest.fixture
+def slow_worker() -> Iterator[Callable[[Home, Callable[[socket.socket], None]], None]]:
+    """A worker that does with each request what it is told."""
+    listeners: list[socket.socket] = []
+
+    def start(home: Home, act: Callable[[socket.socket], None]) -> None:
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listeners.append(listener)
+        with socket_address(home.recall_socket) as address:
+            listener.bind(address)
+        listener.listen(1)
+
+        def answer_one() -> None:
+            with contextlib.suppress(OSError):
+                connection, _ = listener.accept()
+                with connection:
+                    while connection.recv(65_536):
+                        pass
+                    act(connection)
+
+        threading.Thread(target=answer_one, daemon=True).start()
+
+    yield start
+    for listener in listeners:
+        listener.close()
+
+
+def test_a_sign_of_life_makes_the_hook_wait_longer(
+    hooks: Hooks, slow_worker: Callable[[Home, Callable[[socket.socket], None]], None]
+) -> None:
+    def act(connection: socket.socket) -> None:
+        connection.sendall(b" ")
+        threading.Event().wait(1.5)
+        connection.sendall(ANSWER)
+
+    slow_worker(hooks.home, act)
+
+    assert run_with_limits(hooks, first=1.0, life=60.0, end=60.0) == ANSWER
+
+
+def test_signs_of_life_do_not_keep_the_hook_for_ever(
+    hooks: Hooks, slow_worker: Callable[[Home, Callable[[socket.socket], None]], None]
+) -> None:
+    def act(connection: socket.socket) -> None:
+        while True:
+            connection.sendall(b" ")
+            threading.Event().wait(0.02)
+
+    slow_worker(hooks.home, act)
+
+    assert run_with_limits(hooks, first=60.0, life=60.0, end=0.3) == b""
 
 
 @pytest.mark.parametrize("event", RELAYS)
@@ -107,7 +186,7 @@ def test_a_payload_that_is_none_reaches_the_worker_at_most_as_it_is(hooks: Hooks
     serve(hooks.home, lambda request: heard.append(request) or b"")
 
     assert hooks.run("UserPromptSubmit", data).is_silent
-    assert heard == ([data] if data else [])
+    assert heard == ([TAKES_SIGNS + data] if data else [])
 
 
 @pytest.mark.parametrize("event", [*RELAYS, "SessionEnd", "Stop", "SessionStart(compact)", "SessionStart(startup)"])

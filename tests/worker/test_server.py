@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import socket
 import sys
@@ -27,7 +28,7 @@ from engram.worker import answers, reception
 from engram.worker import server as recall_server
 from engram.worker.client import ask_worker
 from engram.worker.reception import MAX_REQUEST_BYTES
-from engram.worker.server import RecallServer
+from engram.worker.server import Patience, RecallServer
 
 HOOK_BEGIN = b'{"hook_event_name": "Us'
 HOOK = HOOK_BEGIN + b'erPromptSubmit"}'
@@ -397,6 +398,95 @@ def test_the_end_waits_for_an_answer_that_is_being_made(runtime: Runtime) -> Non
     recollection.go_on.set()
     assert server.close(60) is True
     client.close()
+
+
+PATIENT = b'\n{"session_id":"s1","hook_event_name":"UserPromptSubmit","prompt":"how"}'
+
+
+def received_until(connection: socket.socket, wanted: bytes) -> bytes:
+    """What a client reads up to and including some bytes; all of it if they never come."""
+    read = b""
+    while not read.endswith(wanted) and (chunk := connection.recv(1)):
+        read += chunk
+    return read
+
+
+def test_a_hook_that_takes_signs_of_life_gets_them_until_its_answer(home: Home, runtime: Runtime) -> None:
+    recollection: Any = runtime.recollection
+    recollection.go_on.clear()
+    client = connect(home, PATIENT)
+    client.shutdown(socket.SHUT_WR)
+
+    assert received_until(client, b"   ") == b"   "
+    recollection.go_on.set()
+
+    assert received_until(client, ANSWER).lstrip() == ANSWER
+    assert client.recv(100) == b""
+    client.close()
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        pytest.param(PATIENT[1:], id="a hook of an earlier version"),
+        pytest.param(PATIENT.replace(b"UserPromptSubmit", b"SessionStart"), id="the start of a session"),
+        pytest.param(b'\n{"hook_event_name":"UserPromptSubmit","prompt":"how"}', id="no session"),
+    ],
+)
+def test_no_other_request_gets_signs_of_life(home: Home, runtime: Runtime, request_: bytes) -> None:
+    recollection: Any = runtime.recollection
+    recollection.go_on.clear()
+    patient, other = connect(home, PATIENT), connect(home, request_)
+    for connection in (patient, other):
+        connection.shutdown(socket.SHUT_WR)
+    assert received_until(patient, b"   ") == b"   "
+    recollection.go_on.set()
+
+    assert received_until(other, ANSWER) == ANSWER
+    for connection in (patient, other):
+        connection.close()
+
+
+def test_a_prompt_that_has_waited_long_enough_is_hung_up_on_and_its_bites_wait(runtime: Runtime) -> None:
+    runtime.settings = dataclasses.replace(runtime.settings, prompt_wait_seconds=0.3)
+    recollection: Any = runtime.recollection
+    recollection.go_on.clear()
+    server = RecallServer(runtime).start()
+    client = connect(runtime.settings.places, PATIENT)
+    client.shutdown(socket.SHUT_WR)
+
+    assert received_until(client, ANSWER).strip() == b""
+    recollection.go_on.set()
+
+    assert recollection.noted.wait(60)
+    assert [payload["prompt"] for payload in recollection.late] == ["how"]
+    client.close()
+    server.close()
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_a_session_that_waited_in_vain_twice_is_not_kept_waiting(number: int) -> None:
+    patience, other = Patience(1.5), PATIENT.replace(b"s1", b"s2")
+    for _ in range(number):
+        patience.note(PATIENT, 0.9, was_shown=False)
+
+    assert patience.of(PATIENT) == (1.5 if number < recall_server.MAX_VAIN_WAITS else 0.0)
+    assert patience.of(other) == 1.5
+
+    patience.note(PATIENT, 0.1, was_shown=True)
+    assert patience.of(PATIENT) == 1.5
+
+
+def test_a_quick_silence_is_no_vain_wait() -> None:
+    patience = Patience(1.5)
+    for _ in range(5):
+        patience.note(PATIENT, 0.1, was_shown=False)
+
+    assert patience.of(PATIENT) == 1.5
+
+
+def test_no_prompt_is_kept_waiting_where_the_setting_says_so() -> None:
+    assert Patience(0.0).of(PATIENT) == 0.0
 
 
 def test_many_clients_at_once_are_all_answered(home: Home) -> None:
