@@ -57,7 +57,10 @@ def search(
 ) -> None:
     """Search turns and notes, word for word, best first.
 
-    Example: engram search "INSERT OR IGNORE" --limit 3
+    A phrase in quotes is found as it stands, in any case of letters. Where no text has the phrase, or all of the words
+    together, that is said first, and the closest texts follow.
+
+    Example: engram search '"INSERT OR IGNORE" outbox' --limit 3
     """
     _run(workspace, Operation.SEARCH, query, project, limit, explain, as_json)
 
@@ -88,14 +91,21 @@ def _run(
         answer = ask_memory(store, workspace.settings, request, with_worker=with_worker)
     if as_json:
         print_json(
-            {"hits": [hit.to_json() for hit in answer.hits], "by": answer.answered_by, "note": answer.note or None}
+            {
+                "hits": [hit.to_json() for hit in answer.hits],
+                "by": answer.answered_by,
+                "note": answer.note or None,
+                "unsaid": answer.unsaid or None,
+            }
         )
         return
     _print(answer, explain)
 
 
 def _print(answer: RecallResponse, explain: bool) -> None:
-    if answer.hits and all(hit.is_doubtful for hit in answer.hits):
+    if answer.hits and answer.unsaid:
+        click.echo(answer.unsaid)
+    elif answer.hits and all(hit.is_doubtful for hit in answer.hits):
         click.echo("No close match. Closest results:")
     for number, hit in enumerate(answer.hits, 1):
         _print_hit(number, hit, explain)

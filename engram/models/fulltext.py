@@ -20,6 +20,8 @@ _WORD = re.compile(r"\w+", re.UNICODE)
 Term: TypeAlias = str | tuple[str, ...]
 #: Rows of one term that are counted; how many there are beyond is told by how soon these came.
 COUNTED_ROWS = 20_000
+#: Words of a phrase that are looked up; the caller compares the rest.
+MAX_PHRASE_WORDS = 8
 #: Terms counted in one statement.
 _COUNTED_AT_ONCE = 50
 
@@ -92,6 +94,58 @@ def search_notes(
     if project_id is None:
         return _scores(store, _notes(expression, *weights, limit))
     return _scores(store, _notes_of_project(expression, project_id, *weights, limit))
+
+
+def passages_with_phrase(store: Reader, phrase: str, limit: int, *, project_id: int | None = None) -> list[int]:
+    """Row ids of passages in which a phrase begins, the best first, at most ``limit``; of one project where named.
+
+    Words are stemmed as the index does, and signs do not count: the caller looks at the texts. A phrase may go on in
+    the next passage, as far as the index holds that.
+    """
+    words = _WORD.findall(phrase)[:MAX_PHRASE_WORDS]
+    if not words:
+        return []
+    quoted = [f'own : "{" ".join(words)}"'] + [
+        f'(own : "{" ".join(words[:place])}" AND after : "{" ".join(words[place:])}")' for place in range(1, len(words))
+    ]
+    expression = " OR ".join(quoted)
+    if project_id is None:
+        return [row_id for row_id, _ in _scores(store, _passages(expression, 1.0, 0.0, 0.0, limit))]
+    return [row_id for row_id, _ in _scores(store, _passages_of_project(expression, project_id, 1.0, 0.0, 0.0, limit))]
+
+
+def passages_with_letters(store: Reader, text: str, limit: int, *, project_id: int | None = None) -> list[int]:
+    """Row ids of passages of the newest texts that have these letters anywhere, at most ``limit``.
+
+    Reads every text: for scripts that the index can't split into words.
+    """
+    passage, block = tables.Passage, tables.TextBlock
+    query = passage.select(passage.id).join(block).where(fn.INSTR(block.text, text) > 0)
+    if project_id is not None:
+        query = query.where(passage.project_id == project_id)
+    return list(store.fetch_values(query.order_by(passage.id.desc()).limit(limit)))
+
+
+def notes_with_letters(store: Reader, text: str, limit: int) -> list[int]:
+    """Row ids of chunks of notes that have these letters anywhere, of every project, at most ``limit``."""
+    chunk = tables.NoteChunk
+    return list(store.fetch_values(chunk.select(chunk.id).where(fn.INSTR(chunk.text, text) > 0).limit(limit)))
+
+
+def has_all_words(store: Reader, words: Sequence[str], *, project_id: int | None = None) -> bool:
+    """True if one passage, or one chunk of a note, has all words, stemmed; also without words."""
+    together = _all_of(tuple(words))
+    if not together:
+        return True
+    own = f"own : {together}"
+    if project_id is None:
+        asked = _passages(own, 1.0, 0.0, 0.0, 1), _notes(together, 1.0, 1.0, 1)
+    else:
+        asked = (
+            _passages_of_project(own, project_id, 1.0, 0.0, 0.0, 1),
+            _notes_of_project(together, project_id, 1.0, 1.0, 1),
+        )
+    return any(_scores(store, query) for query in asked)
 
 
 def _scores(store: Reader, query: Statement) -> list[tuple[int, float]]:

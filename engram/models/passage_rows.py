@@ -75,6 +75,11 @@ def _place(row: Any) -> PassagePlace:
     return PassagePlace(place=place, project=row.project, turn_stable_id=row.stable_id)
 
 
+def texts_of_blocks(store: Reader, ids: Sequence[int]) -> dict[int, str]:
+    """Row id of a text block → its whole text, for those that exist."""
+    return {row.id: row.text for row in store.fetch(_block_texts(json.dumps(list(ids))))}
+
+
 def passage_turns(store: Reader, ids: Sequence[int]) -> dict[int, tuple[str, int]]:
     """Row id → session and row id of the turn that a passage is part of, for those that exist."""
     return {row.id: (row.session_id, row.turn_id) for row in store.fetch(_turns_of(json.dumps(list(ids))))}
@@ -131,6 +136,12 @@ def _passages(ids: str) -> Query:
     passage, block, turn = tables.Passage, tables.TextBlock, tables.Turn
     query = _PASSAGES.select().join(block).join_from(passage, turn, on=turn.id == passage.turn_id)
     return query.where(in_json_list(passage.id, ids))
+
+
+@prepared
+def _block_texts(ids: str) -> Query:
+    block = tables.TextBlock
+    return block.select(block.id, block.text).where(in_json_list(block.id, ids))
 
 
 @prepared

@@ -12,7 +12,8 @@ from engram.models.branches import open_branches
 from engram.models.episode_lists import latest_episodes
 from engram.models.episodes import episodes_by_row, evidence_by_row
 from engram.models.evidence_places import places_of
-from engram.models.fulltext import Term, search_episodes
+from engram.models.fulltext import Term, has_all_words, passages_with_letters, search_episodes, search_passages
+from engram.models.passage_rows import passage_rows, texts_of_blocks
 from engram.models.search_rows import EpisodeRow, episode_rows
 from engram.models.store import Store
 from engram.models.usefulness import usefulness_of
@@ -38,9 +39,11 @@ from engram.search.question.coverage import Coverage
 from engram.search.question.embedding import QueryEmbedder
 from engram.search.question.parsed import ParsedQuery, parse_query
 from engram.search.question.query import Query
+from engram.search.question.quoted import is_unspaced, phrases_of
 from engram.search.question.terms import TermCounts, select_terms
 from engram.search.vectors.cache import Floats, VectorCache
 from engram.settings import Settings
+from engram.text.question_words import STOP_WORDS, words_of
 
 __all__ = ["Hit", "Query", "Searcher"]
 
@@ -50,6 +53,11 @@ MAX_CANDIDATES = 100
 _MAX_CLASSIC_MATCHES = 1000 * MAX_CANDIDATES
 #: Number of passages that may support a memory without a vector.
 SUPPORTING_PASSAGES = 40
+#: Share of the words of a question that a text has which has them all; the rest is rounding.
+MIN_SAID_SHARE = 0.999
+#: What is said first where no text has the words; the closest ones follow.
+NOBODY_SAID_PHRASE = "Nobody said this; closest:"
+NOBODY_SAID_WORDS = "Nobody said all of these words together; closest:"
 #: Maximum number of memories that a new one is compared with.
 MAX_SIMILAR = 40
 
@@ -174,6 +182,41 @@ class Searcher:
         if query.project_id is None or query.with_global:
             hits += find_notes(self._search_index("n", "note_fts"), query, parsed, vector)
         return sorted(hits, key=lambda hit: -hit.score)[: query.limit]
+
+    def look_up(self, query: Query) -> tuple[list[Hit], str]:
+        """Return what has the words of a question as they are, and "", or what comes closest and what nobody said.
+
+        A phrase in quotes is a phrase: only texts that have all of them are returned, if there are any. Without quotes
+        those that have the whole question come first.
+        """
+        phrases = phrases_of(query.text)
+        is_phrase = bool(phrases)
+        # A shell takes the quotes away: what has the question itself, word for word, comes first.
+        phrases = phrases or ((query.text.strip(),) if len(words_of(query.text)) > 1 else ())
+        exact = self.search(replace(query, phrases=phrases)) if phrases else []
+        if exact and is_phrase:
+            return exact, ""
+        if is_phrase:
+            return self.search(query), NOBODY_SAID_PHRASE
+        if exact:
+            shown = {hit.turn_id or hit.id for hit in exact}
+            others = [hit for hit in self.search(query) if (hit.turn_id or hit.id) not in shown]
+            return [*exact, *others][: query.limit], ""
+        words = [word for word in words_of(query.text) if word not in STOP_WORDS] or words_of(query.text)
+        return self.search(query), "" if self._is_said(words, query.project_id) else NOBODY_SAID_WORDS
+
+    def _is_said(self, words: Sequence[str], project_id: int | None) -> bool:
+        """True if one text has all words."""
+        if any(is_unspaced(word) for word in words):
+            return all(passages_with_letters(self._store, word, 1, project_id=project_id) for word in words)
+        if has_all_words(self._store, words, project_id=project_id):
+            return True
+        # A longer text has its words in several passages; each is indexed with what stands next to it.
+        near = search_passages(self._store, [tuple(words)], MAX_CANDIDATES, project_id=project_id)
+        blocks = {row.said_id for row in passage_rows(self._store, [row_id for row_id, _ in near]).values()}
+        wanted = Coverage(words, dict.fromkeys(words, 1), 2)
+        texts = texts_of_blocks(self._store, sorted(blocks)).values()
+        return any(wanted.share(wanted.stems_in(text)) > MIN_SAID_SHARE for text in texts)
 
     def support(self, query: Query, hits: Sequence[Hit]) -> Support:
         """Return what passages, other memories and rare words say about memories that were found for a prompt."""

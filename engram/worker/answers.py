@@ -146,8 +146,9 @@ class Answers:
         runtime, query = self._vaults.named(request.get("vault")), _query(request)
         with self._vaults.noting_damage(runtime):
             runtime.catch_up()
-            hits = public_hits(runtime.store, runtime.searcher.search(query))
-        return {"hits": [hit.to_json() for hit in hits]}
+            found, unsaid = runtime.searcher.look_up(query)
+            hits = public_hits(runtime.store, found)
+        return {"hits": [hit.to_json() for hit in hits], "unsaid": unsaid}
 
     def _explain(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Explain what a prompt would be answered. Nothing is stored."""

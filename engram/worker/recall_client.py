@@ -85,6 +85,8 @@ class RecallResponse:
     answered_by: AnsweredBy
     #: Why the model was not used; "" if it was, or was not wanted.
     note: str = ""
+    #: What is said before the hits of a search where no text has the words; "" if one has.
+    unsaid: str = ""
 
 
 def ask_memory(
@@ -101,12 +103,14 @@ def ask_memory(
         if own_vault(places) is not None:
             # The worker of the memory folder around a vault serves the vault too.
             places, asked = Home(places.root.parent.parent), asked | {"vault": places.root.name}
-        hits = _parse_hits(ask_worker(places, asked, timeout_seconds=ANSWER_SECONDS))
-        if hits is not None:
-            return RecallResponse(hits, AnsweredBy.WORKER)
+        answer = ask_worker(places, asked, timeout_seconds=ANSWER_SECONDS)
+        hits = _parse_hits(answer)
+        if answer is not None and hits is not None:
+            return RecallResponse(hits, AnsweredBy.WORKER, unsaid=str(answer.get("unsaid", "")))
     embedder, note = load_model(settings) if with_model else (None, "")
     answered_by = AnsweredBy.TEXT if embedder is None else AnsweredBy.MODEL
-    return RecallResponse(_search_here(store, settings, request, embedder), answered_by, note)
+    hits, unsaid = _search_here(store, settings, request, embedder)
+    return RecallResponse(hits, answered_by, note, unsaid)
 
 
 def load_model(settings: Settings) -> tuple[Embedder | None, str]:
@@ -142,7 +146,8 @@ def _parse_hits(answer: Mapping[str, Any] | None) -> tuple[PublicHit, ...] | Non
 
 def _search_here(
     store: Store, settings: Settings, request: RecallRequest, embedder: Embedder | None
-) -> tuple[PublicHit, ...]:
+) -> tuple[tuple[PublicHit, ...], str]:
+    """The hits, and what is said before them."""
     # Not above: the first answer of the MCP server, and the help of commands, need no search.
     from engram.notes.standing import standing_of
     from engram.search.answer import answer_question
@@ -157,5 +162,6 @@ def _search_here(
         searcher.refresh()
     query = request.to_query()
     if request.operation is Operation.RECALL:
-        return answer_question(store, searcher, query, standing_of=standing_of(store, query.project_id)).hits
-    return tuple(public_hits(store, searcher.search(query)))
+        return answer_question(store, searcher, query, standing_of=standing_of(store, query.project_id)).hits, ""
+    found, unsaid = searcher.look_up(query)
+    return tuple(public_hits(store, found)), unsaid

@@ -40,12 +40,12 @@ def recall_lines(hits: Sequence[PublicHit], note: str = "", project: str = "") -
     return (answer_text(shown, project) or "Nothing is known about this.") + held_back + tail(note)
 
 
-def search_lines(hits: Sequence[PublicHit], note: str = "") -> str:
-    """Return the answer of ``memory_search``: verbatim texts and their sources."""
+def search_lines(hits: Sequence[PublicHit], note: str = "", unsaid: str = "") -> str:
+    """Return the answer of ``memory_search``: verbatim texts and their sources; ``unsaid`` stands before them."""
     shown, held_back = _without_suspects(hits)
     if not shown:
         return "No turn or note matches. Try other words, or memory_timeline." + held_back + tail(note)
-    lines = [answer_text(shown)]
+    lines = [unsaid] * bool(unsaid) + [answer_text(shown)]
     if any(hit.kind == "note" for hit in shown):
         lines.append("memory_get(source, start, lines) prints more of a note.")
     return "\n".join(lines) + held_back + tail(note)

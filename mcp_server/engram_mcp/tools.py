@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Sequence
 
 from engram.clock import iso_time, parse_time_ms
 from engram.enums import Actor, Importance, Judgement, Kind, Scope
@@ -30,10 +29,9 @@ from engram.models.projects import ProjectRow
 from engram.models.store import Store
 from engram.models.usefulness import Usefulness, usefulness_of
 from engram.redaction.display import fence_safe, one_line
-from engram.search.public_hits import PublicHit
 from engram.transcripts.git_files import read_branch
 from engram.worker.client import ask_status
-from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, ask_memory
+from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, RecallResponse, ask_memory
 from engram_mcp import answers
 from engram_mcp.access import Access, View, shown_name
 from engram_mcp.limits import MAX_HITS
@@ -46,20 +44,20 @@ NO_WATCHER = "not running: new messages are not kept; 'engram up' starts it"
 
 def recall(access: Access, query: str, limit: int, project: str | None) -> str:
     """Ranked memories for a question."""
-    hits, view, note = _find(access, Operation.RECALL, query, limit, project)
-    return answers.recall_lines(hits, note, view.project.name if view.project else "")
+    found, view, note = _find(access, Operation.RECALL, query, limit, project)
+    return answers.recall_lines(found.hits, note, view.project.name if view.project else "")
 
 
 def search(access: Access, query: str, limit: int, project: str | None) -> str:
     """Verbatim turns and notes for a question."""
-    hits, _, note = _find(access, Operation.SEARCH, query, limit, project)
-    return answers.search_lines(hits, note)
+    found, _, note = _find(access, Operation.SEARCH, query, limit, project)
+    return answers.search_lines(found.hits, note, found.unsaid)
 
 
 def _find(
     access: Access, operation: Operation, query: str, limit: int, project: str | None
-) -> tuple[Sequence[PublicHit], View, str]:
-    """Hits, the view they come from, and a remark about them. Without a worker only text is searched."""
+) -> tuple[RecallResponse, View, str]:
+    """What was found, the view it comes from, and a remark about it. Without a worker only text is searched."""
     if not query.strip():
         raise BadRequest("the query is empty: describe in a few words what to look for")
     with access.store() as store:
@@ -73,7 +71,7 @@ def _find(
         )
         response = ask_memory(store, access.settings, request, with_model=False)
         no_worker = "" if response.answered_by is AnsweredBy.WORKER else NO_WORKER
-        return response.hits, view, "; ".join(part for part in (view.note, no_worker) if part)
+        return response, view, "; ".join(part for part in (view.note, no_worker) if part)
 
 
 def expand(access: Access, episode_id: str, project: str | None = None) -> str:

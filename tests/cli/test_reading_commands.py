@@ -15,7 +15,9 @@ from engram.cli.up_command import SAMPLES
 from engram.log import LOG_KINDS, LogKind, append_warning
 from engram.models import counts, episodes, extractions, injections, reading_progress, sessions, transcripts, work
 from engram.models.injections import Injection
-from engram.models.store import Store
+from engram.models.meta import put_meta
+from engram.models.migrations import MADE_AT
+from engram.models.store import Store, open_store
 from engram.paths import Home
 from engram.transcripts.source import Unreadable
 
@@ -230,11 +232,15 @@ def test_status_has_the_keys_that_scripts_rely_on(filled: Store, run: Run, run_j
     assert "not running" in run("status").stdout
 
 
-def test_status_tells_how_far_reading_is_behind(run_json: RunJson) -> None:
+def test_status_tells_how_far_reading_is_behind(run_json: RunJson, home: Home) -> None:
+    home.prepare()
+    with open_store(home.memory_db) as store, store.transaction() as tx:
+        put_meta(tx, MADE_AT, str(store.now_ms() - 3_600_000))
+
     status = run_json("status")
 
     assert status["unread"]["files"] == 5
-    assert status["stages"]["ingest"]["lag_seconds"] > 0
+    assert status["stages"]["ingest"]["lag_seconds"] > 3000
     assert status["stages"]["ingest"]["seen"] == 5
 
 

@@ -7,9 +7,10 @@ import math
 import numpy as np
 
 from engram.models.evidence_places import EvidencePlace
-from engram.models.fulltext import search_notes
+from engram.models.fulltext import notes_with_letters, search_notes
 from engram.models.passage_rows import PassageRow
 from engram.models.search_rows import NoteRowText, note_rows
+from engram.models.store import Store
 from engram.search.episodes.abstain import is_unsupported, query_support, shares_words
 from engram.search.hits import Hit
 from engram.search.passages.candidate_set import Shortlist, build_candidate_set, select_shortlist
@@ -19,26 +20,36 @@ from engram.search.passages.search import rank_passages
 from engram.search.question.coverage import Coverage
 from engram.search.question.parsed import ParsedQuery
 from engram.search.question.query import Query
+from engram.search.question.quoted import find_phrases, is_unspaced, text_around
 from engram.search.question.terms import select_terms
 from engram.search.vectors.cache import Floats
 
 #: Maximum number of candidates from the text index, and from the vectors.
 MAX_CANDIDATES = 50
+#: Maximum number of chunks that are compared with a phrase.
+MAX_PHRASE_NOTES = 200
 #: Maximum number of words that a hit shows: more than of a passage, since a note is written to be read.
 MAX_NOTE_WORDS = 60
 
 
 def find_notes(index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Floats | None) -> list[Hit]:
-    """Return the best chunks of notes, best first; none if the notes do not support the question."""
+    """Return the best chunks of notes, best first; none if the notes do not support the question.
+
+    With phrases it is the chunks that have all of them.
+    """
     store, vectors = index.store, index.vectors
     counts, total = index.term_counts.count(store, parsed.terms)
     terms = select_terms(parsed.terms, counts, total)
     bm25 = dict(search_notes(store, terms, MAX_CANDIDATES, project_id=query.project_id))
     nearest: dict[int, float] = {}
-    if vector is not None and vectors is not None:
+    if query.phrases:
+        nearest = dict.fromkeys(_with_first_phrase(query, store), 1.0)
+    elif vector is not None and vectors is not None:
         nearest = vectors.search(vector, MAX_CANDIDATES, query.project_id)
     # The project of a note may have changed since its vector was loaded: the rows decide.
-    rows = note_rows(store, sorted({*bm25, *nearest}), query.project_id)
+    rows = note_rows(store, sorted(nearest if query.phrases else {*bm25, *nearest}), query.project_id)
+    spans = {row_id: find_phrases(row.text, query.phrases) for row_id, row in rows.items()} if query.phrases else {}
+    rows = {row_id: row for row_id, row in rows.items() if spans.get(row_id) or not query.phrases}
     if not rows:
         return []
     cosines: dict[int, float] = {}
@@ -55,9 +66,11 @@ def find_notes(index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Fl
         row = rows[shortlist.ranked_row(int(place)).id]
         cosine = cosines.get(row.id, math.nan)
         is_found_by_words = math.isnan(cosine) and shares_words(row.text.lower(), parsed, coverage)
+        is_found_by_words = is_found_by_words or row.id in spans
         if len(hits) == query.limit or (is_unsupported(support) and not is_found_by_words):
             continue
-        shown = excerpt(row.text, coverage, MAX_NOTE_WORDS)
+        is_phrase = row.id in spans
+        shown = text_around(row.text, spans[row.id]) if is_phrase else excerpt(row.text, coverage, MAX_NOTE_WORDS)
         hits.append(
             Hit(
                 id=f"{row.source}#{row.start_line}",
@@ -73,6 +86,13 @@ def find_notes(index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Fl
             )
         )
     return hits
+
+
+def _with_first_phrase(query: Query, store: Store) -> list[int]:
+    """Return the row ids of chunks that may have the first phrase; the texts decide."""
+    first = query.phrases[0]
+    ids = [row_id for row_id, _ in search_notes(store, [first], MAX_PHRASE_NOTES, project_id=query.project_id)]
+    return ids + (notes_with_letters(store, first, MAX_PHRASE_NOTES) if is_unspaced(first) else [])
 
 
 def _as_shortlist(rows: dict[int, NoteRowText], bm25: dict[int, float], cosines: dict[int, float]) -> Shortlist:

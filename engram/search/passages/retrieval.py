@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,24 +39,30 @@ class SearchIndex:
 
 
 def retrieve_passages(
-    index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Floats | None
+    index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Floats | None, among: Collection[int] | None = None
 ) -> tuple[Shortlist, Coverage]:
-    """Return the shortlist of passages for a question, and the weights of its terms."""
+    """Return the shortlist of passages for a question, and the weights of its terms.
+
+    With ``among`` it is these passages, whether they match or not.
+    """
     store, vectors = index.store, index.vectors
     counts, total = index.term_counts.count(store, parsed.terms)
     terms = select_terms(parsed.terms, counts, total)
     bm25 = dict(search_passages(store, terms, MAX_TEXT_CANDIDATES, project_id=query.project_id))
-    matches = set(bm25)
-    if vector is not None and vectors is not None:
+    matches = set(bm25) if among is None else set(among)
+    if among is None and vector is not None and vectors is not None:
         nearest = vectors.search(vector, MAX_VECTOR_CANDIDATES, query.project_id, with_global=query.with_global)
         matches |= set(nearest)
-    dated = _dated_passages(store, query, parsed)
+    dated = _dated_passages(store, query, parsed) if among is None else set()
     wide = {row_id + distance for row_id in matches | dated for distance in (-1, 0, 1)}
     keys = passage_spots(store, sorted(wide), query.project_id)
     cosines = vectors.scores_of(vector, [key[0] for key in keys]) if vector is not None and vectors is not None else {}
     candidates = build_candidate_set(keys, bm25, cosines)
-    limit = min(MAX_SHORTLIST, _MIN_SHORTLIST + _SHORTLIST_PER_HIT * query.limit)
-    places = select_shortlist(candidates, limit, frozenset(dated), MAX_DATED_PASSAGES)
+    if among is None:
+        limit = min(MAX_SHORTLIST, _MIN_SHORTLIST + _SHORTLIST_PER_HIT * query.limit)
+        places = select_shortlist(candidates, limit, frozenset(dated), MAX_DATED_PASSAGES)
+    else:
+        places = np.flatnonzero(np.isin(candidates.ids, list(among)))
     nearby = {int(candidates.ids[place]) + distance for place in places for distance in (-2, -1, 0, 1, 2)}
     rows = passage_rows(store, sorted(nearby))
     stored = np.array([place for place in places if int(candidates.ids[place]) in rows], dtype=np.int64)

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.models.passage_rows import PassagePlace, PassageRow, passage_places
+from engram.models.fulltext import passages_with_letters, passages_with_phrase
+from engram.models.passage_rows import PassagePlace, PassageRow, passage_places, passage_rows, texts_of_blocks
 from engram.models.store import Store
 from engram.search.episodes.abstain import count_likely, is_unsupported, query_support, shares_words
 from engram.search.episodes.candidates import Column
@@ -23,8 +24,11 @@ from engram.search.passages.retrieval import SearchIndex, retrieve_passages
 from engram.search.question.coverage import Coverage
 from engram.search.question.parsed import ParsedQuery
 from engram.search.question.query import Query
+from engram.search.question.quoted import find_phrases, is_unspaced, text_around
 from engram.search.vectors.cache import Floats
 
+#: Maximum number of passages that are compared with a phrase.
+MAX_PHRASE_PASSAGES = 1000
 #: Part of a score: what a place that is given by words alone adds, while some passages have no vector yet.
 WAITING = "waiting"
 
@@ -41,6 +45,8 @@ def find_passages(
 
     ``without`` leaves feature groups out by name. Then weak matches are shown too, since all scores are lower.
     """
+    if query.phrases:
+        return _find_phrases(index, query, parsed, vector)
     shortlist, coverage = retrieve_passages(index, query, parsed, vector)
     if not len(shortlist):
         return []
@@ -52,6 +58,35 @@ def find_passages(
     likely, doubtful = _select_likely(shortlist, parsed, coverage, groups, index.relevance_floor)
     hits = _build_hits(index.store, shortlist, ranking, likely)
     return hits + [replace(hit, is_doubtful=True) for hit in _build_hits(index.store, shortlist, ranking, doubtful)]
+
+
+def _find_phrases(index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Floats | None) -> list[Hit]:
+    """Return the texts that have every phrase of a question, best first, each by the passage where the first begins."""
+    spans = _phrase_spans(index.store, query)
+    if not spans:
+        return []
+    shortlist, coverage = retrieve_passages(index, query, parsed, vector, among=list(spans))
+    ranking = rank_passages(shortlist, parsed, coverage)
+    shown = {row_id: text_around(text, found) for row_id, (text, found) in spans.items()}
+    groups = group_hits(shortlist, ranking.score, query.limit, lambda index: shown[shortlist.ranked_row(index).id])
+    return _build_hits(index.store, shortlist, ranking, groups)
+
+
+def _phrase_spans(store: Store, query: Query) -> dict[int, tuple[str, list[tuple[int, int]]]]:
+    """Return row id of a passage → the whole text that it is a part of, and where that has the phrases."""
+    first = query.phrases[0]
+    ids = passages_with_phrase(store, first, MAX_PHRASE_PASSAGES, project_id=query.project_id)
+    if is_unspaced(first):
+        ids += passages_with_letters(store, first, MAX_PHRASE_PASSAGES, project_id=query.project_id)
+    rows = passage_rows(store, ids)
+    texts = texts_of_blocks(store, sorted({row.said_id for row in rows.values()}))
+    found: dict[int, tuple[str, list[tuple[int, int]]]] = {}
+    for row in rows.values():
+        text = texts.get(row.said_id, "")
+        spans = find_phrases(text, query.phrases)
+        if spans and row.start <= spans[0][0] < row.start + len(row.text):
+            found[row.id] = (text, spans)
+    return found
 
 
 def _select_likely(

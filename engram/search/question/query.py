@@ -30,5 +30,7 @@ class Query:
     #: A command that was run, and the first line of its error; "" for none.
     command: str = ""
     error: str = ""
+    #: Show only texts that have all of these, as they stand; for a search of passages and notes.
+    phrases: tuple[str, ...] = ()
     #: Also return weak matches, up to ``limit``: for a caller that weighs hits itself.
     thorough: bool = False

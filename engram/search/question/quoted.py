@@ -1,0 +1,105 @@
+"""Phrases in quotes of a question: found as they were written, and where a text has them. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from engram.text.excerpt_sentences import sentence_spans
+
+#: A phrase between quotation marks of one kind.
+_QUOTED = re.compile(r"\"([^\"]+)\"|[“„]([^“”„]+)[“”]|«([^«»]+)»|»([^«»]+)«|「([^「」]+)」|『([^『』]+)』")
+#: A word, white space, or one sign of a phrase.
+_PART = re.compile(r"\w+|\s+|[^\w\s]")
+#: What ends a quoted sentence is no part of the phrase.
+_END_SIGNS = ".,;:!?…。，、！？ \t\n"
+#: Signs that are written in more than one way.
+_ALIKE = ("'’‘ʼ`", '"“”„«»', "-‐‑‒–—−")
+#: What may stand between two words of a phrase, such as a line break, a comma or Markdown's emphasis.
+_GAP = r"[\W_]{1,8}?"
+#: Words of the text to show around a phrase.
+_MAX_SHOWN_WORDS = 60
+
+
+def phrases_of(text: str) -> tuple[str, ...]:
+    """Return what stands in quotes in a question and holds a word, each once, in order."""
+    quoted = (next(filter(None, match.groups())).strip().rstrip(_END_SIGNS) for match in _QUOTED.finditer(text))
+    return tuple(dict.fromkeys(phrase for phrase in quoted if re.search(r"\w", phrase)))
+
+
+def find_phrases(text: str, phrases: Sequence[str]) -> list[tuple[int, int]]:
+    """Return where a text has each phrase first, in characters; empty unless it has all of them.
+
+    Case, line breaks, and how quotes and dashes are written do not matter; the signs within a phrase do.
+    """
+    found = [re.search(_pattern(phrase), text, re.IGNORECASE) for phrase in phrases]
+    return [match.span() for match in found if match] if all(found) else []
+
+
+def text_around(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """Return the sentences that have the phrases at ``spans``, with what follows and precedes up to 60 words."""
+    sentences = sentence_spans(text)
+    start, stop = min(span[0] for span in spans), max(span[1] for span in spans)
+    chosen = [place for place, (first, last) in enumerate(sentences) if last > start and first < stop]
+    if not chosen:
+        return text[start:stop]
+    low, high = chosen[0], chosen[-1]
+    while len(text[sentences[low][0] : sentences[high][1]].split()) > _MAX_SHOWN_WORDS and low < high:
+        high -= 1
+    for step in (1, -1):
+        while 0 <= (wider := high + 1 if step > 0 else low - 1) < len(sentences):
+            bounds = (low, wider) if step > 0 else (wider, high)
+            if len(text[sentences[bounds[0]][0] : sentences[bounds[1]][1]].split()) > _MAX_SHOWN_WORDS:
+                break
+            low, high = bounds
+    return _cut_around(text, (sentences[low][0], sentences[high][1]), (start, stop))
+
+
+def _cut_around(text: str, shown: tuple[int, int], phrase: tuple[int, int]) -> str:
+    """Return a part of a text; of a sentence that is too long, the words around the phrase."""
+    words = list(re.finditer(r"\S+", text[slice(*shown)]))
+    if len(words) <= _MAX_SHOWN_WORDS:
+        return text[slice(*shown)]
+    at = next((place for place, word in enumerate(words) if shown[0] + word.end() > phrase[0]), 0)
+    first = max(0, min(at - _MAX_SHOWN_WORDS // 4, len(words) - _MAX_SHOWN_WORDS))
+    kept = words[first : first + _MAX_SHOWN_WORDS]
+    before, after = "… " if first else "", " …" if kept[-1] is not words[-1] else ""
+    return f"{before}{text[shown[0] + kept[0].start() : shown[0] + kept[-1].end()]}{after}"
+
+
+def _pattern(phrase: str) -> str:
+    parts = _PART.findall(phrase)
+    pattern = ""
+    for place, part in enumerate(parts):
+        if part.isspace():
+            is_between_words = _is_word(parts[place - 1]) and _is_word(parts[place + 1])
+            pattern += _GAP if is_between_words else r"\s*"
+        else:
+            pattern += re.escape(part) if _is_word(part) else _any_of(part)
+    return (
+        (r"(?<!\w)" if _ends_alone(parts[0][0]) else "") + pattern + (r"(?!\w)" if _ends_alone(parts[-1][-1]) else "")
+    )
+
+
+def _any_of(sign: str) -> str:
+    alike = next((signs for signs in _ALIKE if sign in signs), sign)
+    return "[" + "".join(re.escape(one) for one in alike) + "]"
+
+
+def _is_word(part: str) -> bool:
+    return part[0].isalnum() or part[0] == "_"
+
+
+def _ends_alone(letter: str) -> bool:
+    """Return whether a word may not go on behind this letter; scripts without spaces do not show where one ends."""
+    return _is_word(letter) and not is_unspaced(letter)
+
+
+def is_unspaced(text: str) -> bool:
+    """Return whether a text has letters of a script that does not separate words: Chinese, Japanese, Korean, Thai."""
+    return (
+        re.search(
+            r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]", text
+        )
+        is not None
+    )

@@ -1,0 +1,188 @@
+"""Words in quotes are found as they stand, and where nobody said the words, that comes first."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from engram.embedding.hashed import HashedEmbedder
+from engram.models.projects import ensure_project
+from engram.models.sessions import ensure_session
+from engram.models.store import Store
+from engram.models.transcripts import ensure_transcript
+from engram.models.turn_changes import write_turn
+from engram.notes.index import index_notes
+from engram.redaction import redact
+from engram.search.question.query import Query
+from engram.search.question.quoted import find_phrases, phrases_of, text_around
+from engram.search.service import NOBODY_SAID_PHRASE, NOBODY_SAID_WORDS, Searcher
+from engram.search.vectors.backfill import embed_missing
+from engram.settings import Settings
+from engram.transcripts.record import EntryRef, Opening, Role, TextBlock, Turn
+
+NOW = 1_767_225_600_000
+
+
+def tell(store: Store, key: str, reply: str, *, project: str = "app") -> None:
+    with store.transaction() as tx:
+        row = ensure_project(tx, f"id-{project}", project)
+        session = ensure_session(
+            tx, f"s-{project}", agent="claude-code", project_id=row.id, is_global=False, cwd="", at_ms=NOW
+        )
+        transcript = ensure_transcript(tx, Path(f"/t/{project}.jsonl"), session.id)
+        said = (
+            TextBlock(f"{key}-u", Role.USER, "Please go on.", line=1, at_ms=NOW),
+            TextBlock(f"{key}-a", Role.ASSISTANT, reply, line=2, at_ms=NOW + 1),
+        )
+        entries = (EntryRef(f"{key}-u", 0, 1, 1), EntryRef(f"{key}-a", 2, 1, 2))
+        turn = Turn(key, session.session_id, Opening.PROMPT, said, entries=entries, started_at_ms=NOW, is_closed=True)
+        write_turn(tx, turn, session, transcript)
+
+
+@pytest.fixture(params=["text alone", "with vectors"])
+def searcher(request: pytest.FixtureRequest, store: Store) -> Searcher:
+    tell(store, "t1", "The outbox writes with INSERT OR IGNORE, so that a row that came twice stays one row.")
+    tell(store, "t2", "We ignore the insert or log it; the outbox is inserted later, or ignored if it came twice.")
+    tell(store, "t3", "The walrus proxy’s limit is 40 — “never more”, the vendor said. 数据库连接池的上限是二十。")
+    tell(store, "t4", "INSERT OR IGNORE is used in the other place as well.", project="other")
+    filler = " ".join(f"Sentence number {number} fills the passage with plain words." for number in range(12))
+    tell(store, "t5", f"{filler} The lighthouse keeper counts the green barrels. {filler}")
+    embedder = HashedEmbedder() if request.param == "with vectors" else None
+    searcher = Searcher(store, Settings(), embedder=embedder)
+    while embedder is not None and embed_missing(store, embedder):
+        pass
+    searcher.refresh()
+    return searcher
+
+
+def entries_of(searcher: Searcher, text: str, project_id: int | None = None) -> tuple[set[str], str]:
+    found, unsaid = searcher.look_up(Query(text, limit=10, project_id=project_id))
+    return {place.uuid for hit in found for place in hit.evidence}, unsaid
+
+
+@pytest.mark.parametrize(
+    ("text", "entries"),
+    [
+        ('"INSERT OR IGNORE"', {"t1-a", "t4-a"}),
+        ('"insert or ignore" outbox', {"t1-a", "t4-a"}),
+        ("“insert or ignore”", {"t1-a", "t4-a"}),
+        ("„insert or ignore“ walrus", {"t1-a", "t4-a"}),
+        ('"insert  or\nignore," "came twice"', {"t1-a"}),
+        ('"walrus proxy\'s limit"', {"t3-a"}),
+        ('"limit is 40 - " "never more"', {"t3-a"}),
+        ("「连接池」", {"t3-a"}),
+        ('"the lighthouse keeper counts the green barrels"', {"t5-a"}),
+        ('"plain words. The lighthouse keeper"', {"t5-a"}),
+    ],
+)
+def test_a_phrase_is_found_as_it_stands(searcher: Searcher, text: str, entries: set[str]) -> None:
+    assert entries_of(searcher, text) == (entries, "")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['"IGNORE OR INSERT"', '"walrus limit"', '"proxy" "INSERT OR IGNORE"', '"nsert or ignore"', '"insert_or_ignore"'],
+)
+def test_what_nobody_said_in_these_words_is_named_before_what_comes_closest(searcher: Searcher, text: str) -> None:
+    entries, unsaid = entries_of(searcher, text)
+
+    assert unsaid == NOBODY_SAID_PHRASE
+    assert entries or searcher.search(Query(text)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "unsaid"),
+    [
+        ("walrus proxy limit", ""),
+        ("the limit of the walrus proxies", ""),
+        ("连接池", ""),
+        ("lighthouse barrels passage", ""),
+        ("lighthouse outbox", NOBODY_SAID_WORDS),
+        ("walrus outbox", NOBODY_SAID_WORDS),
+        ("kubernetes limit", NOBODY_SAID_WORDS),
+        ("zebra crossing", NOBODY_SAID_WORDS),
+        ("???", ""),
+        ("", ""),
+    ],
+)
+def test_words_that_no_text_has_together_are_named(searcher: Searcher, text: str, unsaid: str) -> None:
+    assert entries_of(searcher, text)[1] == unsaid
+
+
+def test_without_quotes_what_has_the_whole_question_comes_first(searcher: Searcher) -> None:
+    found, unsaid = searcher.look_up(Query("insert or ignore", limit=10))
+
+    assert unsaid == ""
+    assert {place.uuid for hit in found[:2] for place in hit.evidence} == {"t1-a", "t4-a"}
+    assert len({hit.id for hit in found}) == len(found)
+
+
+def test_a_phrase_of_another_project_is_not_found(searcher: Searcher, store: Store) -> None:
+    with store.transaction() as tx:
+        other = ensure_project(tx, "id-other", "other").id
+
+    assert entries_of(searcher, '"insert or ignore"', other) == ({"t4-a"}, "")
+    assert entries_of(searcher, '"walrus proxy\'s limit"', other)[1] == NOBODY_SAID_PHRASE
+    assert entries_of(searcher, "walrus proxy", other)[1] == NOBODY_SAID_WORDS
+
+
+def test_the_hit_shows_the_phrase_though_it_stands_behind_a_long_text(searcher: Searcher) -> None:
+    found, _ = searcher.look_up(Query('"keeper counts the green"'))
+
+    assert "The lighthouse keeper counts the green barrels." in found[0].text
+    assert len(found[0].text.split()) <= 62
+
+
+def test_notes_are_searched_for_phrases_too(searcher: Searcher, store: Store, settings: Settings) -> None:
+    note = settings.places.notes / "ferry.md"
+    note.parent.mkdir(parents=True, exist_ok=True)
+    note.write_text("# Ferry\n\nThe night ferry leaves from pier nine.\n\n# Pier\n\nNine ferries leave at night.\n")
+    index_notes(store, settings, redact)
+
+    found, unsaid = searcher.look_up(Query('"night ferry leaves"'))
+
+    assert (len(found), unsaid, found[0].kind) == (1, "", "note")
+    assert "The night ferry leaves from pier nine." in found[0].text
+
+
+@pytest.mark.parametrize(
+    ("text", "phrases"),
+    [
+        ('say "one two." and "three"', ("one two", "three")),
+        ('an "open quote', ()),
+        ('"" "()" " "', ()),
+        ('«un deux» 『三』 "four" "four"', ("un deux", "三", "four")),
+        ("the user's own", ()),
+    ],
+)
+def test_quotes_of_all_kinds_hold_a_phrase(text: str, phrases: tuple[str, ...]) -> None:
+    assert phrases_of(text) == phrases
+
+
+@pytest.mark.parametrize(
+    ("phrase", "text", "is_there"),
+    [
+        ("--dry-run", "run it with --dry-run first", True),
+        ("dry-run", "run it with dry run first", False),
+        ("foo()", "call foo() twice", True),
+        ("foo()", "call foo twice", False),
+        ("we never push", "But we **never**\npush to main", True),
+        ("it's done", "It’s done", True),
+        ("key = value", "key=value", True),
+        ("main", "the domain and the mainline", False),
+        ("a.b", "a b", False),
+        ("straße", "Die STRASSE und die Straße", True),
+    ],
+)
+def test_signs_within_a_phrase_matter_and_their_shape_does_not(phrase: str, text: str, is_there: bool) -> None:
+    assert bool(find_phrases(text, [phrase])) == is_there
+
+
+def test_a_sentence_without_an_end_is_cut_around_the_phrase() -> None:
+    text = " ".join(f"word{number}" for number in range(500))
+
+    shown = text_around(text, find_phrases(text, ["word250 word251"]))
+
+    assert "word250 word251" in shown
+    assert len(shown.split()) <= 62
