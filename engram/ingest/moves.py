@@ -267,9 +267,11 @@ class _Sorter:
         for stored in turns_of_session(self._store, session.id):
             if stored.project_id != former.id or f"turn {stored.stable_id}" in self._apart:
                 continue
-            present = places.project_of(stored.turn) or goes_to
+            present = places.project_of(stored.turn)
             if present is not None and self._may_go(former, present) and _was_there(stored.turn, present):
                 yield present, stored.id
+            elif goes_to is not None:
+                yield goes_to, stored.id
 
     def _whole_projects(self) -> Iterator[Sorted]:
         for hints in self._hints.values():

@@ -128,8 +128,7 @@ def ingest_all(
         else:
             results += ingest_path(store, item, settings=settings, redact=redact)
         progress(done, len(todo), results[-1])
-    if any(result.new_turns for result in results):
-        sort_if_due(store, settings)
+    sort_if_due(store, settings)
     return results
 
 

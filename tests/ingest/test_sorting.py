@@ -23,6 +23,7 @@ from engram.extraction.service import extract_session
 from engram.ingest import moves
 from engram.ingest.folder import named_project
 from engram.ingest.moves import plan_sorting, sort_if_due, sort_projects
+from engram.ingest.service import ingest_all
 from engram.memories.forget_project import forget_project
 from engram.models.hub_outgoing import begin_enqueuing, enqueue_all
 from engram.models.pauses import pause, resume
@@ -31,6 +32,7 @@ from engram.models.project_merges import list_sortings, undo_sorting
 from engram.models.projects import ProjectRow, ensure_project, list_projects
 from engram.models.store import Store, open_store
 from engram.notes.daily import log_session
+from engram.redaction import redact
 from engram.search.service import Query, Searcher
 from engram.search.vectors.backfill import embed_missing
 from engram.settings import Settings
@@ -148,6 +150,27 @@ def test_sessions_in_deleted_worktrees_leave_the_home_folder_and_what_was_said_t
         for project in ("harbor", "acme", "you")
     }
     assert plan_sorting(mixed, settings) == []
+
+
+def test_a_repository_that_was_cloned_anew_gets_sessions_with_their_turns(
+    mixed: Store, settings: Settings, home: Path
+) -> None:
+    for name in ("harbor", "acme"):
+        logs = home / "src" / name / ".git" / "logs"
+        logs.mkdir()
+        (logs / "HEAD").write_text(f"{'0' * 40} {'1' * 40} a <a@b> 1900000000 +0000\tclone: from there\n")
+
+    assert sum(len(one.turn_ids) for one in sort_projects(mixed, settings)) == 4
+
+    found = state(mixed)
+    assert {name: project for name, _, project in found["session"] if name in WORK} == BELONGS
+    assert [project for _, cwd, project in found["turn"] if cwd != str(home)].count("you") == 0
+
+
+def test_a_later_version_sorts_even_if_nothing_new_was_said(mixed: Store, settings: Settings) -> None:
+    ingest_all(mixed, settings=settings, redact=redact, sources=())
+
+    assert {name: project for name, _, project in state(mixed)["session"] if name in WORK} == BELONGS
 
 
 def test_a_sorting_that_is_taken_back_is_as_before_and_not_done_again(mixed: Store, settings: Settings) -> None:
