@@ -89,7 +89,7 @@ class Settings:
     # Search
     #: hybrid, or classic (the older formula over the newest 200 memories).
     ranking: str = "hybrid"
-    #: Number of hits that a recall returns by default.
+    #: Number of hits that a search returns by default, and of memories that a recall does.
     recall_limit: int = 5
 
     # Recollection

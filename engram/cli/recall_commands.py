@@ -22,7 +22,7 @@ def _options(command: Command) -> Command:
         type=click.IntRange(1, MAX_HITS),
         default=None,
         metavar="N",
-        help="Maximum number of hits (default: recall_limit, 5).",
+        help="Maximum number of hits, whatever they are (default: recall_limit, 5; of recall that many memories).",
     )
     explain = click.option("--explain", is_flag=True, help="Show the parts of every score (default: the score only).")
     return limit(explain(project_option(json_option(command))))
@@ -85,6 +85,7 @@ def _run(
             limit=limit or workspace.settings.recall_limit,
             project_id=None if place is None else place.id,
             branch=read_branch(current_folder()),
+            max_hits=limit,
         )
         # The worker uses the settings of its start; flags of this call need a search in this process.
         with_worker = not set(workspace.flags) - {"home", "claude_folder"}

@@ -17,7 +17,7 @@ from engram.search.origins import public_hits
 from engram.search.passages.excerpt import excerpt
 from engram.search.public_hits import PublicHit, Standing
 from engram.search.question.coverage import Coverage
-from engram.search.question.query import Query
+from engram.search.question.query import MAX_HITS, Query
 from engram.search.service import Searcher
 from engram.search.session_summaries import session_summaries
 from engram.text.excerpt_sentences import sentence_spans
@@ -86,7 +86,8 @@ def answer_question(
     Args:
         store: the open memory.
         searcher: ranks memories and passages.
-        query: the question; its limit is the maximum number of memories.
+        query: the question; its limit is the maximum number of memories, ``max_hits`` that of everything. Then memories
+            come before what sessions were about.
         max_words: the budget.
         with_memories: off to answer from passages alone.
         with_passages: off to answer from memories alone.
@@ -99,15 +100,16 @@ def answer_question(
     logs = day_logs(store, query) if with_passages else []
     memories, passages = _close_hits(recalled, public_hits(store, found[:MAX_PASSAGES]), is_answered=bool(logs))
     is_doubtful = all(hit.is_doubtful for hit in (*memories, *passages, *logs))
-    budget = _Budget(max_words, is_doubtful=is_doubtful)
+    budget = _Budget(max_words, query.max_hits, is_doubtful=is_doubtful)
     wanted = _coverage_of(query.text)
     logs = [log for log in logs if budget.take(log)]
-    sessions: list[PublicHit] = []
+    summaries: Sequence[PublicHit] = ()
     if with_memories and with_passages and not is_doubtful:
         summaries = session_summaries(store, query, passages)
-        sessions = [hit for summary in summaries if budget.take(hit := _cut_hit(summary, wanted, MAX_SESSION_WORDS))]
+    sessions = [] if query.max_hits else list(_fitting_sessions(summaries, wanted, budget))
     quoted = MAX_QUOTED if with_memories and with_passages else 0
     shown = list(_fitting_memories(memories, wanted, quoted, budget))
+    sessions = sessions or list(_fitting_sessions(summaries, wanted, budget))
     return Answer(tuple(shown), tuple(sessions), (*logs, *_fitting_passages(passages, shown, wanted, budget)))
 
 
@@ -146,6 +148,14 @@ def _close_hits(
 def _coverage_of(question: str) -> Coverage:
     terms = terms_of(question)
     return Coverage(terms, dict.fromkeys(terms, 1), 2)
+
+
+def _fitting_sessions(summaries: Iterable[PublicHit], wanted: Coverage, budget: _Budget) -> Iterator[PublicHit]:
+    """Yield what sessions were about, as far as the budget has room."""
+    for summary in summaries:
+        shortened = _cut_hit(summary, wanted, MAX_SESSION_WORDS)
+        if budget.take(shortened):
+            yield shortened
 
 
 def _fitting_memories(
@@ -216,9 +226,10 @@ def _shortened(text: str, wanted: Coverage, max_words: int) -> str:
 
 
 class _Budget:
-    """Counts the words that the lines of an answer take."""
+    """Counts the words that the lines of an answer take, and the hits where their number is limited."""
 
-    def __init__(self, max_words: int, *, is_doubtful: bool) -> None:
+    def __init__(self, max_words: int, max_hits: int | None, *, is_doubtful: bool) -> None:
+        self._hits_left = MAX_HITS if max_hits is None else max_hits
         self._left = max_words - count_words(HEADING, DOUBTFUL if is_doubtful else "", VERBATIM)
         self._sessions: set[str] = set()
 
@@ -227,11 +238,12 @@ class _Budget:
         return self._left - self._overhead(hit)
 
     def take(self, hit: PublicHit) -> bool:
-        """Take the words of a hit, if there are enough left."""
+        """Take a hit and its words, if there are enough left."""
         words = self._overhead(hit) + (0 if hit.standing.stands_in else count_words(text_of(hit)))
-        if words > self._left:
+        if words > self._left or not self._hits_left:
             return False
         self._left -= words
+        self._hits_left -= 1
         self._sessions.add(hit.origin.resume)
         return True
 

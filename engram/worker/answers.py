@@ -211,7 +211,7 @@ def _query(request: Mapping[str, Any]) -> Query:
         project_id = NO_PROJECT
     files = request.get("files", [])
     names = tuple(str(name) for name in files[:MAX_FILES]) if isinstance(files, list) else ()
-    now_ms = request.get("now_ms")
+    now_ms, max_hits = request.get("now_ms"), request.get("max_hits")
     return Query(
         text=text[:MAX_QUERY_CHARS],
         project_id=project_id,
@@ -221,4 +221,5 @@ def _query(request: Mapping[str, Any]) -> Query:
         branch=str(request.get("branch", "")),
         with_global=bool(request.get("with_global", True)),
         now_ms=now_ms if isinstance(now_ms, int) else None,
+        max_hits=max(1, max_hits) if isinstance(max_hits, int) else None,
     )

@@ -59,6 +59,8 @@ class RecallRequest:
     project_id: int | None
     #: The branch that the asker works on; "" if it is not known.
     branch: str = ""
+    #: Maximum number of hits, whatever they are; None where ``limit`` counts memories and words limit the rest.
+    max_hits: int | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The request for engram.sock."""
@@ -69,11 +71,18 @@ class RecallRequest:
             "project_id": self.project_id,
             "all_projects": self.project_id is None,
             "branch": self.branch,
+            "max_hits": self.max_hits,
         }
 
     def to_query(self) -> Query:
         """The question for a search in this process."""
-        return Query(text=self.text[:MAX_QUERY_CHARS], project_id=self.project_id, limit=self.limit, branch=self.branch)
+        return Query(
+            text=self.text[:MAX_QUERY_CHARS],
+            project_id=self.project_id,
+            limit=self.limit,
+            branch=self.branch,
+            max_hits=self.max_hits,
+        )
 
 
 @dataclass(frozen=True, slots=True)

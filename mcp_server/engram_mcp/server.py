@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from engram_mcp.ending import end_with_claude_code
-from engram_mcp.limits import MAX_HITS
+from engram_mcp.limits import DEFAULT_HITS, MAX_HITS
 
 if TYPE_CHECKING:
     from engram_mcp import tools
@@ -51,7 +51,7 @@ def build_server(access: Callable[[], Access]) -> ToolServer:
     server = ToolServer("engram", INSTRUCTIONS)
 
     @server.tool(is_always_loaded=True)
-    def memory_recall(query: str, limit: Limit = 5, project: Project = None) -> str:
+    def memory_recall(query: str, limit: Limit = DEFAULT_HITS, project: Project = None) -> str:
         """Memories of earlier sessions (decisions, fixes, preferences, facts) that answer a question, best first."""
         return tools.recall(access(), query, limit, project)
 
@@ -61,7 +61,7 @@ def build_server(access: Callable[[], Access]) -> ToolServer:
         return tools.expand(access(), id, project)
 
     @server.tool()
-    def memory_search(query: str, limit: Limit = 5, project: Project = None) -> str:
+    def memory_search(query: str, limit: Limit = DEFAULT_HITS, project: Project = None) -> str:
         """Verbatim passages of earlier turns, and of the user's notes."""
         return tools.search(access(), query, limit, project)
 

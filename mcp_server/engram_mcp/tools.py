@@ -34,7 +34,7 @@ from engram.worker.client import ask_status
 from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, RecallResponse, ask_memory
 from engram_mcp import answers
 from engram_mcp.access import Access, View, shown_name
-from engram_mcp.limits import MAX_HITS
+from engram_mcp.limits import DEFAULT_HITS, MAX_HITS
 
 #: The remark of an answer when no worker is running.
 NO_WORKER = "the worker is not running: text search only; 'engram up' starts it"
@@ -68,6 +68,7 @@ def _find(
             limit=max(1, min(limit, MAX_HITS)),
             project_id=view.project_id,
             branch=read_branch(access.folder),
+            max_hits=None if limit == DEFAULT_HITS else max(1, limit),
         )
         response = ask_memory(store, access.settings, request, with_model=False)
         no_worker = "" if response.answered_by is AnsweredBy.WORKER else NO_WORKER

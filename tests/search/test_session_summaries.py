@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from transcript_lines import say
@@ -16,11 +17,12 @@ from engram.models.extractions import set_rolling_summary
 from engram.models.projects import list_projects
 from engram.models.sessions import find_session
 from engram.models.store import Store
+from engram.notes.index import index_notes
 from engram.redaction import redact
 from engram.search.answer import Answer, answer_question
 from engram.search.answer_text import answer_text
 from engram.search.public_hits import PublicHit
-from engram.search.question.query import Query
+from engram.search.question.query import MAX_HITS, Query
 from engram.search.service import Searcher
 from engram.settings import Settings
 
@@ -194,3 +196,24 @@ def test_forgetting_a_memory_forgets_the_summary_of_its_session(settings: Settin
 
     assert ask(settings, store).sessions == ()
     assert ask(settings, store).passages != ()
+
+
+@pytest.mark.parametrize("max_hits", [1, 2, 3, 5, 6, 8, None])
+def test_a_limit_holds_for_memories_sessions_passages_and_notes_together(
+    settings: Settings, store: Store, keep: Keep, max_hits: int | None
+) -> None:
+    for session in SESSIONS:
+        work(settings, store, session, SUMMARY if session == SESSIONS[0] else "")
+    for number in range(3):
+        keep(f"The walrus proxy forwards header {number}", project_id=project_of(store))
+    settings.places.notes.mkdir(parents=True, exist_ok=True)
+    (settings.places.notes / "walrus.md").write_text("# Walrus\n\nThe walrus proxy is restarted on Mondays.\n")
+    index_notes(store, settings, redact)
+    query = Query(QUESTION, project_id=project_of(store), limit=max_hits or 5, max_hits=max_hits)
+
+    answer = answer_question(store, Searcher(store, settings), query)
+    everything = answer_question(store, Searcher(store, settings), replace(query, limit=5, max_hits=None))
+
+    assert len(answer.hits) == min(len(everything.hits), max_hits or MAX_HITS)
+    assert len(answer.memories) == min(3, max_hits or 5)
+    assert {hit.kind for hit in everything.hits} >= {"session", "turn", "note"}

@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,7 @@ from engram.recollection.service import RecollectionService
 from engram.redaction import redact
 from engram.search.public_hits import PublicHit
 from engram.search.question.query import MAX_HITS
-from engram.search.service import Searcher
+from engram.search.service import NOBODY_SAID_PHRASE, Searcher
 from engram.search.vectors.backfill import embed_missing
 from engram.settings import Settings
 from engram.tasks.queue import huey
@@ -85,6 +86,28 @@ def test_a_hit_crosses_the_socket_whole(
         assert hit.created_at_ms
         assert hit.evidence or hit.kind != "turn"
         assert hit == PublicHit.from_json(json.loads(json.dumps(hit.to_json())))
+
+
+def test_a_limit_of_everything_crosses_the_socket(settings: Settings, store: Store, server: RecallServer) -> None:
+    limited = replace(request(Operation.RECALL, limit=1), max_hits=1)
+
+    everything = ask_memory(store, settings, request(Operation.RECALL))
+    asked = ask_memory(store, settings, limited)
+    here = ask_memory(store, settings, limited, with_worker=False)
+
+    assert len(everything.hits) == 2
+    assert asked.answered_by is AnsweredBy.WORKER
+    assert asked.hits == here.hits == everything.hits[:1]
+
+
+def test_what_nobody_said_crosses_the_socket(settings: Settings, store: Store, server: RecallServer) -> None:
+    phrase = replace(request(Operation.SEARCH), text='"the parser of the cursor"')
+
+    asked = ask_memory(store, settings, phrase)
+
+    assert asked.answered_by is AnsweredBy.WORKER
+    assert asked.hits
+    assert asked.unsaid == ask_memory(store, settings, phrase, with_worker=False).unsaid == NOBODY_SAID_PHRASE
 
 
 def test_the_highest_limit_of_the_command_line_is_one_that_the_worker_takes(

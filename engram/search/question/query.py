@@ -17,8 +17,10 @@ class Query:
     project_id: int | None = None
     #: With a project: also return memories of global scope.
     with_global: bool = True
-    #: Maximum number of hits.
+    #: Maximum number of hits; of an answer that holds more than memories, of these.
     limit: int = 5
+    #: Maximum number of hits of an answer, whatever they are; None where its budget of words decides.
+    max_hits: int | None = None
     #: When the question is asked, in milliseconds since 1970; None is now. "Yesterday" counts from here.
     now_ms: int | None = None
     #: Paths of the files being worked on, as written.
