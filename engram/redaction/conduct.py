@@ -249,9 +249,13 @@ CONDUCT: tuple[Conduct, ...] = (
     ),
     Conduct(
         "doing without a question",
-        rf"(?:{ORDER}|{WHO_READS}[^.\n]{{0,40}}\s)(?:\w+[ -]){{1,8}}without (?:any |a |an |the |further |prior |"
-        rf"code |"
-        rf"explicit )*(?:review|approval|confirmation|confirming|verification|checks?|tests?|permission)\b",
+        # What somebody does, not what something is: "a call that is made without a check" orders nothing, but "may be
+        # run without confirmation" does.
+        rf"(?:(?:{ORDER}(?!(?:the|an?|our|its?|their|this|that|these|those|we|they|i)\b)|{WHO_READS}[^.\n]{{0,40}}\s)"
+        rf"(?:(?!(?:is|are|was|were|can|may|could|will|has|have|had)\b)\w+[ -]){{1,8}}|"
+        rf"\b(?:may|can|should|must|shall) be \w+(?:ed|run|built|sent|done|made) )without (?:any |a |an |the |further |"
+        rf"prior |code |explicit )*(?:review|approval|confirmation|confirming|verification|checks?|tests?|"
+        rf"permission)\b",
     ),
     Conduct(
         "weakening protection",
