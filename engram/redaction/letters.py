@@ -101,6 +101,22 @@ _COMMENTED = re.compile(
     r"(?i)\s*@?[\w.-]+(?: [\w.-]+)?\s+(?:\(\w+\)\s+)?(?:commented|opened this|left a comment|added a comment|"
     r"requested changes|replied|reviewed|wrote|reported|created)\b[^.!?]{0,60}$"
 )
+_MONTH = (
+    r"jan|ene|gen|feb|f[ée]v|m[aä]r|apr|abr|avr|ma[iyjg]|jun|juin|giu|jul|juil|lug|aug|ago|ao[uû]t|sep|set|o[ck]t|out|"
+    r"ott|nov|de[cz]|dic"
+)
+#: Who wrote a page, and when: "Last updated by Ola on 3 March".
+_AUTHORED = re.compile(
+    r"(?i)\s*(?:(?:last|zuletzt|dernière|última) )?(?:updated|edited|modified|changed|created|posted|published|added|"
+    r"asked|opened|submitted|written|bearbeitet|geändert|erstellt|modifi\w+|mise? à jour|editad[oa]|publicad[oa])"
+    r"(?: \S+){0,4} (?:by|von|par|por|da) @?(?-i:[^\W\d_a-z]|u/)(?:[^.!?\n]|(?<=\d)\.){0,50}(?:\d{4}|\d\d?[./-]\d\d?|"
+    r"\d\d?:\d\d|\d ?\w+ ago|(?:vor|hace|il y a|há) \d+ \w+|\d\.? (?:de )?(?:"
+    + _MONTH
+    + r")\w*|(?:"
+    + _MONTH
+    + r")\w* \d)"
+    r"(?:[^.!?\n]|(?<=\d)\.){0,30}$"
+)
 _FIELD = re.compile(
     r"(?i)\s*(?:status|assignee|assigned to|reporter|reported by|priority|severity|labels?|sprint|story points|type|"
     r"component|affects version|fix version|due(?: date)?|epic|milestone|resolution|created|updated|environment|"
@@ -133,7 +149,8 @@ def letter_spans(lines: Sequence[str]) -> Iterator[tuple[int, int]]:
     if start is not None:
         yield start, len(lines)
     end = _ending(lines)
-    if end is not None:
+    # A quoted letter within one begins no letter of its own; any other beginning parts the user's words from it.
+    if end is not None and (start is None or end <= start or _WROTE.match(lines[start])):
         yield 0, end
     for number, line in enumerate(lines):
         if _LOG.match(line):
@@ -150,6 +167,8 @@ def _beginning(lines: Sequence[str]) -> int | None:
             continue
         has_more = number < last
         if _TIME_THEN_NAME.match(line) or (has_more and (_TICKET_PART.match(line) or _TICKET_FIELD.match(line))):
+            return _paragraph(lines, number)
+        if has_more and _AUTHORED.match(line):
             return _paragraph(lines, number)
         if _SPOKEN_AT.match(line) or number in speakers or _FORWARDED.match(line) or _WROTE.match(line):
             return number

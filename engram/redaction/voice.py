@@ -49,6 +49,11 @@ _CODE = re.compile(
     r"\],)\s*$"
 )
 _QUOTE = re.compile(r"\s{0,8}(?:>|\|)")
+#: A comment in code needs no code beside it.
+_COMMENT = re.compile(r"\s*(?:/\*|\*/|//\s|<!--)")
+#: Values between separators; this many such lines are a table.
+_VALUES = re.compile(r"\s*[^\s,;\t][^,;\t\n]*(?:[,;\t][^\s,;\t][^,;\t\n]*)+\s*$")
+_TABLE_ROWS = 3
 _HEADING = re.compile(r"#{1,6} \S|[=-]{3,}\s*$|\s{0,6}(?:[-*+]\s+|\d+[.)]\s+)?\*\*[^*\n]{2,80}\*\*")
 #: A request about something that follows in several lines.
 _PURPOSE = re.compile(
@@ -64,7 +69,8 @@ _REQUEST = re.compile(
 _REQUESTED_LINES = 3
 _LEAD_IN = re.compile(
     r"(?i)(?:\b(?:here(?:'s|’s| is| are| comes)(?! (?:my|our) (?:rules?|preferences?|conventions?|requirements?|"
-    r"wishes))|below(?: is| are)?|attached|pasted?|quot(?:e|ing)|forwarded|copied|for reference|fyi|gives?|shows?|"
+    r"wishes)| (?:what|how|the way) (?:i|we)(?:['’]d)? (?:want|need|expect|like|prefer|work|do)\b)|below(?: is| are)?|"
+    r"attached|pasted?|quot(?:e|ing)|forwarded|copied|for reference|fyi|gives?|shows?|"
     r"prints?|returns?|contains?|reads?|outputs?|i (?:get|got|see|found)|what i (?:get|got|see)|context|"
     r"contents?)\b[^\n]{0,120}|\b(?:files?|outputs?|logs?|errors?|messages?|e-?mails?|issue|ticket|comments?|readme|"
     r"docs?|documentation|page|response|reply|transcript|trace|stack ?trace|text|snippet|code|review|feedback|spec|"
@@ -327,6 +333,13 @@ def _paste_end(lines: list[str], at: int, tag_ends: dict[int, int]) -> int:
         return len(lines)
     if _QUOTE.match(line) or len(line) > MAX_TYPED_LINE_CHARS or _BLOB.search(line):
         return at + 1
+    if _COMMENT.match(line):
+        return _run_end(lines, at)
+    rows = at
+    while rows < len(lines) and _VALUES.match(lines[rows]):
+        rows += 1
+    if rows - at >= _TABLE_ROWS:
+        return rows
     if _LOG.match(line) or _SHELL.match(line):
         return _run_end(lines, at)
     closing = _closing(line)
