@@ -48,7 +48,7 @@ class Language:
 LANGUAGES = {
     "de": Language(
         lasting=r"immer|niemals|nie(?: wieder)?|ab (?:jetzt|sofort)|von (?:jetzt|nun) an|künftig|in zukunft|"
-        r"grundsätzlich|jedes ?mal|merk dir",
+        r"grundsätzlich|jedes ?mal|merk dir|denke? (?:bitte )?(?:dran|daran)(?=:|, dass)",
         order=r"bitte (?:kein\w*|nicht|verwende|benutze|nimm)|(?:verwende|benutze|nutze|nimm) .{2,60} (?:statt|anstatt|"
         r"anstelle)|vermeide|achte darauf|stell(?:e)? sicher|ich (?:bevorzuge|möchte lieber|will kein\w*)",
         decides=r"wir (?:verwenden|benutzen|nutzen|setzen|nehmen|haben uns)",
@@ -60,16 +60,20 @@ LANGUAGES = {
         r"war (?:nur )?(?:ein )?"
         r"(?:spaß|scherz|witz)|(?:nur )?(?:spaß|scherz|witz)|ich mein(?:t)?e|nehme ich zurück|nehme (?:das|die \w+|"
         r"es) zurück|"
-        r"stimmt (?:gar )?nicht|streich das|war falsch|ich habe mich (?:geirrt|vertan)|sehe ich anders",
+        r"stimmt (?:gar )?nicht|streich das|falsche[rs]? (?:fenster|chat|projekt|terminal|tab)|"
+        r"war falsch|ich habe mich (?:geirrt|vertan)|sehe ich anders",
         others=r"(?:er|sie|man|jemand|kollegen?|chef\w*|reviewer|leute|manche|viele) (?:\w+ )?(?:sag\w*|mein\w*|will|"
         r"wollen|"
         r"find\w*|glaub\w*|denk\w*|empfiehl\w*|empfehl\w*)|\w+ (?:sagt|sagte|meint|meinte|findet|glaubt|denkt|"
         r"empfiehlt|schreibt|will),? (?:dass|wir|man|immer|nie)|laut|angeblich|vielleicht|ich (?:glaube|denke|vermute|"
         r"finde)|"
-        r"könnten?|sollten wir|was wäre|wäre (?:es )?|oder",
+        r"könnten?|sollten wir|was wäre|wäre (?:es )?|entweder|oder (?:immer|nie\w*|lieber|doch|nicht|so)",
         describes=r"(?:schlägt|schlagen|schlug) \w* ?\w* ?fehl|funktionier\w+|klappt\w*|scheiter\w+|stürzt|crasht|"
         r"failt|"
-        r"passiert|kommt|hatte[n]?|war(?:en)?|wurde[n]?",
+        r"passiert|kommt|hatte[n]?|war(?:en)?|wurde[n]?|"
+        r"(?:(?:der|die|das|es|er|sie|ein\w*|mein\w*|unser\w*) (?:\S+ )?\S+|es|das|er|sie) "
+        r"(?-i:(?!(?:jetzt|mit|nicht|zuerst|erst|selbst|direkt|sonst|\w*test|\w*lint|script|commit|fest|"
+        r"dort|oft)\b)[a-zäöüß]+t|sind|haben|werden|gehen) (?:\w+ ){0,3}(?:immer|niemals|nie)",
         local=r"hier|dies\w* (?:projekt|repo\w*|datei|code)|unser\w*",
         universal=r"(?:in |für |bei )?(?:allen|jedem|jedes) (?:meiner |meinen |unserer )?(?:projekt\w*|repo\w*)|"
         r"überall,? wo ich arbeite",
@@ -92,17 +96,44 @@ LANGUAGES = {
         r"quería decir|"
         r"(?:es|era) (?:una )?broma|mejor no|retiro (?:lo|la|eso|esa)|me equivoqué|cambié de (?:idea|opinión)|"
         r"borra eso|"
-        r"no estoy de acuerdo",
+        r"no estoy de acuerdo|(?:ventana|chat|proyecto|terminal) equivocad[oa]",
         others=r"(?:él|ella|ellos|alguien|mi jefe|el jefe|el revisor|la gente|algunos|muchos) (?:\w+ )?(?:dice\w*|"
         r"piensa\w*|"
         r"cree\w*|quiere\w*|opina\w*|recomienda\w*|insiste\w*)|según|tal vez|quizás?|creo que|pienso que|podríamos|"
-        r"deberíamos|sería|o",
+        r"deberíamos|sería|o (?:siempre|nunca|mejor|no)",
         describes=r"fall[ao]n?|funciona\w*|ocurre\w*|pasa\w*|rompe\w*|tarda\w*|era[n]?|fue(?:ron)?|tení\w+",
         local=r"aquí|est[ae] (?:proyecto|repo\w*|archivo|código)|nuestr\w+",
         universal=r"(?:en )?todos (?:los|mis) (?:proyectos|repositorios)|en cualquier proyecto",
         cause=r"porque|debido a|ya que|por eso|la causa|el motivo|causad[oa] por",
         problem=r"fallo|falló|fallaba|falla|roto|rota|faltaba|incorrect[oa]|obsolet[oa]|no funcionaba",
         repair=r"arreglad[oa]|corregid[oa]|solucionad[oa]|resuelt[oa]|ya funciona",
+    ),
+    "fr": Language(
+        lasting=r"toujours|jamais|d[ée]sormais|dor[ée]navant|[àa] partir de maintenant|[àa] l['’]avenir|"
+        r"(?:à )?chaque fois que|(?:souviens|rappelle)-toi que|n['’]oublie pas que|retiens que",
+        order=r"n['’](?:utilise|ajoute|écris|efface)z? pas|ne (?:fais|mets|touche|modifie|change|supprime|pousse|"
+        r"commite) pas|(?:utilise|prends) .{2,60} (?:au lieu|plutôt que|à la place)|évite|veille à|assure-toi|"
+        r"je préfère|je ne veux pas",
+        decides=r"(?:nous (?:utilisons|préférons|avons décidé)|on (?:utilise|préfère|a décidé))",
+        passing=r"pour (?:l['’]instant|le moment)|aujourd['’]hui|demain|cette fois|pas encore|je (?:ne )?sais pas|"
+        r"jusqu['’]\w+|tant que|pendant|(?:dans|pour|sur) (?:ce|cet|cette|ces) (?!projet|dépôt|repo)\w+|"
+        r"(?:seulement|juste|uniquement) (?:ici|maintenant|dans|pour|cette)|la (?:première|deuxième|seconde|troisième|"
+        r"dernière|autre) (?:option|variante|solution)",
+        takes_back=r"oublie(?:z)? (?:ça|cela|ce que|la règle|tout)|laisse tomber|non,? attends|attends,? non|"
+        r"(?:en fait|finalement),? (?:non|oublie)|non,? (?:en fait|finalement)|je (?:rigole|plaisante|blague)|"
+        r"c['’]était (?:une )?(?:blague|plaisanterie|erreur)|je voulais dire|je me suis trompée?|je retire|"
+        r"j['’]ai changé d['’]avis|mauvaise fenêtre|je ne suis pas d['’]accord",
+        others=r"(?:il|elle|ils|elles|quelqu['’]un|mon chef|ma cheffe|le chef|les gens|certains|beaucoup) (?:\w+ )?"
+        r"(?:dit|disent|pense\w*|croi\w*|veu\w*|trouve\w*|recommande\w*|insiste\w*)|selon|d['’]après|peut-être|"
+        r"je (?:crois|pense|trouve) que|on (?:pourrait|devrait)|ce serait|ou (?:toujours|jamais|plutôt|bien|pas)",
+        describes=r"plante[nrs]?|échou\w+|marche\w*|fonctionn(?!al)\w+|arrive\w*|était|étaient|avai\w+|ça|"
+        r"(?:est|sont|a|ont|n['’]est|ne sont) (?:toujours|jamais)|j['’]ai (?:toujours|jamais)",
+        local=r"ici|ce (?:projet|dépôt|repo\w*|fichier|code)|notre|nos",
+        universal=r"(?:dans |pour |sur )?(?:tous (?:les|mes|nos) (?:projets|dépôts|repos)|chaque projet|"
+        r"n['’]importe quel projet)|partout où je travaille",
+        cause=r"parce que|à cause de|c['’]est pourquoi|la raison|dû à",
+        problem=r"échoué\w*|cassée?s?|manquait|erronée?s?|obsolètes?|ne (?:marchait|fonctionnait) pas|plantait",
+        repair=r"corrigée?s?|réparée?s?|résolue?s?|ça (?:marche|fonctionne) maintenant",
     ),
     "ja": Language(
         lasting=r"必ず|常に|いつも|絶対に|決して|今後|これからは|これからも|毎回|以後",

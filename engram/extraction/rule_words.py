@@ -16,7 +16,7 @@ _ANY = re.IGNORECASE
 #: The beginning of a clause that may be an order.
 _CLAUSE = (
     r"(?:^|[.,;:!–—-]\s+|\b(?:and|but|so|please|also|then)\s+|"
-    r"^(?:ok(?:ay)?|yes|yeah|no|hey|hi|claude|note|rule|reminder|important)\b[,:!. ]+)"
+    r"^(?:ok(?:ay)?|yes|yeah|no|hey|hi|btw|again|claude|note|rule|reminder|important)\b[,:!. ]+)"
 )
 #: Words after "always" and "never" that no order begins with, and participles.
 _NO_VERB = (
@@ -110,7 +110,9 @@ UNIVERSAL = re.compile(
     rf"\b(?:in|for|across|with|on|to|throughout)? ?{_EVERY_PROJECT}(?![\w-])|\b(?:no matter|regardless of|"
     rf"independent of|whatever|whichever)"
     r"(?: in)?(?: which| what| the)? (?:project|repo(?:sitory)?|code ?base)\b|\b(?:everywhere|wherever) (?:i|we) "
-    r"(?:work|code|program|go)\b|\bproject[- ]independent(?:ly)?\b",
+    r"(?:work|code|program|go)\b|\bproject[- ]independent(?:ly)?\b|\b(?:in|for|with) (?:everything|all the things|all) "
+    r"i (?:do|write|build|make|code|program|work on)\b|\b(?:in|for) all (?:of )?my (?:work|code)\b|\bglobally(?=[,:])|"
+    r"\bglobal (?:rule|preference)\b",
     _ANY,
 )
 #: Words that take the universal ones back: "not in all my projects", "in every project of the solution".
@@ -162,13 +164,27 @@ _PLACE = (
     r"case|round|run|step|sprint|release|demo|refactor\w*|change|patch|fix|example|one|folder|directory|week|day|hour|"
     r"morning|afternoon|evening|month|iteration|part|section|review|experiment|spike|poc|prototype|moment|iteration)s?"
 )
+#: A noun behind a word for a moment or a thing at hand makes it a kind that lasts: "for the release build", "in the
+#: branch name", "of the current user".
+_OF_A_KIND = (
+    r"(?! (?:names?|titles?|messages?|descriptions?|bod(?:y|ies)|headers?|comments?|templates?|lists?|numbers?|types?|"
+    r"levels?|size|paths?|builds?|notes?|scripts?|branch(?:es)?|process|pipelines?|jobs?|workflows?|tags?|pages?|"
+    r"servers?|environments?|envs?|databases?|data|config\w*|artifacts?|candidates?|managers?|teams?|checklists?|"
+    r"commits?|modes?|profiles?|folders?|director(?:y|ies)|files?|suites?|apps?|accounts?|systems?|cycles?|rooms?|"
+    r"links?|tests?|users?|requests?|tenants?|locales?|threads?|elements?|items?|arguments?|parameters?|rows?|columns?|"
+    r"values?|indexe?s?|states?|themes?|languages?|customers?|plans?|stages?|keys?|steps|dates?)\b)"
+)
 MOMENT = re.compile(
-    r"\b(?:for now|right now|just now|currently|at (?:the|this) moment|for the (?:moment|time being|rest|next|current|"
-    r"following|last|first|second|demo|meeting|release)|today|tonight|tomorrow|yesterday|this once|just once|"
+    r"\b(?:for now|right now|just now|currently|at (?:the|this) moment|for the (?:(?:moment|time being|rest)|"
+    r"(?:next|current|following|last|first|second|demo|meeting|release)"
+    + _OF_A_KIND
+    + r")|today|tonight|tomorrow|yesterday|this once|just once|"
     r"temporarily|"
     r"in the meantime|meanwhile|yet|first(?=,)|anymore\?|later on|soon|asap|"
     r"(?:this|these|those) (?!(?:\w+ )?" + _WHOLE + r"\b)\w+|"
-    r"(?:in|for|on|to|of|with|within|during|throughout) (?:that|the (?:current|same|next|new|other)) (?!"
+    r"(?:in|for|on|to|of|with|within|during|throughout) (?:that|the (?:current|same|next|new|other)"
+    + _OF_A_KIND
+    + r") (?!"
     + _WHOLE
     + r"\b)\w+|"
     r"(?:the (?:current|same|next) "
@@ -181,6 +197,10 @@ MOMENT = re.compile(
     r"it)\b)|"
     r"while (?:(?:we|you|i)(?:'re|'m| are| am)?|debugging|testing|refactoring|working|this|that|the)\b|"
     r"as long as|once (?:we|you|i|it|the|that's|everything)\b|during|after (?:that|the (?:merge|release|demo|review))|"
+    r"(?:for the (?:branch|ticket|task|story|pr|pull request|mr|merge request|file|function|class|method|page|"
+    r"migration)|(?:in|on|for|with|within|during) the (?:spike|poc|prototype|demo|sprint|experiment|hotfix|task|story))"
+    + _OF_A_KIND
+    + r"|"
     r"before (?:that|the (?:merge|release|demo|review|deadline|weekend|meeting)|we (?:merge|release|ship) (?:it|the))|"
     r"the (?:first|second|third|fourth|last|latter|former|other|next|previous|above|following|same) (?:option|one|"
     r"approach|"
@@ -191,6 +211,16 @@ MOMENT = re.compile(
     r"i don'?t (?:know|think|see|understand|get|have|remember|believe|care)|don'?t (?:know|think|worry)|never ?mind)\b|"
     r"(?:^|\s)#\d+|\bthis\s*[.,:;!)]|\bthis$|"
     r"(?:^|[.,;:!–—-]\s*|\b(?:and|but|please|so|or|then)\s+)just\s+(?!in\b)\w+|\bjust (?:this|for|here|now)\b",
+    _ANY,
+)
+#: Words by which people say the opposite of what they mean.
+IRONY = re.compile(
+    r"\b(?:yeah,? right|oh,? (?:great|nice|wonderful|brilliant|fantastic|perfect|lovely|sure)|"
+    r"what could (?:possibly )?go wrong|(?:worked|went) (?:out )?(?:so|really|just) (?:well|great)|"
+    r"because that(?:'s| has| always| really)? (?:worked|works|went)|lo+l|lmao|rofl|(?:ha){2,}h?|great idea|"
+    r"genius(?=\W*$|[.!,])|as if that|slow clap|ja,? (?:klar|sicher)|na klar|(?:super|tolle) idee|"
+    r"hat ja (?:super|toll|prima)|bravo|(?:très )?bonne idée|mais bien sûr|sí,? claro|claro,? claro|"
+    r"(?:qué )?(?:buena|gran) idea|genial idea|ja(?:ja)+)\b|(?:^|\s)/s(?=\W*$)|[🙄😂🤣😜😉😏🤡🙃]",
     _ANY,
 )
 #: A moment that a never does not end with: "never merge until CI is green" holds later too.
@@ -226,6 +256,9 @@ OTHERS = re.compile(
     rf"\b{_PERSONS}(?: (?:always|often|also|really|usually|just|strongly|now|who \w+))* {_THINK}\b|"
     r"\baccording to (?!(?:our|my)\b)|\bit is (?:often )?said\b|\bbest practices? (?:says?|is|are)\b|"
     rf"\b{_PERSONS}'s (?:rule|opinion|view|advice|take|preference|convention|style|idea)\b|"
+    rf"^(?:\W*(?!(?:for|in|on|to|with|about|as)\b)\w+[,:]? )?(?!(?:some|many|every\w+|people|others)\b){_PERSONS}"
+    r"(?: \w+){0,4}\s?:\s|\b(?:their|his|her) (?:rule|policy|motto|convention|style|mantra)\b|"
+    rf"\b{_PERSONS} (?:\w+ )?(?:used to|complains?|complained|warns?|warned|reminds?|reminded|nags?|yells?)\b|"
     r",? (?:says|said|thinks|according to|in the words of|quoth) \w+[.!]?$|\bi (?:read|heard|was told|saw) (?:that|"
     r"somewhere|"
     r"on|in)\b|\b(?:he|she|they|someone|somebody) (?:is|are|was|were) (?:convinced|sure|adamant)\b|\bconvinced that\b",
@@ -339,7 +372,10 @@ TAKES_BACK = re.compile(
     r"does not) "
     r"(?:hold|appl\w+|count)\w*|lol,? no|haha,? no|i didn'?t mean (?:that|it)|don'?t (?:do|"
     r"follow) what i (?:just )?said|"
-    r"that'?s not what i (?:meant|want\w*))\b|\bnever ?mind(?=\W*$|[.,;!]| (?:that|about|what|the rule|my))",
+    r"that'?s not what i (?:meant|want\w*))\b|^(?:(?:oops|sorry|ups|ah|oh|uh|"
+    r"my bad)\W+)*(?:that was (?:for |the )?)?(?:the )?"
+    r"(?:wrong|other|another) (?:window|chat|tab|terminal|project|repo|session|channel|thread|person)\W*$|"
+    r"\b(?:wasn'?t|not) meant for (?:you|here|this)\b|\bnever ?mind(?=\W*$|[.,;!]| (?:that|about|what|the rule|my))",
     _ANY,
 )
 #: Corrects what stands just before it.
@@ -382,3 +418,26 @@ SOFT_END = re.compile(
 ABBREVIATION = re.compile(r"\b(?:e\.g|i\.e|vs|etc|cf|approx|resp|bzw|z\.b|d\.h|p\.ej)\.$", _ANY)
 PLAIN_LINE = re.compile(r"^(?!\s*(?:[-*+•|>#]|\d{1,3}[.)]\s|```|~~~)).*[\w)`\"']$")
 NEGATION = re.compile(r"\b(?:not|never|no|avoid|stop|don'?t|nicht|kein\w*|nie|nunca)\b", _ANY)
+
+# --- Spelling ---------------------------------------------------------------------------------------------------------
+
+_SHORT = {"pls": "please", "plz": "please", "dont": "don't", "doesnt": "doesn't", "cant": "can't", "alway": "always"}
+_CUES = ("always", "never", "remember", "please", "immer", "niemals", "toujours", "jamais", "siempre", "nunca")
+#: Slips of cue words that are words of their own.
+_NO_SLIPS = frozenset(("nuca", "nuna", "neve", "neer", "never", "sempre", "pleas"))
+
+
+def _slips(word: str) -> set[str]:
+    """Return a word with two letters exchanged, one doubled, or one left out; its first letter stays."""
+    inner = range(1, len(word))
+    exchanged = {word[:at] + word[at + 1] + word[at] + word[at + 2 :] for at in inner if at + 1 < len(word)}
+    return exchanged | {word[:at] + word[at] + word[at:] for at in inner} | {word[:at] + word[at + 1 :] for at in inner}
+
+
+_MEANT = {slip: word for word in _CUES for slip in _slips(word) - _NO_SLIPS} | _SHORT
+_WORD = re.compile(r"[^\W\d_]{3,10}")
+
+
+def as_meant(sentence: str) -> str:
+    """Return a sentence with slips and shorthand in the words that make a rule put right, to be judged by."""
+    return _WORD.sub(lambda word: _MEANT.get(word[0].lower(), word[0]), sentence)

@@ -34,6 +34,7 @@ class Refusal(StrEnum):
     TAKEN_BACK = "it was taken back or corrected"
     MOMENT = "it holds for a moment, a place or a task only"
     SUPPOSITION = "it is a suggestion or a supposition"
+    IRONY = "it does not sound as if it was meant"
     TASK = "it is part of a task"
     DESCRIPTION = "it describes how something is"
     DANGLING = "it does not say on its own what it is about"
@@ -164,13 +165,14 @@ def scope_of(sentence: str, project: str = "") -> Scope:
 
 def _judge(sentence: str, statement: Statement, after: str, project: str) -> Judgement | None:
     """Judge a sentence by itself and the one after it; None if it does not sound like a rule."""
-    form = _form(sentence)
+    meant = words.as_meant(sentence)
+    form = _form(meant)
     if form is None:
         return None
-    refusal = _refusal(sentence, statement, after, form)
+    refusal = _refusal(meant, statement, after, form)
     if refusal is None and form is words.ORDER:
         refusal = Refusal.ORDER
-    is_decision = form is words.TEAM or form is languages.DECIDES or words.TEAM.search(sentence)
+    is_decision = form is words.TEAM or form is languages.DECIDES or words.TEAM.search(meant)
     return Judgement(
         sentence,
         kind=Kind.DECISION if is_decision else Kind.PREFERENCE,
@@ -226,6 +228,8 @@ def _refusal(sentence: str, statement: Statement, after: str, form: re.Pattern[s
         return Refusal.MOMENT
     if words.HEDGE.search(sentence):
         return Refusal.SUPPOSITION
+    if words.IRONY.search(sentence) or words.IRONY.search(after):
+        return Refusal.IRONY
     if is_elsewhere:
         if languages.PASSING.search(sentence):
             return Refusal.MOMENT

@@ -1,4 +1,4 @@
-"""A few words of German, Spanish and Japanese: no rule and no fix is lost."""
+"""A few words of German, Spanish, French and Japanese: no rule and no fix is lost."""
 
 from __future__ import annotations
 
@@ -27,6 +27,13 @@ SESSIONS = {
         "Corregido: el test fallaba porque `CacheKey` no contenía el nombre de la rama y dos ramas leían la misma "
         "entrada en `cache.py`.",
         "porque `CacheKey` no contenía",
+    ),
+    "fr": (
+        "Les tests échouent, corrige-les. Désormais on utilise toujours pnpm dans ce projet, jamais npm.",
+        "Désormais on utilise toujours pnpm dans ce projet, jamais npm.",
+        "Corrigé : le test plantait parce que `CacheKey` ne contenait pas le nom de la branche et que deux branches "
+        "lisaient la même entrée de `cache.py`.",
+        "parce que `CacheKey` ne contenait",
     ),
     "ja": (
         "テストが失敗しています。直してください。今後このプロジェクトでは必ずpnpmを使って、npmは使わないでください。",
@@ -80,6 +87,8 @@ def test_a_fix_is_kept_with_its_cause_command_and_error(language: str, make: typ
         "No uses emojis en los commits.",
         "Usa tabuladores en vez de espacios.",
         "コミットに絵文字を使わないでください。",
+        "N'utilise pas d'emojis dans les commits.",
+        "Utilise des tabulations au lieu d'espaces.",
     ],
 )
 def test_orders_in_other_languages_are_known_and_alone_make_no_rule(sentence: str) -> None:
@@ -95,6 +104,8 @@ def test_orders_in_other_languages_are_known_and_alone_make_no_rule(sentence: st
         "Por ahora no uses la caché.",
         "今回は使わないでください。",
         "なぜいつも失敗しますか？",
+        "Pourquoi le test échoue toujours ?",
+        "Pour le moment, ne touche pas au cache.",
     ],
 )
 def test_questions_and_passing_orders_in_other_languages_are_not(sentence: str) -> None:

@@ -44,6 +44,35 @@ RULES = [
     "Wir benutzen uv für alles.",
     "A partir de ahora responde en español.",
     "絶対にmainに直接pushしないでください。",
+    # In French, with and without accents.
+    "Utilise toujours pnpm, jamais npm.",
+    "À partir de maintenant, réponds en français.",
+    "Desormais, pas de commit sans test.",
+    "Toujours écrire un test pour chaque nouvelle fonctionnalité.",
+    "On utilise Postgres pour tout.",
+    # With slips and shorthand in the words that make a rule.
+    "Alwasy run the linter before you commit.",
+    "nevr push to main",
+    "pls never use any, ever",
+    "from now on dont use mocks",
+    "imemr zuerst den Test schreiben",
+    "toujour lancer les tests avant un commit",
+    # A noun behind a word for a moment makes it a kind that lasts.
+    "From now on always use clang for the release build.",
+    "Always write the release notes for the release branch in English.",
+    "Never use real names for the demo account.",
+    "Always take the checklist for the meeting notes.",
+    "Never log the password of the current user.",
+    "Always compare with the state of the next item.",
+    # What a rule speaks of may look like a moment, a person or a choice.
+    "Always put the license at the top of the file.",
+    "Always name the ticket in the PR description.",
+    "Some rules for you: never push to main.",
+    "For the docs: always use American English.",
+    "Always keep the user report next to its form.",
+    "Nie force pushen oder rebasen.",
+    "Die Tests zuerst immer mit pytest starten.",
+    "Denk dran: keine Emojis in Commits.",
 ]
 
 REFUSED = {
@@ -66,6 +95,10 @@ REFUSED = {
         "Never trust the cache, says Bob.",
         "Mi jefe dice que nunca usemos ORMs.",
         "Anna sagt, wir sollen nie rebasen.",
+        "Mon chef dit de ne jamais rebaser.",
+        "My boss: never push on Fridays.",
+        "The reviewer used to say never use goto.",
+        "Never rebase is their motto.",
     ],
     Refusal.TAKEN_BACK: [
         "Never use floats for money. Actually scratch that, floats are fine here.",
@@ -79,6 +112,11 @@ REFUSED = {
         "Immer Tabs verwenden. Quatsch, Leerzeichen.",
         "Nunca uses floats. No, espera, úsalos.",
         "常にタブを使って。やっぱりスペースで。",
+        "Toujours des tabulations. Non, attends, des espaces.",
+        "Always deploy with ansible. Oops, wrong window.",
+        "Never touch the billing tables. Sorry, that was for the other chat.",
+        "Immer mit Ansible deployen. Falsches Fenster.",
+        "Always use yarn, that wasn't meant for you.",
     ],
     Refusal.MOMENT: [
         "Please don't change the migration, just explain it.",
@@ -96,12 +134,26 @@ REFUSED = {
         "In diesem PR nie die Tests anfassen.",
         "Por ahora nunca hagas push.",
         "今回は絶対にpushしないで。",
+        "Pour l'instant, ne jamais pousser.",
+        "Never write tests for the spike.",
+        "In the demo, never show real names.",
+        "For the release, always use the old compiler.",
+        "Never rename anything for the ticket.",
     ],
     Refusal.SUPPOSITION: [
         "Maybe we should always use tabs.",
         "I think we should never use ORMs here.",
         "Suppose we never cached.",
         "Either always log or never log.",
+    ],
+    Refusal.IRONY: [
+        "Yeah right, always commit straight to main.",
+        "Always skip the tests, that worked out so well last week.",
+        "From now on never read the logs. Great idea.",
+        "never write docs, lol",
+        "always deploy on Friday 🙄",
+        "Ja klar, nie wieder Tests schreiben.",
+        "Toujours pousser sans tests. Bonne idée.",
     ],
     Refusal.TASK: [
         "Write a function that always returns a list.",
@@ -117,6 +169,9 @@ REFUSED = {
         "If there is an error, always exit with 1.",
         "Der Test schlägt immer fehl.",
         "Siempre falla en Windows.",
+        "Le build plante toujours sous Windows.",
+        "Der Import bricht unter Windows immer ab.",
+        "Das geht immer.",
     ],
     Refusal.DANGLING: ["Never do that again.", "Always use it."],
     Refusal.ORDER: [
@@ -158,6 +213,9 @@ def test_what_does_not_sound_like_a_rule_is_not_judged(prompt: str) -> None:
         ("Never deploy on Friday.", "never mind, Friday is fine"),
         ("Wir nutzen immer Tabs.", "vergiss das"),
         ("Nunca uses tabs.", "olvida eso"),
+        ("Toujours des tabulations.", "oublie ça"),
+        ("Always use tabs.", "oops, wrong terminal"),
+        ("Immer Tabs nehmen.", "sorry, falscher Chat"),
     ],
 )
 def test_the_next_prompt_takes_a_rule_back(rule: str, following: str) -> None:
@@ -227,6 +285,10 @@ def test_what_the_team_uses_is_a_decision() -> None:
         "From now on use uv in every repo I work on.",
         "Always use camelCase in all our codebases.",
         "Everywhere I work, use metric units.",
+        "Never use emojis in anything I write, in all my work.",
+        "In everything I build, always use strict types.",
+        "Globally: always answer in English.",
+        "Dans tous mes projets, toujours écrire le test d'abord.",
     ],
 )
 def test_what_is_said_of_every_project_is_global_and_for_good(sentence: str) -> None:
