@@ -1,4 +1,4 @@
-"""Resident memory, threads, open files and cyclic garbage of this process."""
+"""Resident memory, threads, open files and cyclic garbage of this process, and which of its threads go first."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import gc
 import os
 import resource
 import subprocess
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -86,3 +87,56 @@ def raise_file_limit() -> None:
         wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
         if soft != resource.RLIM_INFINITY and soft < wanted:
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+# -- who asks goes before who works
+#
+# Threads of one process share an interpreter and its processors. Lowering the priority of the working threads would let
+# one of them hold the interpreter's lock while it waits for a processor; so they stop at their next step instead.
+
+#: Longest pause of one step, in seconds: work goes on slowly however many questions there are.
+MAX_PAUSE_SECONDS = 1.0
+
+_nobody_asks = threading.Event()
+_nobody_asks.set()
+_lock = threading.Lock()
+_asking = 0
+_thread = threading.local()
+
+
+@contextlib.contextmanager
+def asking() -> Iterator[None]:
+    """A question is being answered."""
+    global _asking
+    with _lock:
+        _asking += 1
+        _nobody_asks.clear()
+    try:
+        yield
+    finally:
+        with _lock:
+            _asking -= 1
+            if not _asking:
+                _nobody_asks.set()
+
+
+@contextlib.contextmanager
+def giving_way() -> Iterator[None]:
+    """What this thread does is work that can wait."""
+    before = is_giving_way()
+    _thread.gives_way = True
+    try:
+        yield
+    finally:
+        _thread.gives_way = before
+
+
+def is_giving_way() -> bool:
+    """Return True if what this thread does can wait."""
+    return getattr(_thread, "gives_way", False)
+
+
+def pause() -> None:
+    """Wait while a question is being answered, if what this thread does can wait. Call it without holding a lock."""
+    if is_giving_way():
+        _nobody_asks.wait(MAX_PAUSE_SECONDS)

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from engram import process_limits
 from engram.embedding.bert import TOKENIZER_NAME
 from engram.embedding.bert_graph import GraphInPlace
 from engram.embedding.card import ModelInfo, model_id
@@ -122,7 +123,12 @@ class OnnxEmbedder:
         rows = np.empty((len(texts), self.dimension), dtype=np.float32)
         tokens = [self._ids(text) for text in texts]
 
+        can_wait = process_limits.is_giving_way()
+
         def fill(batch: list[int]) -> None:
+            if can_wait:
+                with process_limits.giving_way():
+                    process_limits.pause()
             rows[batch] = self._run([tokens[index] for index in batch])
 
         pending = list(batches([len(ids) for ids in tokens], MAX_BATCH_TOKENS))

@@ -6,6 +6,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from engram import process_limits
 from engram.extraction.bite import Passage, passages
 from engram.extraction.cues import CAUSE, REPAIR, tells_fix
 from engram.extraction.fixes import FixEpisode, fix_episodes
@@ -96,6 +97,7 @@ class Chooser:
         episodes = fix_episodes(turns)
         chosen: list[Option] = []
         for turn, after in zip(turns, [*turns, following][1:], strict=True):
+            process_limits.pause()
             ended_here = [episode for episode in episodes if episode.turn_key == turn.key]
             chosen.extend(self._of_turn(turn, after, ended_here, seen, rules_of.get(turn.key, [])))
         kept = [place for place, option in enumerate(chosen) if option.rule is not None]

@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Callable
 
+from engram import process_limits
+
 
 class SerialExecutor:
     """Run actions one after the other; each key is queued at most once.
@@ -69,7 +71,9 @@ class SerialExecutor:
             while (action := self._next()) is not None:
                 self._started_seconds = time.monotonic()
                 try:
-                    action()
+                    with process_limits.giving_way():
+                        process_limits.pause()
+                        action()
                 finally:
                     self._started_seconds = None
         except BaseException:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from engram import process_limits
 from engram.errors import BadRequest, BrokenDatabase, EngramError
 from engram.models.projects import project_by_id
 from engram.notes.standing import standing_of
@@ -32,6 +34,8 @@ logger = logging.getLogger(__name__)
 EMBED_BATCH_TEXTS = 4
 #: Texts of one ``embed`` request.
 MAX_TEXTS = 256
+#: Operations that somebody waits for: heavy work lets them pass.
+_QUESTIONS = frozenset({"briefing", "explain", "recall", "search"})
 #: Files of one request that count for the ranking.
 MAX_FILES = 50
 
@@ -76,8 +80,10 @@ class Answers:
         try:
             parsed = parse_request(request)
             if is_hook_payload(parsed):
-                return self._answer_hook(parsed)
-            return json.dumps(self._run_operation(parsed)).encode()
+                with process_limits.asking():
+                    return self._answer_hook(parsed)
+            with process_limits.asking() if str(parsed.get("op")) in _QUESTIONS else contextlib.nullcontext():
+                return json.dumps(self._run_operation(parsed)).encode()
         except EngramError as error:
             self._report_damage(error)
             return json.dumps({"error": str(error)}).encode()
