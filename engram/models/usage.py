@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from dataclasses import dataclass
 
 from peewee import EXCLUDED, JOIN, SQL, Cast, ColumnBase, fn
 
+from engram.clock import day_of
 from engram.enums import CURRENT_STATUSES
 from engram.errors import StoreError
 from engram.models import tables
 from engram.models.injections import AT_START, WAS_SHOWN
-from engram.models.meta import get_meta
+from engram.models.meta import get_meta, put_meta
 from engram.models.store import Store
-from engram.models.transaction import Reader
+from engram.models.transaction import Reader, Tx
 from engram.transcripts.record import Opening
 
 #: Longest wait for the write lock to claim the weekly line, in milliseconds: a hook waits for the answer.
 MAX_CLAIM_WAIT_MS = 20
 _TOLD = "report_told_ms"
+#: Key in ``meta``: JSON, day → cause → number of answers that came too late.
+_LATE = "late_answers"
+#: Days for which these are kept.
+MAX_LATE_DAYS = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +60,8 @@ class Usage:
     opened: int
     #: None where none was shown at a prompt or a tool call.
     most_used: MostUsed | None
+    #: Cause → number of prompts whose answer came after their hook had ended, in whole days, at most ``MAX_LATE_DAYS``.
+    late: dict[str, int]
 
 
 def usage_since(store: Store, since_ms: int) -> Usage:
@@ -67,6 +76,7 @@ def usage_since(store: Store, since_ms: int) -> Usage:
             shown=_count(reader, tables.Injection, WAS_SHOWN & (tables.Injection.at_ms >= since_ms)),
             opened=_count(reader, episode, episode.accessed_at_ms >= since_ms),
             most_used=_most_used(reader, since_ms),
+            late=late_since(reader, since_ms),
         )
 
 
@@ -126,6 +136,28 @@ def _most_used(store: Reader, since_ms: int) -> MostUsed | None:
         uses=row.uses,
         may_be_shown=bool(row.may_be_shown),
     )
+
+
+def note_late(tx: Tx, cause: str) -> None:
+    """Count an answer that came after the hook of its prompt had ended."""
+    days = _late_days(tx)
+    causes = days.setdefault(day_of(tx.now_ms()), {})
+    causes[cause] = causes.get(cause, 0) + 1
+    put_meta(tx, _LATE, json.dumps(dict(sorted(days.items())[-MAX_LATE_DAYS:])))
+
+
+def late_since(store: Reader, since_ms: int) -> dict[str, int]:
+    """Return cause → number of answers that came too late since the day of a time, the most frequent first."""
+    total: Counter[str] = Counter()
+    for day, causes in _late_days(store).items():
+        if day >= day_of(max(0, since_ms)):
+            total.update(causes)
+    return dict(total.most_common())
+
+
+def _late_days(store: Reader) -> dict[str, dict[str, int]]:
+    days: dict[str, dict[str, int]] = json.loads(get_meta(store, _LATE) or "{}")
+    return days
 
 
 def told_at_ms(store: Reader) -> int | None:

@@ -27,11 +27,15 @@ from engram.models.stages import note_failure
 from engram.models.store import Store
 from engram.models.work import WorkState, list_work
 from engram.reports.health import Health
+from engram.reports.usage import REPORT_DAYS, late_text, report_of_days
 from engram.settings import Settings
 from engram.transcripts.registry import present_folders, skipped
 
 #: Warn below this much free disk space, in bytes.
 MIN_FREE_BYTES = 500_000_000
+#: Share of prompts, and number, from which on answers come too late too often.
+MAX_LATE_SHARE = 0.05
+MIN_LATE = 5
 #: Unreadable lines that are listed one by one; beyond, their number alone.
 MAX_LISTED_FAULTS = 5
 #: What to do about what is skipped.
@@ -84,9 +88,27 @@ def check_all(store: Store, settings: Settings, health: Health, *, is_quick: boo
         *_transcripts(settings, health),
         *_processes(health),
         *_model(settings),
+        *_answers(store),
         *_moves(store),
         *_leftovers(store, settings, health),
     ]
+
+
+def _answers(store: Store) -> Iterator[Check]:
+    """Answers that came after the hook of their prompt had ended."""
+    usage = report_of_days(store)
+    late = sum(usage.late.values())
+    is_often = late > MAX_LATE_SHARE * usage.prompts and late >= MIN_LATE
+    text = f"{late} of {usage.prompts} prompts in {REPORT_DAYS} days were answered too late"
+    yield Check(
+        "answers in time",
+        State.WARN if is_often else State.OK,
+        f"{text} ({late_text(usage.late)})" if late else text,
+        "what comes too late is handed over at the next tool call; `engram status` says what is at work"
+        if is_often
+        else "",
+        public=text,
+    )
 
 
 def _moves(store: Store) -> Iterator[Check]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from engram.enums import Scope
 from engram.models.store import Store
 from engram.models.usage import Usage, claim_telling, told_at_ms, usage_since
@@ -17,6 +19,11 @@ DAY_MS = 86_400_000
 def report_of_days(store: Store, days: int = REPORT_DAYS) -> Usage:
     """What memory did in the last days."""
     return usage_since(store, store.now_ms() - days * DAY_MS)
+
+
+def late_text(late: Mapping[str, int]) -> str:
+    """Return how many answers came too late and why, for people; "" for none."""
+    return "; ".join(f"{number} {'answer' if number == 1 else 'answers'}: {cause}" for cause, number in late.items())
 
 
 def weekly_line(store: Store, project_id: int) -> str:

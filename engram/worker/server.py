@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import re
 import socket
 import threading
@@ -13,7 +14,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from engram.errors import EngramError, StoreError
+from engram.models.counts import count_without_vector
 from engram.models.stages import note_success
+from engram.models.usage import note_late
 from engram.process_limits import raise_file_limit
 from engram.recollection.service import RecollectionService
 from engram.tasks.runtime import Runtime
@@ -40,6 +43,8 @@ CLOSE_SECONDS = 5.0
 UNSIGNED_WAIT_SECONDS = 0.2
 #: After so many prompts of a session that waited longer in vain, its prompts are shown no signs of life.
 MAX_VAIN_WAITS = 2
+#: Load for each processor from which on a machine counts as busy.
+BUSY_LOAD = 2.0
 #: Sessions whose vain waits are known.
 MAX_SESSIONS = 256
 #: The request of a prompt whose hook takes signs of life, and the session in it.
@@ -190,9 +195,11 @@ class RecallServer:
 
     def _answer_client(self, client: Client, request: bytes | None, max_wait_seconds: float) -> None:
         """Answer one complete request, unless its client has left or waited too long."""
-        if client.is_gone or time.monotonic() - client.complete_at > max_wait_seconds:
+        waited_seconds = time.monotonic() - client.complete_at
+        if client.is_gone or waited_seconds > max_wait_seconds:
             client.connection.close()
-            self._patience.note(request, time.monotonic() - client.complete_at, was_shown=False)
+            self._patience.note(request, waited_seconds, was_shown=False)
+            self._note_late(request)
             self._tell_unseen(request, lambda service, payload: service.never_asked(payload))
             return
         self._of_thread.client = client
@@ -208,6 +215,7 @@ class RecallServer:
             client.connection.close()
             self._patience.note(request, time.monotonic() - client.complete_at, was_shown=False)
             if answer:
+                self._note_late(request)
                 self._tell_unseen(request, lambda service, payload: service.came_too_late(payload))
             return
         self._patience.note(request, time.monotonic() - client.complete_at, was_shown=bool(answer))
@@ -230,6 +238,20 @@ class RecallServer:
             self.vaults.write_down()
         except Exception as error:
             logger.warning("action=write_down failed=%s", type(error).__name__, exc_info=error)
+
+    def _note_late(self, request: bytes | None) -> None:
+        """Count a prompt whose hook left before its answer, with the cause."""
+        if request is None or not _PROMPT.search(request):
+            return
+        runtime = self._runtime
+        with contextlib.suppress(EngramError), runtime.store.transaction() as tx:
+            if count_without_vector(tx):
+                cause = "texts were being embedded"
+            elif os.getloadavg()[0] > BUSY_LOAD * (os.cpu_count() or 1):
+                cause = "the machine was busy"
+            else:
+                cause = "the worker had other work" if runtime.is_busy else "the search took long"
+            note_late(tx, cause)
 
     def _tell_unseen(
         self, request: bytes | None, tell: Callable[[RecollectionService, Mapping[str, Any]], object]

@@ -52,6 +52,22 @@ def test_only_what_happened_in_the_time_is_counted(store: Store, keep: Callable[
     assert figures.projects_with_none == ("b",)
 
 
+def test_late_answers_are_counted_by_cause_and_day_for_a_month(store: Store, clock: FixedClock) -> None:
+    for days, cause in enumerate(["busy"] * 40):
+        with store.transaction() as tx:
+            usage.note_late(tx, cause)
+            if days == 39:
+                usage.note_late(tx, "embedding")
+                usage.note_late(tx, "embedding")
+        clock.advance(86_400)
+
+    now_ms = store.now_ms()
+    assert usage.late_since(store, now_ms - WEEK_MS) == {"busy": 7, "embedding": 2}
+    assert usage.late_since(store, now_ms - 86_400_000) == {"embedding": 2, "busy": 1}
+    assert usage.late_since(store, 0)["busy"] == usage.MAX_LATE_DAYS
+    assert usage.late_since(store, now_ms) == {}
+
+
 def test_the_most_used_memory_counts_what_was_shown_and_opened(store: Store, keep: Callable[..., Episode]) -> None:
     shown, opened = keep("shown twice"), keep("shown and opened", suspect="odd")
     show(store, shown.episode_id, at_ms=100)

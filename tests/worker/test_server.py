@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import socket
 import sys
 import threading
@@ -19,6 +20,7 @@ from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, new_episode_id
 from engram.models.projects import ensure_project
 from engram.models.store import open_store
+from engram.models.usage import late_since
 from engram.paths import Home
 from engram.search.service import Hit, Query, Searcher
 from engram.settings import Settings
@@ -506,7 +508,14 @@ def test_many_clients_at_once_are_all_answered(home: Home) -> None:
     assert all(answer and answer["hits"] for answer in answers)
 
 
-def test_an_answer_that_nobody_took_was_too_late(home: Home, runtime: Runtime) -> None:
+@pytest.mark.parametrize(
+    ("load", "cause"),
+    [(0.1, "the search took long"), (1000.0, "the machine was busy")],
+)
+def test_an_answer_that_nobody_took_was_too_late(
+    home: Home, runtime: Runtime, monkeypatch: pytest.MonkeyPatch, load: float, cause: str
+) -> None:
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, load, load))
     recollection: Any = runtime.recollection
     recollection.go_on.clear()
     client = connect(home, b'{"hook_event_name": "UserPromptSubmit", "prompt": "slow"}')
@@ -518,6 +527,7 @@ def test_an_answer_that_nobody_took_was_too_late(home: Home, runtime: Runtime) -
 
     assert recollection.noted.wait(60)
     assert [payload["prompt"] for payload in recollection.late] == ["slow"]
+    assert late_since(runtime.store, 0) == {cause: 1}
 
 
 def test_somebody_else_gets_no_answer(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
