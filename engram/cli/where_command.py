@@ -9,7 +9,7 @@ from engram.cli.output import one_line, print_json, say, when
 from engram.cli.workspace import Workspace, current_folder, pass_workspace
 from engram.errors import NotFound
 from engram.ingest.folder import scope_of_folder
-from engram.recollection.where import Where, find_where
+from engram.recollection.where import LastSession, Where, find_where
 from engram.transcripts.git_status import MAX_STATUS_SECONDS
 
 #: Longest prompt, file and error that is printed, in characters.
@@ -24,8 +24,8 @@ _MAX_FILES = 20
 def where(workspace: Workspace, as_json: bool) -> None:
     """Show where the work in this folder stands: branch, uncommitted files, open todos, last failure, open problems.
 
-    Also the last session on this branch, what was asked last in it, and the command that resumes it. What was finished
-    since is not shown. Git is only read, and runs nothing that the repository configures.
+    Also the last session of this branch and the last of all, what was asked last in each, and the command that resumes
+    it. What was finished since is not shown. Git is only read, and runs nothing that the repository configures.
 
     Example: engram where
     """
@@ -62,13 +62,21 @@ def _print(state: Where) -> None:
         say(f"Open: {one_line(episode.summary, 400)} ({episode.episode_id})")
     if not state.is_unfinished:
         say("Nothing is open.")
-    if state.session is not None:
-        say(f"Last session: {when(state.session.last_at_ms)}, {state.session.session_id}")
-        if state.prompt:
-            say(f"  asked last: {one_line(state.prompt, _SHOWN_CHARACTERS)}")
-        say(f"  resume: {state.resume}" if state.resume else "  its transcript is gone")
-    else:
+    here, elsewhere = state.last, state.last_elsewhere
+    if here is not None:
+        _print_session("Last session of this branch" if elsewhere else "Last session", here)
+    if elsewhere is not None:
+        branch = f" (branch {one_line(elsewhere.branch)})" if elsewhere.branch else ""
+        _print_session(f"Last session of all{branch}", elsewhere)
+    if here is None and elsewhere is None:
         say("No session took place here yet.")
+
+
+def _print_session(title: str, last: LastSession) -> None:
+    say(f"{title}: {when(last.session.last_at_ms)}, {last.session.session_id}")
+    if last.prompt:
+        say(f"  asked last: {one_line(last.prompt, _SHOWN_CHARACTERS)}")
+    say(f"  resume: {last.resume}" if last.resume else "  its transcript is gone")
 
 
 def _more(names: tuple[str, ...]) -> str:

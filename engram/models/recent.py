@@ -30,6 +30,11 @@ def latest_sessions_on(store: Reader, project_id: int, branch: str, limit: int) 
     return store.fetch_records(SESSIONS, _sessions_on(project_id, branch, limit))
 
 
+def latest_sessions_of(store: Reader, project_id: int, limit: int) -> list[SessionRow]:
+    """The sessions that were in a project, on whatever branch, the latest first; without those of subagents."""
+    return store.fetch_records(SESSIONS, _sessions_of(project_id, limit))
+
+
 def calls_of_session(store: Reader, session_ref: int, project_id: int) -> list[Action]:
     """The tool calls of a session in a project, in the order of its transcript, without the ids of their entries."""
     stored = store.fetch_values(_actions_of(session_ref, project_id))
@@ -138,6 +143,14 @@ def _sessions_on(project_id: int, branch: str, limit: int) -> Query:
     is_on = (session.project == project_id) & (session.branch == branch)
     is_visit = session.project.is_null() | (session.project != project_id)
     is_own = (is_on | (is_visit & session.id.in_(visits))) & ~session.session_id.contains(".")
+    return SESSIONS.select().where(is_own).order_by(session.last_at_ms.desc(), session.id.desc()).limit(limit)
+
+
+@prepared
+def _sessions_of(project_id: int, limit: int) -> Query:
+    session, turn = tables.Session, tables.Turn
+    visits = turn.select(turn.session).where(turn.project == project_id)
+    is_own = ((session.project == project_id) | session.id.in_(visits)) & ~session.session_id.contains(".")
     return SESSIONS.select().where(is_own).order_by(session.last_at_ms.desc(), session.id.desc()).limit(limit)
 
 

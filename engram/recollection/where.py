@@ -13,7 +13,7 @@ from engram.models import branches
 from engram.models.episode_lists import latest_episodes
 from engram.models.episodes import Episode
 from engram.models.reading_progress import files_of_session
-from engram.models.recent import calls_of_session, latest_prompts, latest_sessions_on
+from engram.models.recent import calls_of_session, latest_prompts, latest_sessions_of, latest_sessions_on
 from engram.models.sessions import SessionRow
 from engram.models.store import Store
 from engram.recollection.briefing_choice import is_open_problem
@@ -46,6 +46,29 @@ class OpenFailure:
 
 
 @dataclass(frozen=True, slots=True)
+class LastSession:
+    """A session that may be resumed."""
+
+    session: SessionRow
+    #: The branch that it was on last; "" if that is not known.
+    branch: str
+    #: The command that resumes it; "" if its transcript is gone.
+    resume: str
+    #: What was asked for last in it; "" if that says nothing.
+    prompt: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The session for scripts."""
+        return {
+            "id": self.session.session_id,
+            "branch": self.branch or None,
+            "last_at": iso_time(self.session.last_at_ms),
+            "resume": self.resume or None,
+            "last_prompt": self.prompt or None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Where:
     """Where the work stands in a folder."""
 
@@ -56,11 +79,11 @@ class Where:
     #: None outside a repository, and if git was too slow.
     work_tree: WorkTree | None = None
     #: The latest session on the branch; None if there is none.
-    session: SessionRow | None = None
-    #: The command that resumes it; "" if its transcript is gone.
-    resume: str = ""
-    #: What was asked for last in it; "" if that says nothing.
-    prompt: str = ""
+    last: LastSession | None = None
+    #: The latest session of the project, if that was on another branch; else None.
+    last_elsewhere: LastSession | None = None
+    #: True if the branch of ``last_elsewhere`` is known to be merged.
+    is_elsewhere_merged: bool = False
     todos: tuple[str, ...] = ()
     failure: OpenFailure | None = None
     #: Memories of open problems that were learned on the branch.
@@ -74,21 +97,15 @@ class Where:
 
     def to_json(self) -> dict[str, Any]:
         """The report for scripts."""
-        tree, session = self.work_tree, self.session
+        tree = self.work_tree
         return {
             "branch": self.branch,
             "branch_state": self.branch_state,
             "uncommitted": None
             if tree is None
             else {"changed": list(tree.changed), "untracked": list(tree.untracked), "unpushed_commits": tree.unpushed},
-            "session": None
-            if session is None
-            else {
-                "id": session.session_id,
-                "last_at": iso_time(session.last_at_ms),
-                "resume": self.resume or None,
-                "last_prompt": self.prompt or None,
-            },
+            "session": None if self.last is None else self.last.to_json(),
+            "last_elsewhere": None if self.last_elsewhere is None else self.last_elsewhere.to_json(),
             "todos": list(self.todos),
             "failure": None
             if self.failure is None
@@ -117,7 +134,8 @@ def find_where(
     tree = read_work_tree(folder, seconds=git_seconds) if branch and git_seconds > 0 else None
     if project_id is None:
         return Where(branch=branch, work_tree=tree)
-    row = next((row for row in branches.branches_of_project(store, project_id) if row.name == branch), None)
+    rows = {row.name: row for row in branches.branches_of_project(store, project_id)}
+    row = rows.get(branch)
     sessions = [
         session
         for session in latest_sessions_on(store, project_id, branch, MAX_SESSIONS + 1)
@@ -125,17 +143,30 @@ def find_where(
     ][:MAX_SESSIONS]
     is_over = row is not None and row.state is BranchState.MERGED and not row.is_default
     calls = [] if is_over else _late_calls(store, sessions, project_id)
-    latest = sessions[0] if sessions else None
+    last = _told(store, sessions[0], project_id) if sessions else None
+    of_all = [row for row in latest_sessions_of(store, project_id, 2) if row.session_id != but_session]
+    is_elsewhere = bool(of_all) and (last is None or of_all[0].id != last.session.id)
+    elsewhere = _told(store, of_all[0], project_id) if is_elsewhere else None
+    row_elsewhere = None if elsewhere is None else rows.get(elsewhere.branch)
     return Where(
         branch=branch,
         branch_state=None if row is None else row.state,
         work_tree=tree,
-        session=latest,
-        resume="" if latest is None else resume_of(store, latest),
-        prompt="" if latest is None else _last_prompt(store, latest, project_id),
+        last=last,
+        last_elsewhere=elsewhere,
+        is_elsewhere_merged=row_elsewhere is not None and row_elsewhere.state is BranchState.MERGED,
         todos=tuple(_unfinished(calls)),
         failure=_open_failure(calls[0]) if calls else None,
         threads=() if is_over else tuple(open_threads(store, project_id, branch)),
+    )
+
+
+def _told(store: Store, session: SessionRow, project_id: int) -> LastSession:
+    return LastSession(
+        session,
+        branch=session.branch if session.project_id == project_id else "",
+        resume=resume_of(store, session),
+        prompt=_last_prompt(store, session, project_id),
     )
 
 

@@ -10,7 +10,7 @@ from engram.models.episodes import Episode
 from engram.recollection.briefing_choice import text_of
 from engram.recollection.briefing_lines import title_line
 from engram.recollection.render import shown_name, shown_text
-from engram.recollection.where import Where
+from engram.recollection.where import LastSession, Where
 from engram.redaction.suspicion import why_suspect
 from engram.text.commands import without_comments
 from engram.transcripts.git_branches import counts_as_merged
@@ -24,7 +24,7 @@ MAX_PROMPT_CHARACTERS, MAX_COMMAND_CHARACTERS = 160, 120
 
 
 def where_lines(where: Where, threads: Sequence[Episode]) -> list[str]:
-    """Return a heading and its lines; nothing if all is finished on the default branch.
+    """Return a heading and its lines; nothing if all is finished on the default branch, and the last work was there.
 
     Args:
         where: the state of the work.
@@ -45,18 +45,32 @@ def where_lines(where: Where, threads: Sequence[Episode]) -> list[str]:
     if todos:
         more = f"; {len(todos) - MAX_TODOS} more" if len(todos) > MAX_TODOS else ""
         lines.append(f"- Unfinished in the todo list: {'; '.join(todos[:MAX_TODOS])}{more}.")
-    if where.session is not None and (lines or not counts_as_merged(where.branch)):
-        lines.append(_session_line(where))
+    lines += _session_lines(where, is_open=bool(lines))
     name = shown_name(where.branch, MAX_BRANCH_CHARACTERS)
     return [f"State of branch {name}:" if name else "State of the work:", *lines] if lines else []
 
 
-def _session_line(where: Where) -> str:
-    assert where.session is not None
-    prompt = _shown(where.prompt, MAX_PROMPT_CHARACTERS, is_typed=True)
+def _session_lines(where: Where, *, is_open: bool) -> list[str]:
+    """Return the lines of the last session of the branch, and of the last of all where that was on another.
+
+    With nothing open, the session of a default branch and that of a merged one are not worth a line.
+    """
+    here, elsewhere = where.last, where.last_elsewhere
+    lines = []
+    if here is not None and (is_open or not counts_as_merged(where.branch)):
+        lines.append(f"- Last session{' of this branch' if elsewhere else ''}: {_about(here)}.")
+    is_worth = lines or not (where.is_elsewhere_merged or (elsewhere and counts_as_merged(elsewhere.branch)))
+    if elsewhere is not None and is_worth:
+        name = shown_name(elsewhere.branch, MAX_BRANCH_CHARACTERS)
+        lines.append(f"- Last session of all{f' (branch {name})' if name else ''}: {_about(elsewhere)}.")
+    return lines
+
+
+def _about(last: LastSession) -> str:
+    prompt = _shown(last.prompt, MAX_PROMPT_CHARACTERS, is_typed=True)
     asked = f', asked last: "{prompt}"' if prompt else ""
-    resume = f"; `{where.resume}` resumes it" if where.resume else ""
-    return f"- Last session: {day_of(where.session.last_at_ms)}{asked}{resume}."
+    resume = f"; `{last.resume}` resumes it" if last.resume else ""
+    return f"{day_of(last.session.last_at_ms)}{asked}{resume}"
 
 
 def _changes(tree: WorkTree) -> str:

@@ -60,6 +60,19 @@ def test_where_shows_what_is_open_and_how_to_resume(at_work: Workshop) -> None:
     assert told["failure"]["error"] == FAILED
 
 
+def test_where_names_the_last_session_of_this_branch_and_the_last_of_all(at_work: Workshop) -> None:
+    here = at_work.work("feat/x", "Let the cache expire")
+    elsewhere = at_work.work("feat/y", "Let the lamp burn longer", session="elsewhere")
+
+    lines = run("where").stdout.splitlines()
+
+    assert next(line for line in lines if line.startswith("Last session of this branch: ")).endswith(here)
+    assert next(line for line in lines if line.startswith("Last session of all (branch feat/y): ")).endswith(elsewhere)
+    told = run_json("where")
+    assert (told["session"]["id"], told["last_elsewhere"]["id"]) == (here, elsewhere)
+    assert told["last_elsewhere"]["branch"] == "feat/y"
+
+
 def test_where_outside_of_everything_says_so(
     at_work: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
@@ -30,6 +31,11 @@ def where(workshop: Workshop, **given: object) -> Where:
         str(workshop.repository.root),
         **({"git_seconds": 5.0} | given),  # type: ignore[arg-type]
     )
+
+
+def resumes(workshop: Workshop) -> str:
+    last = where(workshop).last
+    return "" if last is None else last.resume
 
 
 def start(workshop: Workshop, session: str = "new") -> str:
@@ -114,7 +120,7 @@ def test_another_branch_another_session_and_old_work_are_not_told(on_branch: Wor
     session = on_branch.work("feat/x", "Begin", todo_list(read="pending"))
     on_branch.work("main", "Elsewhere", todo_list(elsewhere="pending"), session="main")
     assert where(on_branch).todos == ("read",)
-    assert where(on_branch, but_session=session).session is None
+    assert where(on_branch, but_session=session).last is None
 
     on_branch.clock.advance(MAX_AGE_MS / 1000 + 60)
     assert where(on_branch).todos == ()
@@ -122,11 +128,11 @@ def test_another_branch_another_session_and_old_work_are_not_told(on_branch: Wor
 
 def test_a_session_whose_transcript_is_gone_cannot_be_resumed(on_branch: Workshop) -> None:
     session = on_branch.work("feat/x", "Begin the work on the cache")
-    assert where(on_branch).resume == f"claude --resume {session}"
+    assert resumes(on_branch) == f"claude --resume {session}"
 
     (on_branch.settings.projects_folder / "-repo" / f"{session}.jsonl").unlink()
 
-    assert where(on_branch).resume == ""
+    assert resumes(on_branch) == ""
     assert "resume" not in start(on_branch)
 
 
@@ -166,3 +172,64 @@ def test_what_is_told_to_scripts_holds_everything(on_branch: Workshop) -> None:
     assert told["todos"] == ["read"]
     assert told["uncommitted"] == {"changed": [], "untracked": [], "unpushed_commits": 0}
     assert json.dumps(told)
+
+
+def test_the_last_session_of_this_branch_and_the_last_of_all_are_named(on_branch: Workshop) -> None:
+    here = on_branch.work("feat/x", "Let the cache expire after a week")
+    elsewhere = on_branch.work("feat/y", "Let the lamp burn longer", session="elsewhere")
+
+    lines = start(on_branch).splitlines()
+
+    assert [line for line in lines if "Last session" in line] == [
+        f'- Last session of this branch: 2026-01-01, asked last: "Let the cache expire after a week"; '
+        f"`claude --resume {here}` resumes it.",
+        f'- Last session of all (branch feat/y): 2026-01-01, asked last: "Let the lamp burn longer"; '
+        f"`claude --resume {elsewhere}` resumes it.",
+    ]
+    last = where(on_branch).last_elsewhere
+    assert last is not None
+    assert (last.session.session_id, last.branch) == (elsewhere, "feat/y")
+    on_branch.work("feat/x", "Once more", session="one")
+    assert where(on_branch).last_elsewhere is None
+    assert "of all" not in start(on_branch, "another")
+
+
+def test_on_a_new_branch_the_last_session_of_all_is_named(on_branch: Workshop) -> None:
+    elsewhere = on_branch.work("feat/y", "Let the lamp burn longer", session="elsewhere")
+
+    state = where(on_branch)
+
+    assert state.last is None
+    assert state.last_elsewhere is not None
+    assert state.last_elsewhere.resume == f"claude --resume {elsewhere}"
+    assert "Last session of all (branch feat/y)" in start(on_branch)
+    assert "of all" not in start(on_branch, elsewhere)
+
+
+def test_the_session_that_asks_a_subagent_and_another_project_are_not_the_last_of_all(
+    on_branch: Workshop, tmp_path: Path
+) -> None:
+    on_branch.work("feat/x", "Begin")
+    asking = on_branch.work("feat/y", "Go on", session="asking")
+    other = tmp_path / "other"
+    other.mkdir()
+    on_branch.work("feat/z", "Elsewhere", session="other", cwd=str(other))
+
+    assert where(on_branch, but_session=asking).last_elsewhere is None
+    last = where(on_branch).last_elsewhere
+    assert last is not None
+    assert last.session.session_id == asking
+
+
+def test_on_a_clean_default_branch_work_that_was_left_on_another_is_named(workshop: Workshop) -> None:
+    workshop.repository.git("switch", "-q", "-c", "feat/x")
+    workshop.repository.commit("work", a="1\n")
+    workshop.work("feat/x", "Let the cache expire after a week")
+    workshop.repository.git("switch", "-q", "main")
+    assert "Last session of all (branch feat/x)" in start(workshop)
+
+    workshop.repository.git("merge", "-q", "--no-ff", "feat/x")
+    read_branches(workshop.store, workshop.settings, only_lively=True)
+
+    assert "Last session" not in start(workshop, "another")
+    assert where(workshop).last_elsewhere is not None
