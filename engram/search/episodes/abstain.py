@@ -36,6 +36,8 @@ UNSUPPORTED, UNSUPPORTED_BY_MEMORIES = 1.06, 0.93
 MIN_COSINE, COSINE_SLOPE = 0.5, 0.5
 #: A memory with this number of the question's terms, and this share of them, is shown whatever its cosine.
 _MIN_SHARED_TERMS, _MIN_SHARED_SHARE = 2, 0.5
+#: Without a vector, a text with this share of the question's words by their rarity is no chance match.
+MIN_WORDS_SHARE = 0.25
 
 
 def mean_top_cosine(cosines: Iterable[float]) -> float:
@@ -105,6 +107,29 @@ def shares_words(text: str, query: ParsedQuery, coverage: Coverage) -> bool:
     if shared >= _MIN_SHARED_TERMS and shared >= _MIN_SHARED_SHARE * len(query.terms):
         return True
     return any(name in text for name in query.names)
+
+
+def is_above_floor(
+    text: str, cosine: float, query: ParsedQuery, coverage: Coverage, relevance_floor: float, *, nearby: str = ""
+) -> bool:
+    """Return whether a passage or a chunk of a note may be shown at all; below this it is there by chance.
+
+    Args:
+        text: its text.
+        cosine: its cosine to the question; NaN if it has no vector, and then words decide alone.
+        query: the question.
+        coverage: the weights of its terms.
+        relevance_floor: the model's cosine below which a text is unrelated to a question.
+        nearby: the text with what stands next to it; "" for the text alone.
+    """
+    text = text.lower()
+    shared = coverage.stems_in(text)
+    if len(shared) >= max(len(query.terms), 1) or shares_words(text, query, coverage):
+        return True
+    if not np.isnan(cosine):
+        return cosine >= MIN_COSINE * relevance_floor
+    is_chance = len(shared) < _MIN_SHARED_TERMS
+    return not is_chance or coverage.share_of_all(coverage.stems_in(nearby or text)) >= MIN_WORDS_SHARE
 
 
 def count_likely(scores: Iterable[float], support: float, *, is_chat: bool) -> int:

@@ -11,7 +11,7 @@ from engram.models.fulltext import notes_with_letters, search_notes
 from engram.models.passage_rows import PassageRow
 from engram.models.search_rows import NoteRowText, note_rows
 from engram.models.store import Store
-from engram.search.episodes.abstain import is_unsupported, query_support, shares_words
+from engram.search.episodes.abstain import is_above_floor, is_unsupported, query_support, shares_words
 from engram.search.hits import Hit
 from engram.search.passages.candidate_set import Shortlist, build_candidate_set, select_shortlist
 from engram.search.passages.excerpt import excerpt
@@ -33,7 +33,7 @@ MAX_NOTE_WORDS = 60
 
 
 def find_notes(index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Floats | None) -> list[Hit]:
-    """Return the best chunks of notes, best first; none if the notes do not support the question.
+    """Return the best chunks of notes, best first; none if the notes do not support the question, none by chance.
 
     With phrases it is the chunks that have all of them.
     """
@@ -65,9 +65,11 @@ def find_notes(index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Fl
     for place in np.argsort(-ranking.score, kind="stable"):
         row = rows[shortlist.ranked_row(int(place)).id]
         cosine = cosines.get(row.id, math.nan)
+        is_close = is_above_floor(f"{row.heading}\n{row.text}", cosine, parsed, coverage, index.relevance_floor)
         is_found_by_words = math.isnan(cosine) and shares_words(row.text.lower(), parsed, coverage)
         is_found_by_words = is_found_by_words or row.id in spans
-        if len(hits) == query.limit or (is_unsupported(support) and not is_found_by_words):
+        is_shown = is_found_by_words or (is_close and not is_unsupported(support))
+        if len(hits) == query.limit or not is_shown:
             continue
         is_phrase = row.id in spans
         shown = text_around(row.text, spans[row.id]) if is_phrase else excerpt(row.text, coverage, MAX_NOTE_WORDS)

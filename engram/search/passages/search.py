@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from engram.models.fulltext import passages_with_letters, passages_with_phrase
 from engram.models.passage_rows import PassagePlace, PassageRow, passage_places, passage_rows, texts_of_blocks
 from engram.models.store import Store
-from engram.search.episodes.abstain import count_likely, is_unsupported, query_support, shares_words
+from engram.search.episodes.abstain import count_likely, is_above_floor, is_unsupported, query_support, shares_words
 from engram.search.episodes.candidates import Column
 from engram.search.episodes.ranking import Ranking
 from engram.search.hits import Hit
@@ -98,11 +98,15 @@ def _select_likely(
 ) -> tuple[list[HitGroup], list[HitGroup]]:
     """Return the groups to show: those that are likely to answer, and those that are shown as doubtful.
 
-    Without a model all are likely. A passage without a vector is likely if it shares enough words with the question,
-    however far those with vectors are.
+    Without a model all are likely, if any has more than a word of the question by chance. A passage without a vector is
+    likely if it shares enough words with the question, however far those with vectors are. What is not likely must be
+    above the floor.
     """
     if not shortlist.candidates.known_cosines.any() or not relevance_floor:
-        return list(groups), []
+        is_any = parsed.date_range is not None or any(
+            _is_above_floor(shortlist, group, parsed, coverage, relevance_floor) for group in groups
+        )
+        return list(groups) if is_any else [], []
     support = passage_support(shortlist, parsed, coverage, relevance_floor)
     is_chat = bool(chat_speakers([row.text for row in shortlist.rows.values()]))
     count = count_likely([group.score for group in groups], support, is_chat=is_chat)
@@ -111,7 +115,27 @@ def _select_likely(
     is_likely = [found_by_words[place] or not is_unsupported(support) for place in shown]
     return (
         [groups[place] for place, likely in zip(shown, is_likely, strict=True) if likely],
-        [groups[place] for place, likely in zip(shown, is_likely, strict=True) if not likely],
+        [
+            groups[place]
+            for place, likely in zip(shown, is_likely, strict=True)
+            if not likely and _is_above_floor(shortlist, groups[place], parsed, coverage, relevance_floor)
+        ],
+    )
+
+
+def _is_above_floor(
+    shortlist: Shortlist, group: HitGroup, parsed: ParsedQuery, coverage: Coverage, relevance_floor: float
+) -> bool:
+    best = group.indexes[0]
+    own, place = shortlist.ranked_row(best), int(shortlist.places[best])
+    nearby = [row.text for row in shortlist.neighbours(place) if abs(row.id - own.id) == 1]
+    return is_above_floor(
+        "\n".join(group.texts),
+        float(shortlist.candidates.cosine[place]),
+        parsed,
+        coverage,
+        relevance_floor,
+        nearby="\n".join([own.text, *nearby]),
     )
 
 

@@ -33,6 +33,7 @@ class Coverage:
                 weight = math.log(1 + (total - count + 0.5) / (count + 0.5)) if total > count else 0.0
                 self._weights[stem] = max(weight, self._weights.get(stem, 0.0), _MIN_WEIGHT)
         self._total_weight = sum(self._weights.values()) or 1.0
+        self._unknown_weight = len(self.unknown_terms) * math.log(1 + (total + 0.5) / 0.5)
         patterns = [re.escape(stem) + ("" if len(stem) >= MIN_STEM_CHARS else r"\b") for stem in self._weights]
         self._pattern = (
             re.compile(r"(?<![a-z0-9])(" + "|".join(sorted(patterns, key=len, reverse=True)) + ")")
@@ -49,3 +50,7 @@ class Coverage:
     def share(self, stems: frozenset[str]) -> float:
         """Return the weight of ``stems`` as a share of the whole question's, from 0 to 1."""
         return sum(self._weights[stem] for stem in stems) / self._total_weight
+
+    def share_of_all(self, stems: frozenset[str]) -> float:
+        """Return the same share where a term that occurs in no row counts as the rarest of all."""
+        return sum(self._weights[stem] for stem in stems) / (self._total_weight + self._unknown_weight)
