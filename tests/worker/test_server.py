@@ -510,12 +510,14 @@ def test_many_clients_at_once_are_all_answered(home: Home) -> None:
 
 @pytest.mark.parametrize(
     ("load", "cause"),
-    [(0.1, "the search took long"), (1000.0, "the machine was busy")],
+    [(0.1, "the search took long"), (1000.0, "the machine was busy"), (0.1, "texts were being embedded")],
 )
 def test_an_answer_that_nobody_took_was_too_late(
     home: Home, runtime: Runtime, monkeypatch: pytest.MonkeyPatch, load: float, cause: str
 ) -> None:
     monkeypatch.setattr(os, "getloadavg", lambda: (load, load, load))
+    missing = int(cause == "texts were being embedded")
+    monkeypatch.setattr(recall_server, "count_without_vector", lambda store: missing)
     recollection: Any = runtime.recollection
     recollection.go_on.clear()
     client = connect(home, b'{"hook_event_name": "UserPromptSubmit", "prompt": "slow"}')
