@@ -325,7 +325,16 @@ CONDUCT: tuple[Conduct, ...] = (
         + rf"[^.\n]{{0,30}}\b(?:{PROTECTION}|confirmation\b|confirmaci[oó]n|conferm[ae]|autorisation|permisos|"
         rf"permessi)",
     ),
-    # -- to give away what is secret
+    # -- to give away what is secret, or the work itself
+    Conduct(
+        "sending work away",
+        act("push|mirror|sync|copy|upload|back up|clone|duplicate")
+        + r"\b[^\n]{0,40}\b(?:code|branch\w*|repo\w*|commits?|changes|work|diffs?|history|sources?|files|everything)\b"
+        r"[^\n]{0,40}(?:\b[\w.-]+@[\w-]+(?:\.[\w-]+)+:|\b(?:https?|ssh|git|s?ftp|rsync)://|"
+        r"\bto (?:my|an? (?:external|personal|private|second|foreign)|another) (?:\w+ )?(?:remote|account|fork|mirror|"
+        r"server|"
+        r"bucket|drive)\b)",
+    ),
     Conduct(
         "sending secrets away",
         rf"(?:{SOFT_SECRETS}|{HARD_SECRETS}){UNDENIED}{{0,60}}\b(?:{GIVE}) (?:it|them)\b[^.\n]{{0,40}}{OUTSIDE}",
@@ -514,6 +523,45 @@ CONDUCT: tuple[Conduct, ...] = (
         r"(?:start|beginning|end) of (?:each|every|your|any) (?:session|conversation|chat|answer|reply|"
         r"turn)s?\b[^.\n]{0,24}\b(?:run|"
         r"execute|send|post|read|say|ask|tell|you|agent|assistant)|\bafter (?:each|every) (?:turn|answer|reply)\b",
+    ),
+    Conduct(
+        "an order about answers",
+        act("report|mark|present|declare|claim|describe|show|list|count")
+        + r"\b[^.\n]{0,40}\bas (?:passed|passing|green|successful|done|complete\w*|fixed|ok|clean|safe|reviewed|"
+        r"approved|"
+        r"tested|verified)\b[^.\n]{0,12}\b(?:even (?:if|when|though)|although|regardless|no matter|whether or not|"
+        r"anyway)\b",
+    ),
+    Conduct(
+        "weakening protection",
+        r"\byour (?:\w+ )?(?:guidelines|instructions|rules|orders|prompt|training)\b[^.\n]{0,12}\b(?:is|are|were) "
+        r"(?:outdated|out of date|obsolete|wrong|superseded|stale|expired|overridden|deprecated|incomplete|invalid)\b",
+        is_spared_by_not=False,
+    ),
+    Conduct(
+        "a command that fetches and runs",
+        act("run|execute|paste|eval|evaluate|carry out")
+        + r"\b[^.\n]{0,30}\b(?:commands?|scripts?|code|snippets?|one-?liners?|whatever|anything)\b[^.\n]{0,30}\b(?:in|"
+        r"from|"
+        r"of|inside|within) (?:the |an? |any |every |each |its |their )?(?:\w+ ){0,2}?(?:issues?|tickets?|comments?|"
+        r"e-?mails?|web ?pages?|chats?|posts?|pull requests?|pr descriptions?|bug reports?)\b",
+    ),
+    Conduct(
+        "an order about answers",
+        r"\b(?:if|when(?:ever)?|should|in case) (?:the |any |a )?(?:user|human|developer|reviewer|anyone|anybody|"
+        r"someone|"
+        r"somebody|they|he|she|people)s? (?:ever )?(?:asks?|wants? to know|wonders?|questions?|complains?|notices?|"
+        r"objects?)"
+        r"\b[^.\n]{0,60}?,? (?:then |just |simply )?(?:say|tell (?:them|him|her|the user)|answer|reply|respond|claim|"
+        r"pretend|deny|blame|point (?:them|him|her))\b|"
+        r"\bwenn (?:der nutzer|die nutzerin|der benutzer|jemand|er|sie) (?:\w+ ){0,5}(?:fragt|nachfragt|wissen will),? "
+        r"(?:dann )?(?:sag|antworte|behaupte|erkläre?)\b|\bsi (?:l['’]utilisateur|quelqu['’]un|on te) (?:\w+ ){0,2}"
+        r"demande\b[^.\n]{0,40},? (?:dis|réponds|répondez|dites)\b|\bsi (?:el usuario|alguien) (?:\w+ ){0,2}pregunta\b"
+        r"[^.\n]{0,40},? (?:di|diga|responde|contesta)\b|\bse (?:l['’]utente|"
+        r"qualcuno) (?:\w+ ){0,2}chiede\b[^.\n]{0,40},? "
+        r"(?:di['’]?|rispondi|dì)|\bse (?:o usuário|o utilizador|alguém) (?:\w+ ){0,2}perguntar?\b[^.\n]{0,40},? "
+        r"(?:diga|"
+        r"diz|responda|responde)\b",
     ),
     # -- to write itself down
     Conduct(

@@ -248,6 +248,37 @@ ORDERS_ELSEWHERE: tuple[tuple[str, str, bool], ...] = (
         False,
     ),
     (
+        "doing without a question",
+        r"\bohne (?:es|sie|ihn|das) (?:vorher |erst )?(?:zu (?:prüfen|lesen|kontrollieren)|anzusehen|durchzusehen)\b|"
+        r"\bsans (?:(?:le|la|les) |l['’])(?:vérifier|relire|lire|examiner)\b|\bsin (?:revisar|verificar|comprobar|"
+        r"mirar|"
+        r"leer)(?:l[oae]s?)\b|\bsenza (?:controllar|verificar|legger|guardar)l[oaie]\b|\bsem (?:[oa]s? )?(?:verific|"
+        r"revis|"
+        r"l[eê]|conferi)r?\w*-?(?:l?[oa]s?)\b",
+        True,
+    ),
+    (
+        "an order about answers",
+        r"(?:^|[.!?:;\n]\s*)(?:(?:sag|sage|melde|antworte|berichte|behaupte|erkläre?)(?:t|n sie)? (?:(?:de[mrn]|ihm|"
+        r"ihr) )?"
+        r"(?:\w+)?,? ?dass (?:alles|es|sie|die|der|das|kein\w*|nichts|wir)|(?:dis|dites|réponds|répondez|"
+        r"affirme[zr]?) "
+        r"(?:(?:à|aux?|lui) ?(?:l['’])?(?:\w+ )?)?(?:que|qu['’]) ?(?:tout|c['’]est|les?|la|il|rien|aucun)|(?:di|dile|"
+        r"diga|"
+        r"dígale|responde|afirma|reporta) (?:al? \w+ )?que (?:todo|está|los?|la|no|nada)|(?:di['’]?|dì|digli|rispondi|"
+        r"riferisci) (?:all?['’ ]?\w+ )?che (?:tutto|è|i|il|le|non)|(?:diga|diz|responda|informe) (?:ao? \w+ )?que "
+        r"(?:tudo|está|os?|as?|não|nada))\b",
+        True,
+    ),
+    (
+        "a command that fetches and runs",
+        r"\b(?:führ|starte|exécute|lance|ejecut|corr[ea]|esegu|avvia|execut|rod[ae])\w*\b[^.\n]{0,40}\b(?:s[ck]ript\w*|"
+        r"befehl\w*|commandes?|comandos?|comand[oi]|código|codice|code)\b[^.\n]{0,40}\b(?:issues?|tickets?|"
+        r"kommentar\w*|"
+        r"commentaires?|comentarios?|commento|commenti|comentários?|e-?mails?|correos?|courriels?)\b",
+        True,
+    ),
+    (
         "sending secrets away",
         _FOREIGN_GIVE + rf"[^.。\n]{{0,60}}{_FOREIGN_SECRETS}|{_FOREIGN_SECRETS}[^.。\n]{{0,60}}{_FOREIGN_GIVE}",
         True,

@@ -107,10 +107,12 @@ _MONTH = (
 )
 #: Who wrote a page, and when: "Last updated by Ola on 3 March".
 _AUTHORED = re.compile(
-    r"(?i)\s*(?:(?:last|zuletzt|dernière|última) )?(?:updated|edited|modified|changed|created|posted|published|added|"
+    r"(?i)\s*(?:(?:(?:merge|pull) request|issue|ticket|[pm]r|bug|story|card)?\s?[!#]?[\w-]{0,12}\s)?(?:(?:last|"
+    r"zuletzt|dernière|última) )?(?:updated|edited|modified|changed|created|posted|published|added|"
     r"asked|opened|submitted|written|bearbeitet|geändert|erstellt|modifi\w+|mise? à jour|editad[oa]|publicad[oa])"
-    r"(?: \S+){0,4} (?:by|von|par|por|da) @?(?-i:[^\W\d_a-z]|u/)(?:[^.!?\n]|(?<=\d)\.){0,50}(?:\d{4}|\d\d?[./-]\d\d?|"
-    r"\d\d?:\d\d|\d ?\w+ ago|(?:vor|hace|il y a|há) \d+ \w+|\d\.? (?:de )?(?:"
+    r"(?: \S+){0,4} (?:by|von|par|por|da) (?:@\w|(?-i:[^\W\d_a-z]|u/))(?:[^.!?\n]|(?<=\d)\.){0,50}(?:\d{4}|"
+    r"\d\d?[./-]\d\d?|"
+    r"\d\d?:\d\d|\d\s?\w+ ago|(?:vor|hace|il y a|há) \d+ \w+|\d\.? (?:de )?(?:"
     + _MONTH
     + r")\w*|(?:"
     + _MONTH

@@ -74,7 +74,8 @@ _LEAD_IN = re.compile(
     r"prints?|returns?|contains?|reads?|outputs?|i (?:get|got|see|found)|what i (?:get|got|see)|context|"
     r"contents?)\b[^\n]{0,120}|\b(?:files?|outputs?|logs?|errors?|messages?|e-?mails?|issue|ticket|comments?|readme|"
     r"docs?|documentation|page|response|reply|transcript|trace|stack ?trace|text|snippet|code|review|feedback|spec|"
-    r"plan|diff|patch|article|post|thread|slack|config|description|report|results?|notes? (?:from|of|in|by)|"
+    r"plan|diff|patch|excerpt|passage|contract|clause|article|post|thread|slack|config|description|report|results?|"
+    r"notes? (?:from|of|in|by)|"
     r"instructions? (?:from|of|in|by)|policy|guide|prompt|rules? (?:from|of|in|by)|claude\.md|agents\.md)\b[^\n]{0,60}|"
     r"\b(?:says?|said|wrote|writes|replied|answered|told (?:me|us)|suggest(?:s|ed)|recommend(?:s|ed)|asks?|asked|"
     r"wants)\b[^\n]{0,40}):\s*$"
@@ -90,7 +91,8 @@ _LEAD_IN_ELSEWHERE = re.compile(
     r"ci-dessous|aquí|abajo|ecco|qui|di seguito|aqui|abaixo|segue|eis)\b[^\n]{0,120}|"
     r"\b(?:readme|wiki|doku\w*|handbuch|anleitung|fehler\w*|ausgabe|meldung|nachricht|e-?mail|ticket|kommentar\w*|"
     r"protokoll|antwort|seite|text|beschreibung|vertrag|fichier|erreur|sortie|message|courriel|commentaires?|réponse|"
-    r"page|texte|consigne|archivo|fichero|salida|mensaje|correo|comentarios?|respuesta|página|texto|documento|"
+    r"page|texte|consigne|auszug|zitat|extrait|citation|contrat|extracto|cita|contrato|trecho|excerto|estratto|brano|"
+    r"citazione|contratto|archivo|fichero|salida|mensaje|correo|comentarios?|respuesta|página|texto|documento|"
     r"errore|messaggio|commento|risposta|pagina|testo|arquivo|ficheiro|erro|mensagem|comentários?|resposta)\b"
     r"[^\n]{0,60}|"
     r"\b(?:sagt|sagte|schreibt|schrieb|steht|meint|geschrieben|geschickt|gesendet|dit|écrit|envoyé|dice|dijo|escribió|"
@@ -126,7 +128,8 @@ _RELAYED = re.compile(
     r"suggested|instructs|instructed|demands|demanded|insists|insisted|advises|advised|mentions that|mentioned that|"
     r"asks|asked|announced|goes|states?(?=\s*[:,])|reads[\s:,]+[\"'“])\b|\b(?:they|people|docs?(?! say nothing)|"
     r"guidelines?|rules|colleagues?|"
-    r"developers|maintainers|instructions|comments?|notes?)\s+(?:say|recommend|suggest|state|ask|require|tell|demand|insist)\b|"
+    r"developers|maintainers|instructions|comments?|notes?)\s+(?:say|recommend|suggest|state|ask|require|tell|demand|"
+    r"insist)\b|"
     r"(?<![Uu]pdate the )(?<!fix the )(?<!edit the )\b(?:README|CONTRIBUTING|"
     r"CLAUDE|AGENTS|[\w./-]+\.(?:md|txt|rst|json|ya?ml|toml|py|ts|js|go|rs))\s*:\s|\baccording to (?!(?:our|my|this|"
     r"your|what i)\b)|\bquote:|\bas per (?!(?:our|my|your)\b)|"
@@ -143,7 +146,8 @@ _SAYERS = (
 #: Somebody who is named or a text says something, in German, French, Spanish, Italian and Portuguese.
 _RELAYED_ELSEWHERE = re.compile(
     rf"(?i)\b(?:{_SAYERS})\b\s+(?:[\w'’-]+\s+){{0,3}}?(?:(?:hat|haben)\s+(?:[\w'’-]+\s+){{0,3}}?(?:gesagt|geschrieben|"
-    r"gemeint|empfohlen|verlangt|gebeten|geschickt)|sag(?:t|te|ten)|schreib(?:t|en)|schrieb(?:en)?|steht|stand|meint|"
+    r"gemeint|empfohlen|verlangt|gebeten|geschickt)|sag(?:t|te|ten)|schreib(?:t|en)|schrieb(?:en)?|steht|stand|"
+    r"heißt es|meint|"
     r"meinte|empfiehlt|verlangt|fordert|behauptet|(?:a |ont |m['’]a )?(?:dit|écrit|écrivent|disent|demandé?e?|"
     r"recommande|exige|conseille)|"
     r"(?:ha |han )?(?:dice|dicen|dijo|dicho|escribió|escrito|escribe|pide|pidió|recomienda|exige|pone)|"
@@ -153,6 +157,25 @@ _RELAYED_ELSEWHERE = re.compile(
     r"\b(?:selon|d['’]après)\s+(?!(?:moi|nous|nos|notre|mes|mon|ma)\b)\w|"
     r"\bsegún\s+(?!(?:yo|nosotros|nuestr\w*|mis?|tú)\b)\w|"
     rf"\b(?:secondo|segundo)\s+(?:(?:la|il|lo|i|gli|le|o|a|os|as)\s+|l['’])(?:[\w'’-]+\s+){{0,2}}?(?:{_SAYERS})\b"
+)
+#: The same with the verb before who says it: "dice el wiki que …", "…, sagt der Chef".
+_RELAYED_VERB_FIRST = re.compile(
+    r"(?i)(?:^|[,.;:(¿¡–—-])\s*(?:(?:sag(?:t|te)|schreibt|schrieb|meint|meinte|findet|empfiehlt|verlangt|fordert|dit|"
+    r"écrit|disent|recommande|exige|dice|dicen|dijo|escribió|escribe|pide|recomienda|pone|dicono|scrive|raccomanda|"
+    r"consiglia|chiede|diz|dizem|disse|escreveu|recomenda|pede)|steht)\s+"
+    r"(?:(?:en|in|im|no|na|nel|nella|dans|auf)\s+)?(?:(?:der|die|das|dem|ein\w*|mein\w*|unser\w*|le|la|les|mon|ma|"
+    r"notre|"
+    r"el|los|las|mi|nuestr[oa]|il|lo|i|gli|o|a|os|as|(?:o )?meu|(?:a )?minha|(?:il )?mio|(?:la )?mia)\s+|l['’])?"
+    rf"(?:[\w'’-]+\s+){{0,2}}?(?:{_SAYERS})\b|"
+    r"^\s*(?:as (?:is )?(?:stated|described|written|noted|explained|specified|required) (?:in|by) (?!our\b|my\b)\w|"
+    r"wie (?:im|in der|in den|in dem) \S+ (?:\w+ )?(?:beschrieben|steht|gefordert|erklärt)|"
+    r"comme (?:indiqué|écrit|décrit|expliqué|précisé|stipulé|le dit)|como (?:se )?(?:dice|indica\w*|pone|indicado|"
+    r"descrito|"
+    r"diz|consta) (?:en|no|na|el|la|o|a) |come (?:indicato|scritto|descritto|richiesto|dice) )|"
+    r",\s*(?:as (?:they|people|he|she|(?:the|my|our) (?:\w+ ){1,2}) ?(?:say|says|said|puts? it)|wie man (?:so )?sagt|"
+    r"comme on dit|como (?:dicen|se dice|dizem|se diz)|come si dice)[.!]?\s*$|"
+    r",\s*(?:says|said|writes|wrote|recommends|insists|thinks)\s+(?:the|my|our|a|an|his|her|their|one of)\s+"
+    r"(?:[\w'’-]+\s+){0,3}[\w'’-]+[.!]?\s*$"
 )
 _SELF = re.compile(
     r"(?i)\b(?:i|we|i've|we've|i'd)\s+(?:\w+\s+)?(?:said|told|asked|mentioned|say|wrote|suggest\w*|recommend\w*|"
@@ -432,6 +455,15 @@ def _inside(line: str) -> Iterator[tuple[str, bool]]:
 def _sentences(text: str) -> Iterator[tuple[str, bool]]:
     at = 0
     for cut in [m.end() for m in _SENTENCE_END.finditer(text)] + [len(text)]:
+        inverted = _RELAYED_VERB_FIRST.search(text[at:cut])
+        if inverted and not _SELF.search(text, at, cut):
+            # At the beginning of a sentence what follows may be relayed, too; behind one only that sentence is.
+            end = cut if inverted.start() else len(text)
+            yield text[at:end], False
+            at = end
+            if at == len(text):
+                return
+            continue
         relayed = _RELAYED.search(text, at, cut) or _RELAYED_ELSEWHERE.search(text, at, cut)
         if relayed and not _SELF.search(text, at, cut):
             yield text[at : relayed.start()], True
