@@ -52,7 +52,10 @@ LANGUAGES = {
         order=r"bitte (?:kein\w*|nicht|verwende|benutze|nimm)|(?:verwende|benutze|nutze|nimm) .{2,60} (?:statt|anstatt|"
         r"anstelle)|vermeide|achte darauf|stell(?:e)? sicher|ich (?:bevorzuge|möchte lieber|will kein\w*)",
         decides=r"wir (?:verwenden|benutzen|nutzen|setzen|nehmen|haben uns)",
-        passing=r"vorerst|erst ?mal|für den moment|gerade|heute|morgen|jetzt erst|diesmal|dieses mal|noch nicht|"
+        passing=r"(?:^bis|bis (?:wir|ich|alles|er|sie|es|der|die|das))(?! (?:(?:die|der|das|alle) )?(?:tests?|ci|"
+        r"checks?|"
+        r"builds?|pipelines?|reviews?)\b)|vorerst|erst ?mal|für den moment|gerade|heute|morgen|jetzt erst|diesmal|"
+        r"dieses mal|noch nicht|"
         r"ich weiß nicht|keine ahnung|bis (?:\w+ )?(?:morgen|montag|freitag|dann|dahin|release|fertig)|solange|während|"
         r"(?:in|für|bei|auf|an) dies\w+ (?!projekt|repo)\w+|nur (?:hier|jetzt|in|für|bei)|die (?:erste|zweite|dritte|"
         r"letzte|andere) (?:option|variante|lösung|möglichkeit)|einfach",
@@ -60,14 +63,17 @@ LANGUAGES = {
         r"war (?:nur )?(?:ein )?"
         r"(?:spaß|scherz|witz)|(?:nur )?(?:spaß|scherz|witz)|ich mein(?:t)?e|nehme ich zurück|nehme (?:das|die \w+|"
         r"es) zurück|"
-        r"stimmt (?:gar )?nicht|streich das|falsche[rs]? (?:fenster|chat|projekt|terminal|tab)|"
+        r"stimmt (?:gar )?nicht|streich das|wenn ich (?:es )?mir (?:es )?(?:recht |genau )?überlege|"
+        r"bei (?:näherer|genauer\w*) \w+|besser doch|falsche[rs]? (?:fenster|chat|projekt|terminal|tab)|"
         r"war falsch|ich habe mich (?:geirrt|vertan)|sehe ich anders",
-        others=r"(?:er|sie|man|jemand|kollegen?|chef\w*|reviewer|leute|manche|viele) (?:\w+ )?(?:sag\w*|mein\w*|will|"
+        others=r"(?:er|sie|man|jemand|kolleg\w+|chef\w*|team|kund\w+|reviewer|leute|manche|viele) (?:\w+ )?(?:sag\w*|"
+        r"bevorzug\w*|mag|mögen|schwör\w*|besteh\w*|predig\w*|mein\w*|will|"
         r"wollen|"
         r"find\w*|glaub\w*|denk\w*|empfiehl\w*|empfehl\w*)|\w+ (?:sagt|sagte|meint|meinte|findet|glaubt|denkt|"
         r"empfiehlt|schreibt|will),? (?:dass|wir|man|immer|nie)|laut|angeblich|vielleicht|ich (?:glaube|denke|vermute|"
         r"finde)|"
-        r"könnten?|sollten wir|was wäre|wäre (?:es )?|entweder|oder (?:immer|nie\w*|lieber|doch|nicht|so)",
+        r"könnten?|sollten wir|(?:wenn|ginge|wäre) es nach|hätte ich die wahl|was wäre|wäre (?:es )?|entweder|"
+        r"oder (?:immer|nie\w*|lieber|doch|nicht|so)",
         describes=r"(?:schlägt|schlagen|schlug) \w* ?\w* ?fehl|funktionier\w+|klappt\w*|scheiter\w+|stürzt|crasht|"
         r"failt|"
         r"passiert|kommt|hatte[n]?|war(?:en)?|wurde[n]?|"
@@ -88,7 +94,8 @@ LANGUAGES = {
         r"borres|edites)|"
         r"(?:usa|utiliza) .{2,60} en (?:vez|lugar) de|evita|asegúrate|prefiero|no quiero",
         decides=r"(?:usamos|utilizamos|preferimos|decidimos)",
-        passing=r"por ahora|de momento|por el momento|hoy|mañana|esta vez|todavía no|no sé|aún no|hasta|mientras|"
+        passing=r"por ahora|de momento|por el momento|hoy|mañana|esta vez|todavía no|no sé|aún no|"
+        r"hasta(?! que (?:\w+ )?(?:los |las |la |el )?(?:tests?|pruebas|ci|pasen))|mientras|"
         r"(?:en|para|de) est[aeo]s? (?!proyecto|repo)\w+|solo (?:aquí|ahora|en|para|por)|sólo (?:aquí|ahora|en|para|"
         r"por)|"
         r"la (?:primera|segunda|tercera|última|otra) (?:opción|variante|solución)",
@@ -96,10 +103,15 @@ LANGUAGES = {
         r"quería decir|"
         r"(?:es|era) (?:una )?broma|mejor no|retiro (?:lo|la|eso|esa)|me equivoqué|cambié de (?:idea|opinión)|"
         r"borra eso|"
-        r"no estoy de acuerdo|(?:ventana|chat|proyecto|terminal) equivocad[oa]",
-        others=r"(?:él|ella|ellos|alguien|mi jefe|el jefe|el revisor|la gente|algunos|muchos) (?:\w+ )?(?:dice\w*|"
+        r"no estoy de acuerdo|pensándolo (?:bien|mejor)|ahora que lo pienso|(?:ventana|chat|proyecto|"
+        r"terminal) equivocad[oa]",
+        others=r"(?:él|ella|ellos|alguien|(?:el|la|mi|nuestr[oa]|un[oa]?) (?:jef[ea]|revisora?|compañer[oa]|colega|"
+        r"cliente|"
+        r"equipo|profesora?)|la gente|algunos|muchos) (?:\w+ )?(?:dice\w*|decía\w*|prefier\w+|repite\w*|repetía\w*|"
+        r"jura\w*|"
         r"piensa\w*|"
-        r"cree\w*|quiere\w*|opina\w*|recomienda\w*|insiste\w*)|según|tal vez|quizás?|creo que|pienso que|podríamos|"
+        r"cree\w*|quiere\w*|opina\w*|recomienda\w*|insiste\w*)|según|si (?:fuera|dependiera|pudiera)|tal vez|quizás?|"
+        r"creo que|pienso que|podríamos|"
         r"deberíamos|sería|o (?:siempre|nunca|mejor|no)",
         describes=r"fall[ao]n?|funciona\w*|ocurre\w*|pasa\w*|rompe\w*|tarda\w*|era[n]?|fue(?:ron)?|tení\w+",
         local=r"aquí|est[ae] (?:proyecto|repo\w*|archivo|código)|nuestr\w+",
@@ -116,16 +128,20 @@ LANGUAGES = {
         r"je préfère|je ne veux pas",
         decides=r"(?:nous (?:utilisons|préférons|avons décidé)|on (?:utilise|préfère|a décidé))",
         passing=r"pour (?:l['’]instant|le moment)|aujourd['’]hui|demain|cette fois|pas encore|je (?:ne )?sais pas|"
-        r"jusqu['’]\w+|tant que|pendant|(?:dans|pour|sur) (?:ce|cet|cette|ces) (?!projet|dépôt|repo)\w+|"
+        r"jusqu['’]\w+(?! ce que (?:les |la |le )?(?:tests?|ci|pipeline|build))|tant que|pendant|(?:dans|pour|"
+        r"sur) (?:ce|cet|cette|ces) (?!projet|dépôt|repo)\w+|"
         r"(?:seulement|juste|uniquement) (?:ici|maintenant|dans|pour|cette)|la (?:première|deuxième|seconde|troisième|"
         r"dernière|autre) (?:option|variante|solution)",
         takes_back=r"oublie(?:z)? (?:ça|cela|ce que|la règle|tout)|laisse tomber|non,? attends|attends,? non|"
         r"(?:en fait|finalement),? (?:non|oublie)|non,? (?:en fait|finalement)|je (?:rigole|plaisante|blague)|"
         r"c['’]était (?:une )?(?:blague|plaisanterie|erreur)|je voulais dire|je me suis trompée?|je retire|"
-        r"j['’]ai changé d['’]avis|mauvaise fenêtre|je ne suis pas d['’]accord",
-        others=r"(?:il|elle|ils|elles|quelqu['’]un|mon chef|ma cheffe|le chef|les gens|certains|beaucoup) (?:\w+ )?"
-        r"(?:dit|disent|pense\w*|croi\w*|veu\w*|trouve\w*|recommande\w*|insiste\w*)|selon|d['’]après|peut-être|"
-        r"je (?:crois|pense|trouve) que|on (?:pourrait|devrait)|ce serait|ou (?:toujours|jamais|plutôt|bien|pas)",
+        r"j['’]ai changé d['’]avis|mauvaise fenêtre|réflexion faite|à la réflexion|je ne suis pas d['’]accord",
+        others=r"(?:il|elle|ils|elles|quelqu['’]un|(?:le|la|mon|ma|notre|une?) (?:chef\w*|patron\w*|collègue|"
+        r"client\w*|équipe|"
+        r"prof\w*)|les gens|certains|beaucoup) (?:\w+ )?(?:dit|disait|préfère\w*|répète\w*|répétait|jure\w*|"
+        r"disent|pense\w*|croi\w*|veu\w*|trouve\w*|recommande\w*|insiste\w*)|selon|d['’]après|peut-être|"
+        r"je (?:crois|pense|trouve) que|si (?:ça ne tenait|ça dépendait|c['’]était|je pouvais)|on (?:pourrait|"
+        r"devrait)|ce serait|ou (?:toujours|jamais|plutôt|bien|pas)",
         describes=r"plante[nrs]?|échou\w+|marche\w*|fonctionn(?!al)\w+|arrive\w*|était|étaient|avai\w+|ça|"
         r"(?:est|sont|a|ont|n['’]est|ne sont) (?:toujours|jamais)|j['’]ai (?:toujours|jamais)",
         local=r"ici|ce (?:projet|dépôt|repo\w*|fichier|code)|notre|nos",
@@ -134,6 +150,62 @@ LANGUAGES = {
         cause=r"parce que|à cause de|c['’]est pourquoi|la raison|dû à",
         problem=r"échoué\w*|cassée?s?|manquait|erronée?s?|obsolètes?|ne (?:marchait|fonctionnait) pas|plantait",
         repair=r"corrigée?s?|réparée?s?|résolue?s?|ça (?:marche|fonctionne) maintenant",
+    ),
+    "it": Language(
+        lasting=r"sempre|non (?:\w+ ){1,4}mai|mai (?:più|\w+(?:are|ere|ire))|d['’]ora in (?:poi|avanti)|"
+        r"da (?:ora|adesso|oggi) in (?:poi|avanti)|in futuro|ogni volta che|ricorda(?:ti)? (?:che|di)",
+        order=r"non (?:usare|usa|modificare|toccare|scrivere|aggiungere|cancellare)|(?:usa|utilizza) .{2,60} "
+        r"(?:invece (?:di|del\w*)|al posto (?:di|del\w*)|anziché)|evita|assicurati|preferisco|non voglio",
+        decides=r"(?:usiamo|utilizziamo|preferiamo|abbiamo deciso)",
+        passing=r"per (?:ora|adesso|il momento|oggi)|oggi|domani|stavolta|questa volta|non ancora|non (?:lo )?so|"
+        r"fino a\w* (?!\d)|finché|mentre|durante|(?:in|per|su) quest[aoei] (?!progetto|repo)\w+|"
+        r"solo (?:qui|ora|per|in)|la (?:prima|seconda|terza|ultima|altra) (?:opzione|variante|soluzione)",
+        takes_back=r"lascia (?:stare|perdere)|dimentica(?:lo| (?:quello|questo|tutto|la regola))|no,? aspetta|"
+        r"aspetta,? no|anzi,? no|scherz(?:o|avo)|era (?:uno scherzo|una battuta)|volevo dire|mi sono sbagliat[oa]|"
+        r"ci ho ripensato|ripensandoci|ritiro (?:tutto|quello)|(?:finestra|chat) sbagliata|non sono d['’]accordo",
+        others=r"(?:lui|lei|loro|qualcuno|(?:il|la|un[oa]?) (?:mi[oa] |nostr[oa] )?(?:capo|collega|cliente|team|"
+        r"prof\w*|"
+        r"revisore)|la gente|alcuni|molti) (?:\w+ )?(?:dice(?:va)?|dicono|preferisc\w+|ripete(?:va)?|giura\w*|pensa\w*|"
+        r"cred\w+|vuole|vogliono|consiglia\w*|insist\w+)|secondo|forse|magari|se (?:fosse|dipendesse|potessi)|"
+        r"credo che|penso che|potremmo|dovremmo|"
+        r"sarebbe|oppure|o (?:sempre|mai|meglio)",
+        describes=r"fallisc\w+|funziona(?:no|va|vano)?|succede\w*|capita\w*|rompe\w*|crasha\w*|era(?:no)?|aveva\w*|"
+        r"(?:è|sono|ha|hanno|ho|abbiamo) (?:sempre|mai)",
+        local=r"qui|quest[oa] (?:progetto|repo\w*|file|codice)|nostr\w+",
+        universal=r"(?:in |per )?tutti i (?:miei |nostri )?(?:progetti|repo\w*)|(?:in |per )?ogni progetto|"
+        r"ovunque lavor[io]",
+        cause=r"perché|a causa di|poiché|per questo|il motivo|dovut[oa] a",
+        problem=r"fallito|falliva|rott[oa]|mancava|errat[oa]|sbagliat[oa]|non funzionava",
+        repair=r"corrett[oa]|sistemat[oa]|risolt[oa]|riparat[oa]|ora funziona",
+    ),
+    "pt": Language(
+        lasting=r"sempre|a partir de agora|de agora em diante|daqui (?:em|para a?) (?:diante|frente)|doravante|"
+        r"no futuro|(?:de )?cada vez que|toda vez que|lembr(?:a-te|e-se|a|e) (?:de )?que",
+        order=r"não (?:uses?|mexas?|mexa|alter(?:es?)|apagu(?:es?)|escrev(?:as?)|faças?|adicion(?:es?))|"
+        r"(?:us[ae]|utiliz[ae]) .{2,60} (?:em vez d[eoa]|ao invés d[eoa]|no lugar d[eoa])|evit[ae]|prefiro|não quero|"
+        r"por favor,? não \w+",
+        decides=r"(?:usamos|utilizamos|preferimos|decidimos|a gente usa)",
+        passing=r"por (?:agora|enquanto)|hoje|amanhã|d?[en]?[sn]ta vez|ainda não|não sei|até (?!\d)|enquanto|durante|"
+        r"(?:nest[ea]s?|dest[ea]s?|(?:para|em) est[ea]s?) (?!projeto|repo)\w+|só (?:aqui|agora|para|em)|"
+        r"a (?:primeira|segunda|terceira|última|outra) (?:opção|variante|solução)",
+        takes_back=r"(?<!não )esque[çc][ae] (?:isso|isto|o que|tudo|a regra)|deixa (?:pra lá|para lá|isso|estar)|"
+        r"não,? espera|espera,? não|(?:estou|tô|estava) (?:a )?brinca\w*|era (?:brincadeira|piada)|quis dizer|"
+        r"queria dizer|enganei-me|me enganei|mudei de ideia|pensando (?:bem|melhor)|retiro (?:o que|isso)|"
+        r"janela errada|chat errado|não concordo|melhor não",
+        others=r"(?:ele|ela|eles|elas|alguém|(?:[oa]|uma?) (?:meu |minha |nosso |nossa )?(?:chefe|colega|cliente|"
+        r"equip[ae]|"
+        r"professora?|revisora?)|as pessoas|alguns|muitos) (?:\w+ )?(?:diz\w*|disse\w*|prefer\w+|repet\w+|jura\w*|"
+        r"acha\w*|pensa\w*|quer\w*|recomenda\w*|insiste\w*)|segundo|talvez|se (?:fosse|dependesse|pudesse)|acho que|"
+        r"penso que|poderíamos|podíamos|"
+        r"deveríamos|devíamos|seria|ou (?:sempre|nunca|melhor|não)",
+        describes=r"falha\w*|funciona\w*|acontece\w*|quebra\w*|demora\w*|era[m]?|foi|foram|tinha\w*|"
+        r"(?:está|estão|é|são|tem|têm|já|eu) sempre",
+        local=r"aqui|[nd]?est[ea] (?:projeto|repo\w*|arquivo|ficheiro|código)|noss[oa]s?",
+        universal=r"(?:em |para )?todos os (?:meus |nossos )?(?:projetos|projectos|repositórios)|"
+        r"(?:em |para )?(?:qualquer|cada) projeto",
+        cause=r"por causa d[eoa]|devido a|por isso|o motivo|causad[oa] por",
+        problem=r"falhou|falhava|quebrad[oa]|faltava|incorret[oa]|não funcionava",
+        repair=r"corrigid[oa]|consertad[oa]|arranjad[oa]|resolvid[oa]|agora funciona",
     ),
     "ja": Language(
         lasting=r"必ず|常に|いつも|絶対に|決して|今後|これからは|これからも|毎回|以後",

@@ -220,7 +220,10 @@ IRONY = re.compile(
     r"because that(?:'s| has| always| really)? (?:worked|works|went)|lo+l|lmao|rofl|(?:ha){2,}h?|great idea|"
     r"genius(?=\W*$|[.!,])|as if that|slow clap|ja,? (?:klar|sicher)|na klar|(?:super|tolle) idee|"
     r"hat ja (?:super|toll|prima)|bravo|(?:très )?bonne idée|mais bien sûr|sí,? claro|claro,? claro|"
-    r"(?:qué )?(?:buena|gran) idea|genial idea|ja(?:ja)+)\b|(?:^|\s)/s(?=\W*$)|[🙄😂🤣😜😉😏🤡🙃]",
+    r"(?:qué )?(?:buena|gran) idea|genial idea|ja(?:ja)+)\b|\((?:(?:just|only|that'?s|das war|nur) )?(?:sarcas\w*|"
+    r"iron\w*|"
+    r"joking|kidding|a joke|joke|scherz|spaß|blague|broma|scherzo|brincadeira|not)\b[^()]*\)|(?:^|\s)/s(?=\W*$)|"
+    r"[🙄😂🤣😜😉😏🤡🙃]",
     _ANY,
 )
 #: A moment that a never does not end with: "never merge until CI is green" holds later too.
@@ -234,6 +237,7 @@ HEDGE = re.compile(
     r"suggest|either|versus|vs|"
     r"or (?:always|never|(?:do |should )?we (?:use|always|never)|use|should)|as if|if (?:we|you|i|they|it) (?:always|"
     r"never)|"
+    r"if (?:it (?:was|were) up to me|i had (?:my way|the choice)|only we)|in an? (?:ideal|perfect) world|"
     r"pros and cons|consider\w*)\b|^(?:for example|for instance|e\.g\.|example)",
     _ANY,
 )
@@ -259,7 +263,9 @@ OTHERS = re.compile(
     rf"^(?:\W*(?!(?:for|in|on|to|with|about|as)\b)\w+[,:]? )?(?!(?:some|many|every\w+|people|others)\b){_PERSONS}"
     r"(?: \w+){0,4}\s?:\s|\b(?:their|his|her) (?:rule|policy|motto|convention|style|mantra)\b|"
     rf"\b{_PERSONS} (?:\w+ )?(?:used to|complains?|complained|warns?|warned|reminds?|reminded|nags?|yells?)\b|"
-    r",? (?:says|said|thinks|according to|in the words of|quoth) \w+[.!]?$|\bi (?:read|heard|was told|saw) (?:that|"
+    r",? (?:says|said|thinks|according to|in the words of|quoth) \w+[.!]?$|"
+    r", (?:says|said|thinks|insists|recommends|writes|wrote) (?:\w+ ){1,4}\w+[.!]?$|\bi (?:read|heard|was told|"
+    r"saw) (?:that|"
     r"somewhere|"
     r"on|in)\b|\b(?:he|she|they|someone|somebody) (?:is|are|was|were) (?:convinced|sure|adamant)\b|\bconvinced that\b",
     _ANY,
@@ -382,7 +388,8 @@ TAKES_BACK = re.compile(
 CORRECTS = re.compile(
     r"(?:^|[.,;:!–—-]\s*|\()(?:oh|hm+|ah|oops|uh|um|er|well|actually|sorry|but|no|nope|wait|hold on|hang on)?[,.!… ]*"
     r"(?:no,? wait|wait,? no|(?:wait|hold on)[,.!…]|no,|nope\b|sorry,? (?:i|no|not|that)|i (?:meant|mean)\b|"
-    r"correction\b|"
+    r"correction\b|on reflection\b|come to think of it\b|(?:now that i )?think(?:ing)? (?:about|of) it\b|"
+    r"let me rephrase\b|"
     r"actually,? (?:no|not|don'?t|let'?s|use|it'?s|make|keep|never ?mind|scratch)\b|or rather\b|make that\b|"
     r"rather not\b|better not\b|no[,.!]? (?:use|make|do|not|let'?s)\b)",
     _ANY,

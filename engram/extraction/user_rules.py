@@ -213,6 +213,7 @@ def _form(sentence: str) -> re.Pattern[str] | None:
 def _refusal(sentence: str, statement: Statement, after: str, form: re.Pattern[str]) -> Refusal | None:
     """Return what speaks against a sentence of a rule's form."""
     is_elsewhere = form in _FORMS_ELSEWHERE or bool(languages.ORDER.search(sentence))
+    is_ironic = bool(words.IRONY.search(sentence) or words.IRONY.search(after))
     sentence = words.PARENTHESIS.sub("", sentence).strip()
     if words.QUESTION.search(sentence):
         return Refusal.QUESTION
@@ -228,7 +229,7 @@ def _refusal(sentence: str, statement: Statement, after: str, form: re.Pattern[s
         return Refusal.MOMENT
     if words.HEDGE.search(sentence):
         return Refusal.SUPPOSITION
-    if words.IRONY.search(sentence) or words.IRONY.search(after):
+    if is_ironic:
         return Refusal.IRONY
     if is_elsewhere:
         if languages.PASSING.search(sentence):

@@ -1,4 +1,4 @@
-"""A few words of German, Spanish, French and Japanese: no rule and no fix is lost."""
+"""A few words of six languages besides English: no rule and no fix is lost."""
 
 from __future__ import annotations
 

@@ -50,6 +50,17 @@ RULES = [
     "Desormais, pas de commit sans test.",
     "Toujours écrire un test pour chaque nouvelle fonctionnalité.",
     "On utilise Postgres pour tout.",
+    # In Italian and Portuguese.
+    "Non usare mai i float per il denaro.",
+    "D'ora in poi scrivi prima il test.",
+    "Usa sempre pnpm, per favore.",
+    "A partir de agora escreve os comentários em português.",
+    "Usa sempre o fuso UTC.",
+    "Usamos pnpm em vez de npm neste projeto.",
+    # Until something is green holds later, too.
+    "Nie mergen, bis die CI grün ist.",
+    "Nunca hagas merge hasta que pasen los tests.",
+    "Ne fusionne jamais jusqu'à ce que les tests passent.",
     # With slips and shorthand in the words that make a rule.
     "Alwasy run the linter before you commit.",
     "nevr push to main",
@@ -99,6 +110,12 @@ REFUSED = {
         "My boss: never push on Fridays.",
         "The reviewer used to say never use goto.",
         "Never rebase is their motto.",
+        "Mon collègue préfère toujours les espaces.",
+        "Mi compañera repite que nunca usemos ORMs.",
+        "Il mio capo dice di non usare mai yarn.",
+        "O meu colega acha que devemos usar sempre tabs.",
+        "Mein Team bevorzugt immer Tabs.",
+        "Never rebase, insists one of the leads.",
     ],
     Refusal.TAKEN_BACK: [
         "Never use floats for money. Actually scratch that, floats are fine here.",
@@ -116,6 +133,12 @@ REFUSED = {
         "Always deploy with ansible. Oops, wrong window.",
         "Never touch the billing tables. Sorry, that was for the other chat.",
         "Immer mit Ansible deployen. Falsches Fenster.",
+        "Always round up. Hmm, on reflection rounding down is fairer.",
+        "Never cache it in Redis. Come to think of it, Redis is fine.",
+        "Immer Tabs nehmen. Wenn ich es mir recht überlege, Leerzeichen.",
+        "Usa siempre tabs. Pensándolo bien, espacios.",
+        "Usa sempre i tab. Ripensandoci, gli spazi.",
+        "Usa sempre tabs. Pensando bem, espaços.",
         "Always use yarn, that wasn't meant for you.",
     ],
     Refusal.MOMENT: [
@@ -139,12 +162,18 @@ REFUSED = {
         "In the demo, never show real names.",
         "For the release, always use the old compiler.",
         "Never rename anything for the ticket.",
+        "Bis die Messe vorbei ist, deploye bitte nie vor Mittag.",
+        "Nie mergen, bis wir umgezogen sind.",
+        "Per oggi non toccare mai il branch.",
+        "Enquanto durar a auditoria, nunca apague os registros.",
     ],
     Refusal.SUPPOSITION: [
         "Maybe we should always use tabs.",
         "I think we should never use ORMs here.",
         "Suppose we never cached.",
         "Either always log or never log.",
+        "If it were up to me, we would never use Angular.",
+        "In an ideal world we always review in pairs.",
     ],
     Refusal.IRONY: [
         "Yeah right, always commit straight to main.",
@@ -154,6 +183,8 @@ REFUSED = {
         "always deploy on Friday 🙄",
         "Ja klar, nie wieder Tests schreiben.",
         "Toujours pousser sans tests. Bonne idée.",
+        "Always log in as root. (sarcasm, please don't)",
+        "Immer freitags deployen (Scherz).",
     ],
     Refusal.TASK: [
         "Write a function that always returns a list.",
@@ -172,6 +203,8 @@ REFUSED = {
         "Le build plante toujours sous Windows.",
         "Der Import bricht unter Windows immer ab.",
         "Das geht immer.",
+        "Il test fallisce sempre su Windows.",
+        "O build falha sempre no Windows.",
     ],
     Refusal.DANGLING: ["Never do that again.", "Always use it."],
     Refusal.ORDER: [
@@ -214,6 +247,8 @@ def test_what_does_not_sound_like_a_rule_is_not_judged(prompt: str) -> None:
         ("Wir nutzen immer Tabs.", "vergiss das"),
         ("Nunca uses tabs.", "olvida eso"),
         ("Toujours des tabulations.", "oublie ça"),
+        ("Usa sempre i tab.", "lascia perdere"),
+        ("Usa sempre tabs.", "esquece isso"),
         ("Always use tabs.", "oops, wrong terminal"),
         ("Immer Tabs nehmen.", "sorry, falscher Chat"),
     ],
@@ -289,6 +324,8 @@ def test_what_the_team_uses_is_a_decision() -> None:
         "In everything I build, always use strict types.",
         "Globally: always answer in English.",
         "Dans tous mes projets, toujours écrire le test d'abord.",
+        "In tutti i miei progetti scrivi sempre prima il test.",
+        "Em todos os meus projetos usa sempre tabs.",
     ],
 )
 def test_what_is_said_of_every_project_is_global_and_for_good(sentence: str) -> None:
