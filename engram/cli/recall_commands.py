@@ -8,7 +8,7 @@ from engram.cli.options import Command, json_option, project_option
 from engram.cli.output import one_line, print_json, say
 from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace
 from engram.errors import BadRequest
-from engram.search.hit_lines import head_of, remarks_of, text_of
+from engram.search.hit_lines import head_of, remarks_of, text_for_people
 from engram.search.public_hits import PublicHit
 from engram.search.question.query import MAX_HITS
 from engram.transcripts.git_files import read_branch
@@ -121,7 +121,7 @@ def _print_hit(number: int, hit: PublicHit, explain: bool) -> None:
     say(f"{number}. {head_of(hit)} ({about})  {hit.score:.3f}", bold=True)
     if remarks := remarks_of(hit):
         say(f"    ! {', '.join(remarks)}", fg="yellow")
-    say("    " + text_of(hit).replace("\n", "\n    "))
+    say("    " + text_for_people(hit).replace("\n", "\n    "))
     if explain:
         click.echo("    = " + " + ".join(f"{name} {value:.3f}" for name, value in hit.parts.items()))
     for place in hit.evidence[:3]:

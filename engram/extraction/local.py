@@ -17,6 +17,7 @@ from engram.extraction.weights import WEIGHTS
 from engram.extraction.write_filter import repeats
 from engram.redaction.voice import typed_text
 from engram.text.content_words import content_words
+from engram.text.statements import as_said
 from engram.transcripts.record import Role, TextBlock, Turn
 
 #: Minimum quality, 0 to 1, of a candidate.
@@ -57,6 +58,7 @@ class LocalExtractor:
         )
         composed = [candidate(option, is_global=context.is_global) for option in chosen]
         candidates = [*decided, *committed, *composed, *retractions(turns, context)]
+        candidates = _in_said_characters(candidates, turns)
         return _best(candidates, [turn.key for turn in turns], context.session_cap - context.kept_before)
 
 
@@ -85,6 +87,22 @@ def retractions(turns: Sequence[Turn], context: ExtractionContext) -> list[Candi
                     if taking.is_about(rule.summary)
                 ]
     return found
+
+
+def _in_said_characters(candidates: Sequence[Candidate], turns: Sequence[Turn]) -> list[Candidate]:
+    """Return the candidates with the apostrophes that were said."""
+    texts = {turn.key: [block.text for block in turn.said if "’" in block.text] for turn in turns}
+    said = []
+    for proposed in candidates:
+        sources = [text for key in proposed.turn_keys for text in texts.get(key, ())]
+        if sources:
+            proposed = replace(
+                proposed,
+                summary=as_said(proposed.summary, proposed.content, *sources),
+                content=as_said(proposed.content, *sources),
+            )
+        said.append(proposed)
+    return said
 
 
 def _unrepeated(candidates: Iterable[Candidate], known: Sequence[str]) -> list[Candidate]:

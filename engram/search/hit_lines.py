@@ -11,7 +11,7 @@ import re
 from engram.clock import day_of
 from engram.enums import Scope, Status
 from engram.models.branches import branch_remark
-from engram.redaction.display import fence_safe, one_line
+from engram.redaction.display import fence_safe, one_line, visible
 from engram.search.public_hits import PublicHit
 
 #: Longest sentence of a memory, in characters.
@@ -76,8 +76,19 @@ def _may_be_planted(text: str) -> bool:
     return why_suspect(text, is_typed=False, is_assistant=True) is not None
 
 
+def text_for_people(hit: PublicHit) -> str:
+    """Return the text of a hit in the characters that were said, for a terminal: nothing in it can close a fence there.
+
+    A memory's is on one line with its quote, a passage or note has its lines.
+    """
+    if hit.memory is None:
+        return visible(hit.text, keep_lines=True).strip()
+    text = " ".join(visible(hit.text).split())
+    return f"{text} “{' '.join(visible(hit.quote).split())}”" if hit.quote else text
+
+
 def text_of(hit: PublicHit, *, is_foreign: bool = False) -> str:
-    """Return the text of a hit: a memory's on one line with its quote, a passage or note with its lines.
+    """Return the text of a hit for a model: a memory's on one line with its quote, a passage or note with its lines.
 
     Args:
         hit: any hit.

@@ -9,11 +9,11 @@ _MAX_ANSWER_CHARACTERS = 240
 
 _AGREES = re.compile(
     r"^\W*(?:yes|yeah|yep|yup|ok(?:ay)?|sure|right|correct|agreed?|exactly|indeed|perfect|great|good|nice|do (?:it|"
-    r"that|so)|go (?:ahead|for it|with (?:it|that|this))|please do|sounds good|looks good|lgtm|makes sense|let'?s "
+    r"that|so)|go (?:ahead|for it|with (?:it|that|this))|please do|sounds good|looks good|lgtm|makes sense|let['’]?s "
     r"(?:do|go with)|proceed|ship it|that(?:'s| is) (?:right|it|what i))\b",
     re.IGNORECASE,
 )
-_BUT = re.compile(r"\b(?:but|however|except|although|instead|actually|wait|don'?t|not|no)\b", re.IGNORECASE)
+_BUT = re.compile(r"\b(?:but|however|except|although|instead|actually|wait|don['’]?t|not|no)\b", re.IGNORECASE)
 
 
 def agrees(answer: str) -> bool:

@@ -13,7 +13,7 @@ MIN_LIST_SEMICOLONS = 2
 
 #: First words that refer to something said before, open a list item, or answer somebody.
 _REFERS_BACK = re.compile(
-    r"(?:this|that|these|those|it|its|it's|that's|they|their|he|she|which|whose|such|and|but|so|then|thus|therefore|"
+    r"(?:this|that|these|those|it|its|it['’]s|that['’]s|they|their|he|she|which|whose|such|and|but|so|then|thus|therefore|"
     r"also|because|since|however|instead|otherwise|still|with(?:out)? (?:this|that|it)|"
     r"all (?:three|four|of (?:them|these|those))|the (?:rest|others?|former|latter|existing|remaining)|only the|needs?|"
     r"committed|pushed|two|three|both|\d+ (?:files|fixes|changes|issues|tests)|"
@@ -31,9 +31,9 @@ _LABEL = re.compile(r"`[^`]+`(?:\s*\([^)]*\))?\s*(?:[:—–]|-\s)|(?:[^\s.!?`,]
 _DIALOG = re.compile(r"\?\s*→|^asked “|^\s*>|^(?:user|assistant):", re.IGNORECASE)
 #: A talk between two, or thinking aloud: it means nothing to a third.
 _TALK = re.compile(
-    r"\b(?:i|i'm|i've|i'd|i'll|we|we're|we've|me|my|our|us|let's)\b|^(?:you|you're|your|can|could|would|should|what|"
-    r"why|"
-    r"how|do you|are you|is it|shall|looks? like|seems|the user approved the plan)\b",
+    r"\b(?:i|i['’]m|i['’]ve|i['’]d|i['’]ll|we|we['’]re|we['’]ve|me|my|our|us|let['’]s)\b|"
+    r"^(?:you|you['’]re|your|can|could|would|should|what|why|how|"
+    r"do you|are you|is it|shall|looks? like|seems|the user approved the plan)\b",
     re.IGNORECASE,
 )
 #: A report of what was just done or is going on.
@@ -49,7 +49,7 @@ _OF_THE_MOMENT = re.compile(
     r"|\bright now\b|\bcurrently\b|\bjust (?:now|finished|added|pushed)\b|\bremaining tasks?\b|\bnext steps?\b"
     r"|\b(?:is|are|was|were|keeps?) (?:still )?failing\b"
     r"|\b(?:not|no|never|un)[ -]?(?:been )?commit(?:s|ted)?\b|\bnot pushed\b"
-    r"|\bi'll\b|\blet me\b|\bwant me to\b|\bas requested\b|\bper your\b"
+    r"|\bi['’]ll\b|\blet me\b|\bwant me to\b|\bas requested\b|\bper your\b"
     r"|\b(?:up to date|working tree clean|no longer relevant|not relevant anymore)\b|✅|☑|✔",
     re.IGNORECASE,
 )

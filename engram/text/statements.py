@@ -25,6 +25,9 @@ _URL = re.compile(r"<?\b(?:https?|ftp|file)://[^\s<>)\]]+>?", re.IGNORECASE)
 _URL_ALONE = re.compile(rf"\s?\(\s{{0,8}}{_URL.pattern}\s{{0,8}}\)", re.IGNORECASE)
 _BOLD = re.compile(r"\*\*(.{1,1000}?)\*\*|__(\S.{0,200}?\S)__(?=\W|$)")
 _ITALIC = re.compile(r"(?<![\w*])\*(\S[^*\n]{0,400}?)\*(?![\w*])")
+#: A word with a typographic apostrophe, or in single quotes; and one with a plain one.
+_TYPOGRAPHIC = re.compile(r"\w*’[\w’]*")
+_APOSTROPHE = re.compile(r"\w*'[\w']*")
 _SPACE = re.compile(r"\s+")
 _END = re.compile(r"(?<=[.!?])[\"')\]*_]*\s+(?=[\"'(\[*_`]*[A-Z0-9`\"'])")
 _SHORT = re.compile(r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|no|fig|dr|mr|ms|st)|\b[A-Z]|^\W*\d{1,2})\.$", re.IGNORECASE)
@@ -58,7 +61,10 @@ class Statement:
 
 
 def plain(text: str) -> str:
-    """Return a text as one line without markup, link targets and web addresses; backticks stay."""
+    """Return a text as one line without markup, link targets and web addresses; backticks stay.
+
+    A typographic apostrophe is a plain one, for the rules' patterns; ``as_said`` puts it back in what is kept.
+    """
     text = _LINK.sub(r"\1", text.replace("’", "'"))
     text = _URL.sub("", _URL_ALONE.sub("", text))
     pieces = text.split("`")
@@ -66,6 +72,18 @@ def plain(text: str) -> str:
         piece = _BOLD.sub(lambda match: match[1] or match[2], pieces[index])
         pieces[index] = _ITALIC.sub(r"\1", piece).replace("**", "")
     return _SPACE.sub(" ", "`".join(pieces)).strip()
+
+
+def as_said(text: str, *sources: str) -> str:
+    """Return a text made of statements with the typographic apostrophes that its words have in the sources.
+
+    The first source that has such a word decides.
+    """
+    said: dict[str, str] = {}
+    for source in sources:
+        for word in _TYPOGRAPHIC.findall(source):
+            said.setdefault(word.replace("’", "'"), word)
+    return _APOSTROPHE.sub(lambda match: said.get(match[0], match[0]), text) if said else text
 
 
 def sentences(text: str) -> list[str]:

@@ -57,7 +57,7 @@ _PREDICATE = re.compile(
 )
 
 
-_NEGATION = re.compile(r"\b(?:never|not|don'?t|do not|no|avoid|without|stop|isn'?t|won'?t|cannot|can'?t)\b", re.I)
+_NEGATION = re.compile(r"\b(?:never|not|(?:do|is|wo|ca)n['’]?t|do not|no|avoid|without|stop|cannot)\b", re.I)
 
 
 @dataclass(frozen=True, slots=True)

@@ -103,3 +103,26 @@ def test_a_memory_of_another_project_tells_nothing_of_that_project() -> None:
     for text in ("vat.py", "feat/logs", "abc", "3f2a91c", "PR#7"):
         assert text in at_home
         assert text not in elsewhere.replace(shown.id, "")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Use `List<String>` — “never” a raw list…",
+        "Fence it with ```python``` or ~~~",
+        "See https://example.org/a?b=c&d for the “why”",
+        "a < b && b > c, it’s ‘fine’ – 100 €",
+        "数据库 & naïve <T>",
+    ],
+)
+def test_a_person_reads_the_characters_that_were_said(said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for shown in (hit(text=said), hit(text=said, memory=None, kind="turn", status=Status.ACTIVE)):
+        recall_commands._print_hit(1, shown, False)
+
+        assert said in capsys.readouterr().out
+
+
+def test_nothing_that_a_person_reads_steers_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    recall_commands._print_hit(1, hit(text="a\x1b[2Jb\u202ec\u200bd"), False)
+
+    assert "abcd" in capsys.readouterr().out

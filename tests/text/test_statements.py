@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engram.text.statements import Block, plain, sentences, split
+from engram.text.statements import Block, as_said, plain, sentences, split
 
 
 def texts(message: str) -> list[str]:
@@ -88,3 +88,23 @@ def test_long_runs_of_brackets_and_marks_stay_cheap() -> None:
     """Patterns that look ahead without a bound take minutes here; the suite's own limit would end them."""
     for piece in ("[", "[x](", "**", "`", "| ", "(", "_", "__a", "A. ", "`a. B"):
         assert len(split(piece * 20_000)) <= 20_000
+
+
+@pytest.mark.parametrize(
+    ("text", "sources", "said"),
+    [
+        ("We don't cache it.", ("We don’t cache it.",), "We don’t cache it."),
+        ("We don't cache it.", ("We don't cache it.",), "We don't cache it."),
+        (
+            "The user's rule isn't the team's.",
+            ("the user’s and the team's", "isn’t it"),
+            "The user’s rule isn’t the team's.",
+        ),
+        ("The ‘lock' is held.", ("Is the ‘lock’ held?",), "The ‘lock’ is held."),
+        ("L'été, c'est l'été", ("L’été, c’est l’été",), "L’été, c’est l’été"),
+        ("`it's` and the boys' cache", ("the boys’ cache",), "`it's` and the boys’ cache"),
+        ("No word of it.", ("don’t",), "No word of it."),
+    ],
+)
+def test_kept_words_have_the_apostrophes_that_were_said(text: str, sources: tuple[str, ...], said: str) -> None:
+    assert as_said(text, *sources) == said
