@@ -17,9 +17,10 @@ def explain_disk(path: Path) -> str:
         facts = os.statvfs(folder)
         if facts.f_flag & os.ST_RDONLY:
             return f"the file system of {folder} is read-only"
-        if facts.f_files and not facts.f_favail:
+        # A file system without blocks, as /proc, is no disk.
+        if facts.f_blocks and facts.f_files and not facts.f_favail:
             return f"the file system of {folder} has no inodes left: delete files that you don't need"
-        if facts.f_bavail * facts.f_frsize < _FULL_BYTES:
+        if facts.f_blocks and facts.f_bavail * facts.f_frsize < _FULL_BYTES:
             return f"the disk of {folder} is full: free some space"
         if not os.access(folder, os.W_OK | os.X_OK):
             return f"the folder {folder} is not writable"

@@ -18,6 +18,8 @@ _ARENA_MAX = -8
 _MMAP_THRESHOLD, _MAPPED_BYTES = -3, 1 << 20
 #: Open files that this process may need: databases, sockets and clients.
 _FILES = 1024
+#: Load above the number of processors up to which nothing of another program waits.
+QUIET_LOAD = 0.5
 #: Time limit of ``ps``, in seconds.
 _PS_SECONDS = 5
 
@@ -37,6 +39,15 @@ def rss_mb() -> float:
         )
         return round(int(result.stdout) * 1024 / 1e6, 1)
     return 0.0
+
+
+def is_quiet() -> bool:
+    """Return True if two threads of this process leave a processor to nobody who wants it.
+
+    The load counts them too, so that they go on as two while nothing else runs.
+    """
+    processors = os.cpu_count() or 1
+    return processors > 1 and os.getloadavg()[0] <= processors + QUIET_LOAD
 
 
 def give_back_memory() -> None:

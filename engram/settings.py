@@ -83,8 +83,8 @@ class Settings:
     document_prompt: str = ""
     #: Prefix of each query that is embedded, for models that need one.
     query_prompt: str = ""
-    #: Threads of the embedding model.
-    embedding_threads: int = 1
+    #: Threads of the embedding model. 0 means two while the machine has nothing else to do, and one otherwise.
+    embedding_threads: int = 0
 
     # Search
     #: hybrid, or classic (the older formula over the newest 200 memories).

@@ -13,6 +13,10 @@ from engram.atomic import FILE_MODE
 
 #: Longest path of a Unix socket on every system, in bytes (macOS 103, Linux 107).
 MAX_SOCKET_PATH_BYTES = 103
+#: Longest path of a folder in which a link to a socket is made, in bytes.
+MAX_PARENT_BYTES = 60
+#: Folders in which it is made where /tmp can't be written.
+_FOLDERS = ("/var/tmp", "/dev/shm", "/run/shm")
 
 
 @contextlib.contextmanager
@@ -25,7 +29,7 @@ def socket_address(path: Path) -> Iterator[str]:
     if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES:
         yield str(path)
         return
-    folder = tempfile.mkdtemp(prefix="engram-", dir="/tmp" if os.path.isdir("/tmp") else None)
+    folder = _make_short_folder()
     link = os.path.join(folder, "h")
     try:
         os.symlink(path.parent, link)
@@ -35,6 +39,19 @@ def socket_address(path: Path) -> Iterator[str]:
             os.unlink(link)
         with contextlib.suppress(OSError):
             os.rmdir(folder)
+
+
+def _make_short_folder() -> str:
+    """Make a private folder with a short path, where the system lets one. Raises OSError where no folder does."""
+    error: OSError | None = None
+    for parent in dict.fromkeys(("/tmp", os.environ.get("XDG_RUNTIME_DIR", ""), *_FOLDERS, os.path.expanduser("~"))):
+        if not os.path.isabs(parent) or len(os.fsencode(parent)) > MAX_PARENT_BYTES:
+            continue
+        try:
+            return tempfile.mkdtemp(prefix="engram-", dir=parent)
+        except OSError as refused:
+            error = error or refused
+    raise error or OSError("there is no folder with a short path for a socket")
 
 
 def bind_at(listener: socket.socket, path: Path) -> None:

@@ -8,6 +8,7 @@ import os
 
 import pytest
 
+from engram import process_limits
 from engram.process_limits import collector_paused, give_back_memory, limit_arenas, limit_matrix_threads, rss_mb
 
 
@@ -36,3 +37,16 @@ def test_the_collector_runs_again_after_a_pause_within_a_pause_and_after_an_erro
         raise ValueError
 
     assert gc.isenabled()
+
+
+@pytest.mark.parametrize(
+    ("processors", "load", "is_quiet"),
+    [(1, 0.0, False), (2, 0.3, True), (2, 2.4, True), (2, 2.6, False), (8, 8.2, True), (8, 12.0, False)],
+)
+def test_a_machine_is_quiet_while_nobody_else_wants_its_processors(
+    monkeypatch: pytest.MonkeyPatch, processors: int, load: float, is_quiet: bool
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: processors)
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0))
+
+    assert process_limits.is_quiet() is is_quiet

@@ -71,7 +71,7 @@ def load_embedder(
     logger.warning("action=load_model model=%s compiled=no reason=%s", model, reason)
     from engram.embedding.reference import ReferenceEmbedder
 
-    return ReferenceEmbedder(source, prompts, reason, threads=threads)
+    return ReferenceEmbedder(source, prompts, reason, threads=max(1, threads))
 
 
 def needs_compiling(model: str, models_folder: Path) -> bool:

@@ -66,7 +66,8 @@ class OnnxEmbedder:
             folder: Holds the tokenizer, and the compiled graph unless ``graph`` is given.
             info: The card of a compiled model, or what was read from the model's own files.
             prompts: Prefixes of texts; None takes the model's own.
-            threads: Batches of one call that are computed at the same time, each in a thread of its own.
+            threads: Batches of one call that are computed at the same time, each in a thread of its own; 0 for two
+                while the machine has nothing else to do, and one otherwise.
             graph: The graph to run instead of the compiled one.
 
         Raises:
@@ -132,9 +133,10 @@ class OnnxEmbedder:
             rows[batch] = self._run([tokens[index] for index in batch])
 
         pending = list(batches([len(ids) for ids in tokens], MAX_BATCH_TOKENS))
-        if self._threads > 1 and len(pending) > 1:
+        threads = self._threads or (2 if len(pending) > 1 and process_limits.is_quiet() else 1)
+        if threads > 1 and len(pending) > 1:
             # Whole batches side by side keep two cores busier than two threads inside one small batch.
-            with ThreadPoolExecutor(self._threads) as pool:
+            with ThreadPoolExecutor(threads) as pool:
                 list(pool.map(fill, pending))
         else:
             for batch in pending:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -15,11 +16,16 @@ from engram.install.toml_edit import AppliedToml, apply_toml, revert_toml
 
 
 def decode(path: Path, data: bytes) -> str:
-    """The text of a file. Raises InstallError if it is not UTF-8."""
+    """The text of a file without a byte order mark. Raises InstallError if it is not UTF-8."""
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InstallError(f"{path} is not UTF-8 text (byte {error.start}). Nothing was changed") from error
+
+
+def encode(text: str, before: bytes) -> bytes:
+    """The bytes of a changed file, with a byte order mark where it had one ``before``."""
+    return (codecs.BOM_UTF8 if before.startswith(codecs.BOM_UTF8) else b"") + text.encode()
 
 
 def drop_stale(path: Path, data: bytes, change: FileChange) -> bytes:
@@ -27,7 +33,7 @@ def drop_stale(path: Path, data: bytes, change: FileChange) -> bytes:
     if not isinstance(change.edit, JsonEdit) or not change.edit.drop:
         return data
     try:
-        return drop_json(decode(path, data), change.edit.drop).encode()
+        return encode(drop_json(decode(path, data), change.edit.drop), data)
     except BadRequest as error:
         raise _unreadable(path, error) from error
 
@@ -44,15 +50,15 @@ def apply_change(change: FileChange, base: bytes) -> tuple[bytes, dict[str, Any]
             text, applied = apply_json(decode(path, base), change.edit)
         except BadRequest as error:
             raise _unreadable(path, error) from error
-        return text.encode(), {"json": applied.to_json()}
+        return encode(text, base), {"json": applied.to_json()}
     if isinstance(change.edit, TomlEdit):
         try:
             text, applied_toml = apply_toml(decode(path, base), change.edit)
         except BadRequest as error:
             raise _unreadable(path, error) from error
-        return text.encode(), {"toml": applied_toml.to_json()}
+        return encode(text, base), {"toml": applied_toml.to_json()}
     if isinstance(change.edit, BlockEdit):
-        return apply_block(decode(path, base), change.edit).encode(), {"block": asdict(change.edit)}
+        return encode(apply_block(decode(path, base), change.edit), base), {"block": asdict(change.edit)}
     return change.content or b"", None
 
 
@@ -64,11 +70,11 @@ def revert_change(path: Path, data: bytes, applied: dict[str, Any], original: by
     """
     text = decode(path, data)
     if "block" in applied:
-        return revert_block(text, BlockEdit(**applied["block"]), decode(path, original)).encode()
+        return encode(revert_block(text, BlockEdit(**applied["block"]), decode(path, original)), data)
     try:
         if "toml" in applied:
-            return revert_toml(text, AppliedToml.from_json(applied["toml"])).encode()
-        return revert_json(text, AppliedJson.from_json(applied["json"])).encode()
+            return encode(revert_toml(text, AppliedToml.from_json(applied["toml"])), data)
+        return encode(revert_json(text, AppliedJson.from_json(applied["json"])), data)
     except BadRequest as error:
         raise _unreadable(path, error) from error
 

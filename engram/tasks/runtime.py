@@ -174,7 +174,7 @@ def _load_embedder(settings: Settings, store: Store, compile_if_missing: bool) -
             compile_if_missing=compile_if_missing,
             document_prompt=settings.document_prompt,
             query_prompt=settings.query_prompt,
-            threads=max(1, settings.embedding_threads),
+            threads=max(0, settings.embedding_threads),
         )
     except EmbeddingError as error:
         logger.warning("action=load_model model=%s error=%s", settings.embedding_model, error)

@@ -76,17 +76,19 @@ def test_what_cannot_be_edited_is_refused(text: str) -> None:
         apply_toml(text, EDIT)
 
 
-def test_codex_is_connected_and_disconnected(machine: Machine) -> None:
+@pytest.mark.parametrize("mark", ["", "\ufeff"], ids=["plain", "byte order mark"])
+def test_codex_is_connected_and_disconnected(machine: Machine, mark: str) -> None:
     path = machine.user / ".codex" / "config.toml"
-    path.write_text(FORMS["tables"])
+    path.write_text(mark + FORMS["tables"], encoding="utf-8")
     before = machine.snapshot()
     step = plan_codex(machine.user / ".codex", Home(Path("/memory")), "/opt/python")
 
     install_steps(machine.home, [step], options={}, version="1")
-    server = tomllib.loads(path.read_text())["mcp_servers"]["engram"]
-    once = path.read_text()
+    once = path.read_text(encoding="utf-8")
+    assert once.startswith(mark)
+    server = tomllib.loads(once.removeprefix(mark))["mcp_servers"]["engram"]
     install_steps(machine.home, [step], options={}, version="1")
-    twice = path.read_text()
+    twice = path.read_text(encoding="utf-8")
     uninstall(machine.home)
 
     assert (server["command"], server["args"]) == ("/opt/python", ["-m", "engram_mcp.server"])

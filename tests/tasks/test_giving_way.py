@@ -118,3 +118,23 @@ def test_embedding_pauses_before_each_batch_and_never_for_a_query(
     with process_limits.giving_way():
         bundled.embed(texts)
     assert counted.number >= least
+
+
+@pytest.mark.model
+@pytest.mark.parametrize("is_quiet", [True, False])
+def test_two_threads_embed_on_a_quiet_machine_and_give_the_same_vectors(
+    bundled: OnnxEmbedder, monkeypatch: pytest.MonkeyPatch, is_quiet: bool
+) -> None:
+    threads: list[int] = []
+    monkeypatch.setattr(process_limits, "is_quiet", lambda: is_quiet)
+    monkeypatch.setattr(bundled, "_threads", 0)
+    run = bundled._run
+    monkeypatch.setattr(bundled, "_run", lambda tokens: threads.append(threading.get_ident()) or run(tokens))
+    texts = [f"A text with number {number} and more. " * 40 for number in range(8)]
+
+    several = bundled.embed(texts)
+    in_main = threading.get_ident() in threads
+    alone = [bundled.embed([text])[0] for text in texts]
+
+    assert in_main is not is_quiet
+    assert all(float(one @ other) > 0.9999 for one, other in zip(several, alone, strict=True))
