@@ -31,7 +31,7 @@ class JsonEntry:
     value: Json
     #: The value is an item of the list at ``path``.
     is_item: bool = False
-    #: A text in the value by which uninstall recognizes the entry although somebody changed it; "" for equality alone.
+    #: A word in the value by which uninstall recognizes the entry although somebody changed it; "" for equality alone.
     marker: str = ""
 
 

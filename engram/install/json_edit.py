@@ -11,6 +11,7 @@ from engram.errors import BadRequest
 from engram.install.changes import JsonEdit, JsonEntry
 from engram.install.json_document import Member, Node, parse
 from engram.install.json_text import find_style, insert_part, remove_part, replace_value
+from engram.reports.claude_checks import has_mark
 
 Path = tuple[str, ...]
 
@@ -241,7 +242,7 @@ def _find(text: str, entry: JsonEntry) -> tuple[Node, Member | Node] | None:
 
 
 def _is_entry(node: Node, entry: JsonEntry) -> bool:
-    return _same(node.value, entry.value) or bool(entry.marker and entry.marker in _text_of(node.value))
+    return _same(node.value, entry.value) or bool(entry.marker and has_mark(_text_of(node.value), entry.marker))
 
 
 def _text_of(value: Any) -> str:
@@ -260,7 +261,7 @@ def _remove_ours(text: str, container: Node, part: Member | Node, marker: str) -
     node = part.node if isinstance(part, Member) else part
     for member in node.members or []:
         items = member.node.items or []
-        ours = [marker != "" and marker in _text_of(item.value) for item in items]
+        ours = [marker != "" and has_mark(_text_of(item.value), marker) for item in items]
         if any(ours) and not all(ours):
             return remove_part(text, member.node, items[ours.index(True)])
     return remove_part(text, container, part)

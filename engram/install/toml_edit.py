@@ -11,6 +11,7 @@ from typing import Any
 
 from engram.errors import BadRequest
 from engram.install.changes import Json, TomlEdit
+from engram.reports.claude_checks import has_mark
 
 _HEADER = re.compile(r"[ \t]*\[")
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
@@ -77,7 +78,7 @@ def revert_toml(text: str, applied: AppliedToml) -> str:
         BadRequest: the text is not TOML.
     """
     value = _value_at(_parse(text), applied.table)
-    is_ours = not applied.marker or applied.marker in str(value)
+    is_ours = not applied.marker or has_mark(str(value), applied.marker)
     spans = list(_spans(text, applied.table)) if applied.is_added and is_ours else []
     if not spans:
         return text

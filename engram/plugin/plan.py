@@ -20,8 +20,9 @@ from engram.errors import InstallError
 from engram.install.changes import FileChange, JsonEdit, JsonEntry, Step
 from engram.paths import Home
 from engram.plugin.files import NAME, plugin_files
-from engram.plugin.registered import HOOK_MARK, hook_groups, read_documents, skills_folder
+from engram.plugin.registered import hook_groups, read_documents, skills_folder
 from engram.reports.claude_checks import (
+    HOOK_MARK,
     SERVER_MARK,
     free_server_name,
     is_our_server,

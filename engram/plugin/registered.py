@@ -12,15 +12,13 @@ from typing import Any
 
 from engram.atomic import read_regular
 from engram.plugin.files import AUTHOR, MANIFEST, NAME, plugin_files
-from engram.reports.claude_checks import OTHER_NAME, names
+from engram.reports.claude_checks import OTHER_NAME, is_our_hook, names
 from engram_hooks.block import STAMP
 
 #: Files of Claude Code larger than this are not read, in bytes.
 MAX_FILE_BYTES = 4_000_000
 #: How Claude Code names the place of a plugin in the folder ``skills``.
 SKILLS_PLACE = "skills-dir"
-#: What the command of every hook of Engram contains.
-HOOK_MARK = "engram_hooks"
 #: Stands for the manifest of a plugin of Engram's name whose files can't be read: it counts as Engram's.
 _UNREAD: Mapping[str, Any] = {"name": NAME, "author": {"name": AUTHOR}}
 _VERSION = re.compile(re.escape(STAMP) + r"(\S+)\s*$")
@@ -122,13 +120,8 @@ def hook_groups(settings: Document) -> Iterator[tuple[str, Document]]:
     hooks = settings.get("hooks")
     for event, groups in (hooks if isinstance(hooks, dict) else {}).items():
         for group in groups if isinstance(groups, list) else []:
-            if isinstance(group, dict) and any(is_our_handler(handler) for handler in _handlers(group)):
+            if isinstance(group, dict) and any(is_our_hook(handler) for handler in _handlers(group)):
                 yield str(event), group
-
-
-def is_our_handler(handler: object) -> bool:
-    """Return True for a hook (``{"type", "command"}``) of Engram of any version."""
-    return isinstance(handler, dict) and HOOK_MARK in str(handler.get("command", ""))
 
 
 def read_documents(claude_folder: Path, project: Path | None = None) -> ClaudeDocuments:
@@ -228,7 +221,7 @@ def _settings(documents: ClaudeDocuments) -> Iterator[Registration]:
             str(handler["command"])
             for _, group in hook_groups(settings)
             for handler in _handlers(group)
-            if is_our_handler(handler)
+            if is_our_hook(handler)
         )
         if commands:
             versions = {version_of_command(command) for command in commands}

@@ -19,8 +19,8 @@ from engram.transcripts.project import find_repository
 _MAX_PROJECTS = 500
 #: Settings files larger than this are not read, in bytes.
 _LIMIT_BYTES = 4_000_000
-#: What the command of every hook of Engram contains.
-_MARK = "engram_hooks"
+#: The word that the command of every hook of Engram contains.
+HOOK_MARK = "engram_hooks"
 #: What the arguments of Engram's MCP server contain.
 SERVER_MARK = "engram_mcp"
 #: Name of Engram's MCP server and plugin, and the one that they get where another program has that name.
@@ -35,6 +35,16 @@ def names() -> Iterator[str]:
     yield NAME
     yield OTHER_NAME
     yield from (f"{OTHER_NAME}-{number}" for number in itertools.count(2))
+
+
+def has_mark(text: str, mark: str) -> bool:
+    """Return True if the mark is a word of its own in a text: ``engram_hooks_of_others`` is another program's."""
+    return mark in text and re.search(rf"(?<![\w.-]){re.escape(mark)}(?![\w-])", text) is not None
+
+
+def is_our_hook(handler: object) -> bool:
+    """Return True for a hook (``{"type", "command"}``) of Engram, of any version."""
+    return isinstance(handler, Mapping) and has_mark(str(handler.get("command", "")), HOOK_MARK)
 
 
 def is_our_server(server: object) -> bool:
@@ -196,7 +206,7 @@ def _paths(command: str) -> list[str]:
         return []
     # A script may be assigned to a variable first.
     paths = [word.rpartition("=")[2].rstrip(";") for word in words]
-    return [path for path in paths if path.startswith("/") and _MARK in path]
+    return [path for path in paths if path.startswith("/") and has_mark(path, HOOK_MARK)]
 
 
 def server_command(settings: Settings) -> str:
@@ -263,7 +273,7 @@ def _our_handlers(settings_file: Mapping[str, Any]) -> Iterator[tuple[str, dict[
         for entry in entries if isinstance(entries, list) else []:
             handlers = entry.get("hooks") if isinstance(entry, dict) else None
             for handler in handlers if isinstance(handlers, list) else []:
-                if isinstance(handler, dict) and _MARK in str(handler.get("command", "")):
+                if isinstance(handler, dict) and is_our_hook(handler):
                     yield str(event), handler
 
 

@@ -335,3 +335,38 @@ def test_there_is_always_a_name() -> None:
     found = names()
 
     assert [next(found) for _ in range(4)] == ["engram", "engram-recall", "engram-recall-2", "engram-recall-3"]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "python3 /opt/engram_hooks_other/prompt.py",
+        "/opt/my-engram_hooks/prompt.sh",
+        "node /opt/x.engram_hooks.js",
+        "/opt/other/engram hook prompt",
+    ],
+)
+@pytest.mark.parametrize("is_beside_ours", [False, True])
+def test_a_hook_of_another_program_with_a_like_name_stays(desk: Desk, command: str, is_beside_ours: bool) -> None:
+    theirs = {"type": "command", "command": command}
+    path = desk.settings.claude_folder / "settings.json"
+    before = {"hooks": {"UserPromptSubmit": [{"matcher": "", "hooks": [theirs]}]}}
+    desk.write(path, before)
+
+    desk.install()
+    if is_beside_ours:
+        written = json.loads(path.read_text())
+        groups = written["hooks"]["UserPromptSubmit"]
+        groups[:] = [{"matcher": "", "hooks": [hook for group in groups for hook in group["hooks"]]}]
+        desk.write(path, written)
+        desk.install()
+
+    commands = [
+        hook["command"]
+        for group in json.loads(path.read_text())["hooks"]["UserPromptSubmit"]
+        for hook in group["hooks"]
+    ]
+    assert commands.count(command) == 1
+    assert len(commands) == 2
+    uninstall(desk.settings.places)
+    assert json.loads(path.read_text()) == before
