@@ -23,7 +23,9 @@ SHORTEST = 6
 LONGEST = 4096
 
 _ENV_LINE = re.compile(
-    r"(?m)^[ \t]*+(?:export[ \t]++|set[ \t]++|ENV[ \t]++)?([A-Za-z_][A-Za-z0-9_.-]{1,80})[ \t]?=[ \t]?(\"[^\"\n]*+\"|"
+    # The number or mark that a tool puts before a line, or a file with or without a number.
+    r"(?m)^[ \t]*+(?:(?:[^\s:=\"']{1,200}+:)?+(?:\d{1,7}+ ?[:\t→|-][ \t]*+)?+|[+-][ \t]?+)"
+    r"(?:export[ \t]++|set[ \t]++|ENV[ \t]++)?([A-Za-z_][A-Za-z0-9_.-]{1,80})[ \t]?=[ \t]?(\"[^\"\n]*+\"|"
     r"'[^'\n]*+'|[^\s#][^\n]*+)$"
 )
 _SECRET_NAME = re.compile(r"(?i)pass|pwd|secret|token|key|auth|cred|private|salt|pin$|dsn|cookie|sig")
@@ -56,6 +58,7 @@ def _digest(value: str, salt: bytes) -> bytes:
 def env_values(text: str) -> list[str]:
     """Return the values of `.env`-like lines (`NAME=value`, with `export`, quoted or not) that are to be masked later.
 
+    A line may be numbered, as tools that read a file print it, come from a search (`.env:3:NAME=value`) or a diff.
     Values that are no secret are left out: placeholders, numbers, paths, versions, plain words of a harmless name.
     For a URL with a password, the password is returned. In order, without repetition.
     """

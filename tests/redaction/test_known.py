@@ -67,5 +67,24 @@ def test_values_worth_masking_are_taken_from_env_lines() -> None:
     assert env_values(text) == ["tulip-wagon-7", "q8Wn2LrT5vYx", "zebra-crossing"]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "     2→NAME",
+        "     2\tNAME",
+        "  12 | NAME",
+        "2:export NAME",
+        "12-NAME",
+        ".env:2:NAME",
+        "./a/.env:NAME",
+        "+NAME",
+        "-export NAME",
+        "      - NAME",
+    ],
+)
+def test_env_lines_are_known_as_tools_print_them(line: str) -> None:
+    assert env_values(f"DEBUG=1\n{line.replace('NAME', 'API_TOKEN=q8Wn2LrT5vYx')}\n") == ["q8Wn2LrT5vYx"]
+
+
 def test_a_masked_env_value_is_not_taken_as_a_value() -> None:
     assert env_values("API_TOKEN=[secret:token]\n") == []
