@@ -86,13 +86,14 @@ class Cleaner:
         return self._redact(text, self._known)
 
     def _clean_action(self, action: Action, branch: str) -> Action:
-        said = action.command or action.error_line or action.commit or action.refusal
+        said = action.command or action.place or action.error_line or action.commit or action.refusal
         if not (action.files or said or action.todos):
             return action
         # Cut after redaction, not before.
         return action._replace(
             files=tuple(self.clean_short(file) for file in action.files),
             command=self.clean_short(action.command)[:MAX_COMMAND_CHARS],
+            place=self.clean_short(action.place),
             error_line=self.clean_short(action.error_line)[:MAX_ERROR_CHARS],
             error_lines=(),
             error_keys=self._error_keys(action, branch),
@@ -129,6 +130,7 @@ def _short_texts(action: Action) -> Iterator[str]:
     """Yield the texts of a tool call that are redacted."""
     yield from action.files
     yield action.command
+    yield action.place
     yield action.error_line
     yield action.commit
     yield action.refusal

@@ -108,6 +108,8 @@ class Action(NamedTuple):
     files: tuple[str, ...] = ()
     #: The shell command, at most ``MAX_COMMAND_CHARS``; "" for other tools.
     command: str = ""
+    #: The folder that a command ran in, or the file or folder that a search looked in, as written; "" if not said.
+    place: str = ""
     #: True if the tool changes files.
     is_edit: bool = False
     #: None until the result is read.

@@ -47,6 +47,11 @@ def inner(script: Script, tool: str, report: object, number: int = 1, /, **given
         ({"stdout": "out", "stderr": "warning: err"}, "out\nwarning: err"),
         ({"type": "text", "file": {"filePath": "/p/.env", "content": "KEY=1"}}, "KEY=1"),
         ("the answer of an MCP tool", "the answer of an MCP tool"),
+        ([{"type": "text", "text": "of a"}, {"type": "text", "text": "server"}], "of a\nserver"),
+        ({"content": [{"type": "text", "text": "an agent's report"}], "status": "completed"}, "an agent's report"),
+        ({"mode": "content", "content": "a.py:1:KEY=1", "numLines": 1}, "a.py:1:KEY=1"),
+        ({"url": "https://x.example", "result": "a web page"}, "a web page"),
+        ({"filePath": "/p/.env", "originalFile": "KEY=1", "newString": "x"}, "KEY=1"),
         ({"filePath": "/p/a.py", "newString": "x"}, ""),
         ({"stdout": 7, "file": ["x"]}, ""),
         (None, ""),
@@ -65,6 +70,7 @@ def test_the_text_of_an_empty_result_is_what_is_reported_beside_it(report: objec
         ({"stdout": "[main bb14198] keep sessions in redis\n 1 file changed", "stderr": ""}, "bb14198"),
         ({"stdout": "", "gitOperation": {"commit": {"sha": "bb14198", "kind": "committed"}}}, "bb14198"),
         ({"stdout": "[main bb14198] keep", "gitOperation": {"commit": {"sha": "bb14198"}}}, "bb14198"),
+        ({"stdout": "ok", "gitOperation": {"commit": {"sha": "bb14198" + "0" * 33}}}, "bb1419800000"),
         ({"stdout": "nothing to commit", "gitOperation": {"commit": {"sha": "not a sha"}}}, ""),
         ({"stdout": "nothing to commit", "gitOperation": {"push": {"branch": "main"}}}, ""),
         ({"stdout": "nothing to commit", "gitOperation": "commit"}, ""),
@@ -76,7 +82,7 @@ def test_a_commit_within_a_script_is_found(report: object, commit: str) -> None:
     found = result(action, report).commit
 
     assert found.split(" ")[0] == commit
-    assert found in ("", "bb14198 keep sessions in redis", "bb14198 keep")
+    assert found in ("", f"{commit} keep sessions in redis", f"{commit} keep")
 
 
 @pytest.mark.parametrize("report", [{"backgroundTaskId": "b1"}, {"stdout": "", "backgroundTaskId": "x", "stderr": ""}])
@@ -138,6 +144,10 @@ def test_a_script_counts_where_it_threw_without_a_call(
         ("Read", {"file_path": "/p/.env"}, {"file": {"content": "DEPLOY_KEY=orchid-lagoon-7741-quartz\n"}}),
         ("Bash", {"command": "cat .env"}, {"stdout": "DEPLOY_KEY=orchid-lagoon-7741-quartz\n", "stderr": ""}),
         ("Bash", {"command": "cat .env.local >&2"}, {"stdout": "", "stderr": "DEPLOY_KEY=orchid-lagoon-7741-quartz"}),
+        ("Grep", {"pattern": "KEY", "path": "/p/.env"}, {"content": ".env:2:DEPLOY_KEY=orchid-lagoon-7741-quartz"}),
+        ("mcp__files__read", {"path": "/p/.env"}, "DEPLOY_KEY=orchid-lagoon-7741-quartz\n"),
+        ("Edit", {"file_path": "/p/.env"}, {"originalFile": "DEPLOY_KEY=orchid-lagoon-7741-quartz\n"}),
+        ("Agent", {"prompt": "look"}, {"content": [{"type": "text", "text": "DEPLOY_KEY=orchid-lagoon-7741-quartz"}]}),
     ],
 )
 def test_the_secrets_of_an_environment_file_are_learned(
@@ -147,6 +157,23 @@ def test_the_secrets_of_an_environment_file_are_learned(
     script.calls(SCRIPT_TOOL, code="…")
     script.result("<repl-output></repl-output>")
     inner(script, tool, report, **given)
+
+    assert shows_environment(call(tool, **given))
+    assert_learned(tmp_path, script)
+
+
+@pytest.mark.parametrize("code", ["process.env", "await file('.env').text()", "await $`printenv`.text()"])
+def test_the_secrets_that_a_script_prints_are_learned(tmp_path: Path, script: Script, code: str) -> None:
+    script.user("read the settings")
+    script.calls(SCRIPT_TOOL, code=code)
+    text = "<repl-output><result>\nDEPLOY_KEY=orchid-lagoon-7741-quartz\n</result></repl-output>"
+    script.user([{"type": "tool_result", "tool_use_id": "t1", "content": text}], toolUseResult={"code": code})
+
+    assert_learned(tmp_path, script)
+
+
+def assert_learned(tmp_path: Path, script: Script) -> None:
+    """Read a session in which the assistant repeats the secret: it is stored nowhere."""
     script.says("The value is orchid-lagoon-7741-quartz, and it works.")
     settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude")
     settings.places.prepare()
@@ -158,7 +185,6 @@ def test_the_secrets_of_an_environment_file_are_learned(
         ingest_path(store, path, settings=settings, redact=redact, close=True)
     stored = settings.places.memory_db.read_bytes()
 
-    assert shows_environment(call(tool, **given))
     assert b"orchid-lagoon" not in stored
     assert b"and it works" in stored
 

@@ -6,7 +6,14 @@ import re
 from typing import Any
 
 from engram.text.failures import telling_lines
-from engram.transcripts.call_facts import MAX_SEARCHED_CHARS, READ_AHEAD, commit_of, telling_line
+from engram.transcripts.call_facts import (
+    MAX_PATH_CHARS,
+    MAX_SEARCHED_CHARS,
+    READ_AHEAD,
+    commit_of,
+    place_of,
+    telling_line,
+)
 from engram.transcripts.claude_code.todos import todos_of_call, todos_of_result
 from engram.transcripts.commit_message import read_message
 from engram.transcripts.record import MAX_COMMAND_CHARS, MAX_ERROR_CHARS, Action
@@ -18,7 +25,11 @@ _FILE_KEYS = ("file_path", "notebook_path")
 
 #: The tool of Code Mode: a script that calls the other tools.
 SCRIPT_TOOL = "REPL"
+#: Where a report has what a call shows: of a command, a search or an agent, a web page, a file before its change.
+_REPORTED = ("stdout", "stderr", "content", "result", "originalFile")
 _SHA = re.compile(r"[0-9a-f]{7,40}")
+#: Characters of a hash that is reported whole: git prints about as many, and redaction takes a whole one for a secret.
+_SHA_CHARS = 12
 _EXIT = re.compile(r"(?:Error: )?Exit code (-?\d{1,9})\b")
 
 
@@ -31,7 +42,9 @@ def start_action(block: dict[str, Any], uuid: str) -> Action | None:
     given = block.get("input")
     given = given if isinstance(given, dict) else {}
     files = tuple(
-        storable(f) for f in (given.get(key) for key in _FILE_KEYS) if isinstance(f, str) and 0 < len(f) <= 4096
+        storable(f)
+        for f in (given.get(key) for key in _FILE_KEYS)
+        if isinstance(f, str) and 0 < len(f) <= MAX_PATH_CHARS
     )
     command = given.get("command")
     todos, is_todo_list = todos_of_call(tool, given)
@@ -41,6 +54,7 @@ def start_action(block: dict[str, Any], uuid: str) -> Action | None:
         uuid=uuid,
         files=files,
         command=storable(command[: MAX_COMMAND_CHARS * READ_AHEAD]) if isinstance(command, str) else "",
+        place=place_of(given),
         is_edit=tool in EDIT_TOOLS,
         todos=todos,
         is_todo_list=is_todo_list,
@@ -103,22 +117,25 @@ def result_text(block: dict[str, Any], report: object = None) -> str:
     content = block.get("content")
     if content == "" and not block.get("is_error"):
         return storable(_reported_text(report)[:MAX_SEARCHED_CHARS])
-    if isinstance(content, str):
-        return storable(content[:MAX_SEARCHED_CHARS])
-    if not isinstance(content, list):
-        return ""
-    texts = [b.get("text") for b in content if isinstance(b, dict) and b.get("type") == "text"]
-    return storable("\n".join(text for text in texts if isinstance(text, str))[:MAX_SEARCHED_CHARS])
+    return storable(_text_of(content)[:MAX_SEARCHED_CHARS])
 
 
 def _reported_text(report: object) -> str:
-    if isinstance(report, str):
-        return report
+    """Return what a result shows, of every form in which Claude Code reports one."""
     if not isinstance(report, dict):
-        return ""
+        return _text_of(report)
     file = report.get("file")
-    texts = [report.get("stdout"), report.get("stderr"), file.get("content") if isinstance(file, dict) else None]
-    return "\n".join(text for text in texts if isinstance(text, str) and text)
+    parts = [report.get(key) for key in _REPORTED] + [file.get("content") if isinstance(file, dict) else None]
+    return "\n".join(filter(None, map(_text_of, parts)))
+
+
+def _text_of(content: object) -> str:
+    """Return the text of a message's content: a text, or a list of blocks."""
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else ()
+    texts = (block.get("text") for block in blocks if isinstance(block, dict) and block.get("type") == "text")
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def _reported_commit(action: Action, report: object) -> str:
@@ -129,7 +146,7 @@ def _reported_commit(action: Action, report: object) -> str:
     if not _SHA.fullmatch(sha):
         return ""
     message = read_message(action.command)[0]
-    return f"{sha} {message}".strip()[: MAX_ERROR_CHARS * READ_AHEAD]
+    return f"{sha[:_SHA_CHARS]} {message}".strip()[: MAX_ERROR_CHARS * READ_AHEAD]
 
 
 def _exit_code(action: Action, text: str, is_error: bool) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from engram.transcripts.call_facts import shows_environment
+from engram.transcripts.call_facts import prints_environment, shows_environment
 from engram.transcripts.claude_code.action import SCRIPT_TOOL, finish_action, result_text, start_action, thrown_action
 from engram.transcripts.claude_code.dialogs import Part, heard_in, is_refused, proposed_in
 from engram.transcripts.claude_code.entry import Entry, Kind
@@ -69,6 +69,8 @@ def add_results(draft: Draft, entry: Entry, *, with_dialogs: bool, note_environm
             thrown = thrown_action(block, entry.uuid, report)
             if thrown is not None:
                 draft.actions.append(thrown)
+            if isinstance(report, dict) and prints_environment(str(report.get("code", ""))):
+                note_environment(result_text(block))
             continue
         action = draft.actions[index]
         refused = is_refused(action, block, entry)

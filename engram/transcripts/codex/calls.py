@@ -8,7 +8,14 @@ import shlex
 from typing import Any, NamedTuple
 
 from engram.text.failures import telling_lines
-from engram.transcripts.call_facts import MAX_SEARCHED_CHARS, READ_AHEAD, commit_of, telling_line
+from engram.transcripts.call_facts import (
+    MAX_PATH_CHARS,
+    MAX_SEARCHED_CHARS,
+    READ_AHEAD,
+    commit_of,
+    place_of,
+    telling_line,
+)
 from engram.transcripts.record import MAX_COMMAND_CHARS, MAX_TODO_CHARS, MAX_TODOS, Action, Todo, TodoState
 from engram.transcripts.text import MAX_ID_CHARS, storable, storable_id, storable_text
 
@@ -17,8 +24,8 @@ POLL_TOOL = "write_stdin"
 _PLAN_TOOL = "update_plan"
 _PATCH_TOOL = "apply_patch"
 _PATCH_BEGIN = "*** Begin Patch"
-#: Longest path that is kept, in characters, and maximum number of files of one patch.
-_MAX_PATH_CHARS, _MAX_FILES = 4096, 100
+#: Maximum number of files of one patch.
+_MAX_FILES = 100
 _PATCHED = re.compile(r"^\*\*\* (?:(?:Add|Update|Delete) File|Move to): (.+?)[ \t]*$", re.MULTILINE)
 _SHELLS = ("bash", "sh", "zsh", "fish")
 _EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d{1,9})[ \t]*$", re.MULTILINE)
@@ -65,6 +72,7 @@ def start_action(payload: dict[str, Any], uuid: str) -> Action | None:
         uuid=uuid,
         files=files or _path_of(given),
         command="" if tool == _PATCH_TOOL else command[: MAX_COMMAND_CHARS * READ_AHEAD],
+        place=place_of(given),
         is_edit=bool(files) or tool == _PATCH_TOOL,
         todos=todos or (),
         is_todo_list=todos is not None,
@@ -114,6 +122,7 @@ def finished_action(item: dict[str, Any], uuid: str) -> tuple[Action, Result] | 
                 tool="exec_command",
                 uuid=uuid,
                 command=_command_text(item.get("command"))[: MAX_COMMAND_CHARS * READ_AHEAD],
+                place=place_of(item),
             )
             result = _of_command(item, item.get("exit_code"), item.get("status"))
         case "FileChange":
@@ -214,7 +223,7 @@ def _path_of(given: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _paths(paths: Any) -> tuple[str, ...]:
-    kept = [storable(path) for path in paths if isinstance(path, str) and 0 < len(path) <= _MAX_PATH_CHARS]
+    kept = [storable(path) for path in paths if isinstance(path, str) and 0 < len(path) <= MAX_PATH_CHARS]
     return tuple(kept[:_MAX_FILES])
 
 
