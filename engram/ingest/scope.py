@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -15,14 +14,13 @@ from engram.models.projects import AT_SAME_PATH, ProjectRow, claims_of, known_ro
 from engram.models.sessions import SessionRow, find_session
 from engram.models.store import Store
 from engram.settings import Settings
+from engram.text.commands import entered_folders
 from engram.transcripts.git_files import DETACHED, read_first_commit, read_remote
 from engram.transcripts.git_hints import is_other_repository, token_of
 from engram.transcripts.project import KnownRoot, Project, identify_project, is_excluded, without_links
-from engram.transcripts.record import Turn
+from engram.transcripts.record import Action, Turn
 from engram.vaults import keeps_out, own_vault
 
-#: A command that begins by entering a folder.
-_ENTERED = re.compile(r"cd\s+((?:[^\s;&|$`\"']|\\ )+|'[^']+'|\"[^\"$`]+\")\s*(?:&&|;|$)")
 #: Most folders of a turn that are looked at.
 _MAX_PLACES = 50
 
@@ -115,11 +113,11 @@ class TurnPlaces:
 
     def _only_one_worked_in(self, turn: Turn) -> Project | None:
         changed = [file for action in turn.actions if action.is_edit for file in action.files]
-        entered = [match[1].strip("'\"") for action in turn.actions if (match := _ENTERED.match(action.command))]
+        entered = [folder for action in turn.actions for folder in _folders_of(action)]
         folders = [*turn.folders[1:], *entered, *map(os.path.dirname, changed)]
         if not folders:
-            folders = [os.path.dirname(file) for file in turn.files]
-        places = {os.path.join(turn.cwd, folder) for folder in folders[:_MAX_PLACES]}
+            folders = [*map(os.path.dirname, turn.files), *(action.place for action in turn.actions if action.place)]
+        places = {os.path.join(turn.cwd, os.path.expanduser(folder)) for folder in folders[:_MAX_PLACES]}
         found = {project.identity: project for place in places if (project := self._repository(place)) is not None}
         return next(iter(found.values())) if len(found) == 1 else None
 
@@ -140,6 +138,14 @@ class TurnPlaces:
         if self._roots is None:
             self._roots = without_links(known_roots(self.store))
         return self._roots
+
+
+def _folders_of(action: Action) -> list[str]:
+    """Return the folders that a shell command worked in; [] if it says none, or is no command."""
+    if not action.command:
+        return []
+    inner = [os.path.join(action.place, folder) for folder in entered_folders(action.command)]
+    return inner or ([action.place] if action.place else [])
 
 
 def places_of(

@@ -61,6 +61,19 @@ def project_names(store: Store, turns: Turns) -> list[str]:
     return ["" if turn.project_id is None else names[turn.project_id] for turn in turns()]
 
 
+#: Work that is told by what tools are called with.
+BY_CALLS = {
+    "asks git": [("Bash", {"command": "git -C ROOT/repo-a log -3"})],
+    "enters in a subshell": [("Bash", {"command": "(cd repo-a/src; make test) 2>&1 | tail"})],
+    "runs in its folder": [("exec_command", {"command": "make", "workdir": "ROOT/repo-a"})],
+    "searches": [("Grep", {"pattern": "winch", "path": "ROOT/repo-a"})],
+    "lists with a server's tool": [("mcp__files__list", {"path": "ROOT/repo-a/src"})],
+    "asks git of both": [("Bash", {"command": "git -C repo-a log; git -C repo-b log"})],
+    "searches both": [("Grep", {"pattern": "winch", "path": f"ROOT/repo-{name}"}) for name in "ab"],
+    "quotes a command": [("Bash", {"command": "echo 'first; cd repo-a && make'"})],
+}
+
+
 @pytest.mark.parametrize(
     ("work", "project"),
     [
@@ -71,6 +84,14 @@ def project_names(store: Store, turns: Turns) -> list[str]:
         ("edits by a relative path", "repo-a"),
         ("reads", "repo-a"),
         ("enters by a command", "repo-a"),
+        ("asks git", "repo-a"),
+        ("enters in a subshell", "repo-a"),
+        ("runs in its folder", "repo-a"),
+        ("searches", "repo-a"),
+        ("lists with a server's tool", "repo-a"),
+        ("asks git of both", "group"),
+        ("searches both", "group"),
+        ("quotes a command", "group"),
         ("edits in one, reads in another", "repo-a"),
         ("edits a file that is gone", "repo-a"),
         ("edits in both", "group"),
@@ -93,6 +114,9 @@ def test_a_turn_belongs_to_the_only_repository_that_it_worked_in(
             session.says("And there.", cwd=str(b))
     elif work == "enters by a command":
         session.calls("Bash", "ok", command=f"cd {a} && make")
+    elif work in BY_CALLS:
+        for tool, given in BY_CALLS[work]:
+            session.calls(tool, "ok", **{key: value.replace("ROOT", str(group)) for key, value in given.items()})
     elif work.startswith("edits"):
         file = {"edits by a relative path": "repo-a/src/x.py", "edits outside": str(group / "notes" / "x.md")}.get(work)
         gone = "gone/x.py" if "gone" in work else "src/x.py"

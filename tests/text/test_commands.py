@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engram.text.commands import without_comments
+from engram.text.commands import entered_folders, without_comments
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,37 @@ from engram.text.commands import without_comments
 )
 def test_comments_are_left_out_and_nothing_else(command: str, bare: str) -> None:
     assert without_comments(command) == bare
+
+
+@pytest.mark.parametrize(
+    ("command", "folders"),
+    [
+        ("cd a && make", ["a"]),
+        ("cd /a/b", ["/a/b"]),
+        ("cd a 2>&1 && ls", ["a"]),
+        ("cd 'my dir'; ls", ["my dir"]),
+        ("make\ncd b\nls", ["b"]),
+        ("FOO=1 pushd b", ["b"]),
+        ("(cd a; npm test)", ["a"]),
+        ("(cd a && x) && (cd b && y)", ["a", "b"]),
+        ("cd a && x && cd c && y", ["a", "a/c"]),
+        ("git -C a log -3", ["a"]),
+        ("make -C a -j4 test", ["a"]),
+        ("npm --prefix=web run test", ["web"]),
+        ("yarn --cwd web test | tee log", ["web"]),
+        ("uv --directory tools run pytest", ["tools"]),
+        ("cd a && git -C b log", ["a", "a/b"]),
+        ("grep -C 3 x y", []),
+        ("cd", []),
+        ("cd - && ls", []),
+        ('cd "$HOME/x" && ls', []),
+        ("cd $(git rev-parse --show-toplevel)", []),
+        ("echo 'x; cd b'", []),
+        ("git commit -m 'first\ncd b'", []),
+        ("cat > f <<EOF\ncd b\nEOF", []),
+        ("git commit -m 'cut; cd b", []),
+        ("abcd b", []),
+    ],
+)
+def test_the_folders_that_a_command_works_in(command: str, folders: list[str]) -> None:
+    assert entered_folders(command) == folders
