@@ -7,11 +7,12 @@ import sys
 import click
 
 from engram.cli.options import json_option
-from engram.cli.output import print_json, say
+from engram.cli.output import one_line, print_json, say
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.enums import Actor, Importance, Judgement, Scope
 from engram.memories.correct import correct_memory
 from engram.memories.feedback import judge_memory, take_back_judgement
+from engram.memories.forget_files import withdraw_bites
 from engram.memories.save import edit_memory, pin_memory, require_episode
 from engram.models.episodes import Episode
 from engram.models.store import Store
@@ -37,6 +38,8 @@ def edit(
 ) -> None:
     """Change a memory; its history keeps the old text. Without an option, the full text opens in your editor.
 
+    If the new text no longer says the line that is injected, its first sentence becomes that line.
+
     Example: engram edit ep_0123456789ab --summary "Deploy with make ship"
     """
     with workspace.store() as store:
@@ -54,7 +57,8 @@ def edit(
             scope=None if scope is None else Scope(scope),
             actor=Actor.USER,
         )
-        _report(store, changed, as_json, f"Changed {episode_id}.")
+        withdraw_bites(workspace.settings.places, episode_id)
+        _report(store, changed, as_json, f"Changed {episode_id}: {one_line(changed.summary, 200)}")
     workspace.wake_worker()
 
 

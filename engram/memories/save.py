@@ -190,6 +190,9 @@ def edit_memory(
 ) -> Episode:
     """Change a memory's text, importance or scope; its history keeps the old values.
 
+    Summary and content stay one statement: a new content that no longer says the summary gets its first sentence as the
+    summary, and a new summary takes the old one's place in the content.
+
     Raises:
         NotFound: there is no such memory.
         BadRequest: there is nothing to change, or a value cannot be used.
@@ -209,7 +212,23 @@ def edit_memory(
             raise BadRequest(f"it is {episode.origin}'s: `engram correct {episode_id}` says it right in your own words")
         if changes.get("scope") == Scope.PROJECT and episode.project_id is None:
             raise BadRequest("this memory belongs to no project, so its scope stays global")
+        changes = _in_step(episode, changes)
         return episode_changes.change_episode(tx, episode, "edit", "by hand", **changes, actor=actor)
+
+
+def _in_step(episode: Episode, changes: dict[str, Any]) -> dict[str, Any]:
+    """Return an edit with what else of the text has to follow: bites tell the summary, the rest quotes the content."""
+    summary, content = changes.get("summary"), changes.get("content")
+    if content and summary is None and not _says(content, episode.summary):
+        return changes | {"summary": first_sentence(content)}
+    if summary and content is None and episode.summary in episode.content:
+        return changes | {"content": episode.content.replace(episode.summary, summary)[:MAX_SAVED_CHARACTERS]}
+    return changes
+
+
+def _says(content: str, summary: str) -> bool:
+    """Return whether a content has a summary word for word, but for white space and a cut end."""
+    return " ".join(summary.split()).rstrip(".…").lower() in " ".join(content.split()).lower()
 
 
 def pin_memory(store: Store, episode_id: str, *, actor: Actor, is_pinned: bool = True) -> Episode:

@@ -8,6 +8,7 @@ from engram.errors import BadRequest
 from engram.memories.correct import supersede_memory
 from engram.memories.feedback import judge_memory, take_back_judgement
 from engram.memories.forget import forget_episode
+from engram.memories.forget_files import withdraw_bites
 from engram.memories.forget_preview import preview_forget
 from engram.memories.save import edit_memory, pin_memory, require_episode
 from engram.models.episodes import Episode
@@ -48,6 +49,7 @@ def edit(request: PageRequest) -> Answer:
         importance=importance if changes["importance"] is not None else None,
         scope=scope if changes["scope"] is not None else None,
     )
+    withdraw_bites(request.settings.places, episode.episode_id)
     return _changed(request, changed, "Edited.")
 
 

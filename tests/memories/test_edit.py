@@ -1,0 +1,79 @@
+"""An edit changes what is shown: the summary that bites tell, and the content that the rest quotes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from engram.enums import Actor, Scope
+from engram.memories.forget_files import withdraw_bites
+from engram.memories.save import edit_memory, save_memory
+from engram.models.episodes import Episode
+from engram.models.store import Store
+from engram.recollection.briefing import build_briefing
+from engram.redaction import redact
+from engram.search.answer import answer_question
+from engram.search.answer_text import answer_text
+from engram.search.question.query import Query
+from engram.search.service import Searcher
+from engram.settings import Settings
+
+OLD = "Deploy with make deploy."
+
+
+@pytest.mark.parametrize(
+    ("content", "changes", "summary", "edited"),
+    [
+        (OLD, {"content": "Deploy with make ship. It asks first."}, "Deploy with make ship. It asks first.", None),
+        (f"{OLD}\nIt takes long.", {"content": "Deploy with make ship.\nIt is quick."}, "Deploy with make ship.", None),
+        (f"{OLD}\nIt takes long.", {"content": f"{OLD}\nIt is quick."}, OLD, None),
+        (f"{OLD}\nIt takes long.", {"content": "It is quick.\n\ndeploy  with\nmake deploy!"}, OLD, None),
+        (OLD, {"summary": "Deploy with make ship."}, "Deploy with make ship.", "Deploy with make ship."),
+        (
+            f"{OLD}\nIt takes long.",
+            {"summary": "Deploy with make ship."},
+            "Deploy with make ship.",
+            "Deploy with make ship.\nIt takes long.",
+        ),
+        (OLD, {"summary": "Ship.", "content": "Deploy by hand."}, "Ship.", None),
+    ],
+)
+def test_summary_and_content_stay_one_statement(
+    store: Store, content: str, changes: dict[str, str], summary: str, edited: str | None
+) -> None:
+    memory = save_memory(store, content, redact, actor=Actor.USER, scope=Scope.GLOBAL)
+
+    changed = edit_memory(store, memory.episode_id, redact, actor=Actor.USER, **changes)  # type: ignore[arg-type]
+
+    assert (changed.summary, changed.content) == (summary, edited or changes["content"])
+
+
+def test_an_extracted_memory_whose_text_was_edited_is_told_as_edited(
+    store: Store, settings: Settings, keep: Callable[..., Episode]
+) -> None:
+    memory = keep(
+        "The walrus proxy drops long headers", content="so the walrus proxy just drops those, eight kB I think"
+    )
+    edit_memory(store, memory.episode_id, redact, actor=Actor.USER, content="The walrus proxy keeps headers of 16 kB.")
+
+    told = answer_text(answer_question(store, Searcher(store, settings), Query("walrus proxy headers")).hits)
+    briefing = build_briefing(store, settings, project_id=None)
+
+    for text in (told, briefing):
+        assert "The walrus proxy keeps headers of 16 kB." in text
+        assert "drops" not in text
+
+
+def test_a_bite_that_waits_with_the_old_text_is_withdrawn(settings: Settings) -> None:
+    folder = settings.places.recollections
+    folder.mkdir(exist_ok=True)
+    for name, memory in (
+        ("a.pending", "ep_00000000000a"),
+        ("b.pending", "ep_00000000000b"),
+        ("a.json", "ep_00000000000a"),
+    ):
+        (folder / name).write_text(f'{{"additionalContext": "[{memory}] {OLD}"}}')
+
+    assert withdraw_bites(settings.places, "ep_00000000000a") == ["a.pending"]
+    assert sorted(path.name for path in folder.iterdir()) == ["a.json", "b.pending"]
