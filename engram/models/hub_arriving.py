@@ -113,6 +113,11 @@ def _make_all(tx: Tx, space: Space, statements: Sequence[Incoming]) -> list[Epis
     new = []
     for incoming in statements:
         birth = incoming.statement.birth
+        if birth.get("p") and birth.get("pf") and not incoming.origin:
+            # First of all: it may merge a placeholder that a statement beside it names.
+            place_of(tx, birth["p"], str(birth["pf"]))
+    for incoming in statements:
+        birth = incoming.statement.birth
         is_own = not incoming.origin
         project_id = None
         if birth.get("p"):

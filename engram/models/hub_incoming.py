@@ -126,7 +126,8 @@ def _make(tx: Tx, space: Space, incoming: Incoming) -> Episode | None:
         episode_id = new_episode_id()
     twin = episode_by_slot(tx, slot) if slot else None
     project = birth.get("p")
-    project_id = place_of(tx, project).id if project else None
+    former = str(birth.get("pf", "")) if is_own else ""
+    project_id = place_of(tx, project, former).id if project else None
     new = episode_of(incoming, episode_id, None if twin else slot, project_id, tx.now_ms())
     evidence = [Evidence(uuid) for uuid in uuids]
     made = add_episode(tx, new, evidence, actor=Actor.TIDYING, action=SYNC, reason=incoming.origin or REASON)

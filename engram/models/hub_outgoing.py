@@ -14,7 +14,7 @@ from engram.hub.protocol.stamps import Stamp, clock_of
 from engram.hub.protocol.statement import EXTRACTED, TEXT, Statement
 from engram.models import tables
 from engram.models.episodes import EPISODES, Episode, query_episodes
-from engram.models.hub_projects import shared_identity
+from engram.models.hub_projects import former_identity, shared_identity
 from engram.models.hub_said import (
     SAID,
     TEXT_FIELDS,
@@ -28,7 +28,7 @@ from engram.models.hub_said import (
 )
 from engram.models.hub_spaces import Space, change_space
 from engram.models.meta import get_meta, put_meta
-from engram.models.projects import project_by_id
+from engram.models.projects import ProjectRow, project_by_id
 from engram.models.statement import in_json_list, prepared, without_index
 from engram.models.store import Store
 from engram.models.transaction import Reader, Tx
@@ -169,7 +169,7 @@ def build_statements(store: Reader, memories: Sequence[SaidMemory]) -> dict[byte
     episodes = {episode.episode_id: episode for episode in store.fetch_records(EPISODES, query)}
     evidence = _evidence_of(store, [episode.id for episode in episodes.values()])
     projects = {
-        project_id: shared_identity(store, project)
+        project_id: _told_project(store, project)
         for project_id in {episode.project_id for episode in episodes.values() if episode.project_id is not None}
         if (project := project_by_id(store, project_id)) is not None
     }
@@ -177,12 +177,18 @@ def build_statements(store: Reader, memories: Sequence[SaidMemory]) -> dict[byte
     for memory in memories:
         episode = episodes.get(memory.episode_id)
         if episode is not None and not memory.is_forgotten:
-            birth = _birth(episode, evidence.get(episode.id, []), projects.get(episode.project_id or 0))
+            birth = _birth(episode, evidence.get(episode.id, []), *projects.get(episode.project_id or 0, (None, "")))
             statements[memory.memory_id] = Statement(birth, _registers(memory, episode))
     return statements
 
 
-def _birth(episode: Episode, evidence: list[str], project: list[str] | None) -> dict[str, Any]:
+def _told_project(store: Reader, project: ProjectRow) -> tuple[list[str], str]:
+    """Return a project's identity for other machines, and that of before its remote was known."""
+    shared = shared_identity(store, project)
+    return shared, former_identity(store, project, shared[0])
+
+
+def _birth(episode: Episode, evidence: list[str], project: list[str] | None, former: str) -> dict[str, Any]:
     birth: dict[str, Any] = {
         "id": episode.episode_id,
         "k": episode.kind.value,
@@ -199,6 +205,7 @@ def _birth(episode: Episode, evidence: list[str], project: list[str] | None) -> 
         "su": episode.suspect,
         "sl": episode.slot,
         "p": project,
+        "pf": former,
         "e": evidence,
         "pr": int(episode.status == Status.PROVISIONAL),
         "g": int(episode.scope == Scope.GLOBAL),

@@ -13,7 +13,8 @@ from peewee import fn
 
 from engram.enums import Actor
 from engram.models import tables
-from engram.models.project_folders import identities_of_project, merge_projects
+from engram.models.pauses import paused_scopes
+from engram.models.project_folders import identities_of_project, link_folder, merge_in, merge_projects
 from engram.models.projects import ProjectRow, ensure_project, find_project_of_identity, list_projects, project_by_id
 from engram.models.store import Store
 from engram.models.transaction import Reader, Tx
@@ -22,6 +23,8 @@ from engram.models.transaction import Reader, Tx
 PLACEHOLDER = "hub:"
 #: What a shared identity begins with where the project has no remote.
 _BY_ID = "id:"
+#: Why an identity of another machine without a remote means a project here.
+_KNOWN = "another machine knows its remote now"
 
 
 def shared_identity(store: Reader, project: ProjectRow) -> list[str]:
@@ -31,6 +34,10 @@ def shared_identity(store: Reader, project: ProjectRow) -> list[str]:
     row = store.fetch_first(
         table.select(table.remote, table.first_commit, table.stable_id).where(table.id == project.id)
     )
+    if is_shareable(row.remote):
+        folder = tables.ProjectFolder
+        by_itself = folder.select(folder.identity).where((folder.project_id == project.id) & (folder.reason == _KNOWN))
+        linked = [name for name in linked if name not in store.fetch_values(by_itself)]
     if linked:
         return [linked[0].removeprefix(PLACEHOLDER), row.first_commit, project.name]
     identity = row.remote if is_shareable(row.remote) else _BY_ID + row.stable_id
@@ -43,11 +50,37 @@ def is_shareable(remote: str) -> bool:
     return "." in host.strip(".") and not remote.startswith(("/", ".", "~"))
 
 
-def place_of(tx: Tx, shared: Sequence[Any]) -> ProjectRow:
-    """Return the project here that a shared identity means; a placeholder where none is known."""
+def former_identity(store: Reader, project: ProjectRow, identity: str) -> str:
+    """Return by what a project was told before its remote was known; "" where it is told by that still."""
+    table = tables.Project
+    former = _BY_ID + str(store.fetch_value(table.select(table.stable_id).where(table.id == project.id)))
+    return "" if identity.startswith(_BY_ID) else former
+
+
+def place_of(tx: Tx, shared: Sequence[Any], former: str = "") -> ProjectRow:
+    """Return the project here that a shared identity means; a placeholder where none is known.
+
+    Args:
+        tx: the transaction.
+        shared: identity, first commit and name.
+        former: by what the same project was told before its remote was known; "" where by nothing else. From now on
+            that means this project here, and what a placeholder of that name has goes to it.
+    """
     identity, first_commit, name = (str(part) for part in shared)
     known = find_project_of_identity(tx, PLACEHOLDER + identity) or _real_project(tx, identity, first_commit)
-    return known or ensure_project(tx, PLACEHOLDER + identity, name)
+    place = known or ensure_project(tx, PLACEHOLDER + identity, name)
+    if former.startswith(_BY_ID):
+        _let_mean(tx, PLACEHOLDER + former, place)
+    return place
+
+
+def _let_mean(tx: Tx, identity: str, place: ProjectRow) -> None:
+    """Let the identity of a placeholder mean a project, unless it means another one already or one is paused."""
+    meant = find_project_of_identity(tx, identity) or _real_project(tx, identity.removeprefix(PLACEHOLDER), "")
+    if meant is None:
+        link_folder(tx, place, identity, "", _KNOWN)
+    elif meant.id != place.id and meant.identity == identity and not {identity, place.identity} & paused_scopes(tx):
+        merge_in(tx, place, meant, _KNOWN, actor=Actor.TIDYING)
 
 
 def _real_project(store: Reader, identity: str, first_commit: str) -> ProjectRow | None:

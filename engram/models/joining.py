@@ -23,15 +23,20 @@ def join_projects(store: Store, into: int, others: Sequence[int], *, actor: Acto
 
     ``is_said`` tells a hub; where that is False, projects are only sorted.
     """
-    reason = "two projects became one" if is_said else SORTED
     with store.transaction() as tx:
-        renumber_vectors(tx, others)
-        for project_id in others:
-            move_episodes_of_project(tx, project_id, into, reason, actor=actor, is_said=is_said)
-        _move_rows(tx, tables.Turn, others, into)
-        _move_rows(tx, tables.Passage, others, into)
-        _move_rows(tx, tables.Outcome, others, into)
-        return _move_rows(tx, tables.Session, others, into)
+        return join_in(tx, into, others, actor=actor, is_said=is_said)
+
+
+def join_in(tx: Tx, into: int, others: Sequence[int], *, actor: Actor, is_said: bool = True) -> int:
+    """Do in a transaction what ``join_projects`` does."""
+    reason = "two projects became one" if is_said else SORTED
+    renumber_vectors(tx, others)
+    for project_id in others:
+        move_episodes_of_project(tx, project_id, into, reason, actor=actor, is_said=is_said)
+    _move_rows(tx, tables.Turn, others, into)
+    _move_rows(tx, tables.Passage, others, into)
+    _move_rows(tx, tables.Outcome, others, into)
+    return _move_rows(tx, tables.Session, others, into)
 
 
 def move_turns(tx: Tx, turn_ids: Sequence[int], project_id: int | None, reason: str, *, actor: Actor) -> list[str]:

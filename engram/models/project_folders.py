@@ -10,7 +10,7 @@ from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.models import tables
 from engram.models.hub_rules import move_rules
-from engram.models.joining import join_projects
+from engram.models.joining import join_in
 from engram.models.pauses import move_pauses, paused_scopes
 from engram.models.project_merges import note_merge
 from engram.models.project_names import MAX_NAME_CHARACTERS, is_name_taken, keep_name
@@ -117,16 +117,21 @@ def merge_projects(
     if {into.identity, other.identity} & paused_scopes(store):
         raise BadRequest(f"{into.name} or {other.name} is paused: end the pause before they are merged")
     with store.transaction() as tx:
-        note_merge(tx, into.id, other.id)
-        moved = join_projects(store, into.id, [other.id], actor=actor, is_said=is_said)
-        folder, spend = tables.ProjectFolder, tables.Spend
-        tx.run(folder.update(project_id=into.id).where(folder.project_id == other.id))
-        tx.run(spend.update(project_id=into.id).where(spend.project_id == other.id))
-        move_rules(tx, other.id, into.id)
-        move_pauses(tx, other.identity, into.identity)
-        keep_name(tx, other.id)
-        link_folder(tx, into, other.identity, other.root, reason)
-        tx.run(tables.Project.delete().where(tables.Project.id == other.id))
+        return merge_in(tx, into, other, reason, actor=actor, is_said=is_said)
+
+
+def merge_in(tx: Tx, into: ProjectRow, other: ProjectRow, reason: str, *, actor: Actor, is_said: bool = True) -> int:
+    """Do in a transaction what ``merge_projects`` does, for two projects that are not paused."""
+    note_merge(tx, into.id, other.id)
+    moved = join_in(tx, into.id, [other.id], actor=actor, is_said=is_said)
+    folder, spend = tables.ProjectFolder, tables.Spend
+    tx.run(folder.update(project_id=into.id).where(folder.project_id == other.id))
+    tx.run(spend.update(project_id=into.id).where(spend.project_id == other.id))
+    move_rules(tx, other.id, into.id)
+    move_pauses(tx, other.identity, into.identity)
+    keep_name(tx, other.id)
+    link_folder(tx, into, other.identity, other.root, reason)
+    tx.run(tables.Project.delete().where(tables.Project.id == other.id))
     return moved
 
 

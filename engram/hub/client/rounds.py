@@ -16,6 +16,7 @@ from engram.hub.client.sharing import share_by_rules
 from engram.hub.protocol import statement
 from engram.hub.protocol.messages import HelloAnswer, HelloRequest, Membership, SpaceFacts
 from engram.hub.protocol.stamps import MAX_CLOCK_ERROR_MS
+from engram.ingest.moves import read_hints
 from engram.models.hub_outgoing import become_device, enqueue_all, say_all_again
 from engram.models.hub_projects import adopt_placeholders
 from engram.models.hub_spaces import (
@@ -65,7 +66,11 @@ class Round:
 def sync_all(store: Store, places: Home, redact: Callable[[str], str], *, is_forced: bool = False) -> list[Round]:
     """Make a round with every hub whose time has come. A hub that fails is tried again later; the others go on."""
     rounds = []
-    for server in list_servers(store):
+    servers = list_servers(store)
+    if servers:
+        # A project that is told before its remote was read would be another one on the other machine.
+        read_hints(store)
+    for server in servers:
         if not is_forced and store.now_ms() < server.retry_at_ms <= store.now_ms() + RETRY_SECONDS[-1] * 2_000:
             continue
         try:
@@ -115,8 +120,7 @@ def sync_server(store: Store, places: Home, server: Server, redact: Callable[[st
             _drop_lost(store, current, answer)
         finally:
             done.sent_bytes, done.received_bytes = connection.sent_bytes, connection.received_bytes
-    if done.pulled:
-        adopt_placeholders(store)
+    adopt_placeholders(store)
     return done
 
 

@@ -112,7 +112,7 @@ def decode(data: bytes) -> Statement:
 #: Types of what never changes, and of the fields: a row that has others is set aside and holds up nothing.
 _NUMBER = (int, float)
 _BIRTH_TYPES: Mapping[str, Any] = {
-    **dict.fromkeys(("id", "k", "v", "s", "x", "su", "sl"), str),
+    **dict.fromkeys(("id", "k", "v", "s", "x", "su", "sl", "pf"), str),
     **dict.fromkeys(("c", "t", "vf"), int),
     **dict.fromkeys(("cf", "q"), _NUMBER),
     "e": list,
