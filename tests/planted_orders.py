@@ -1,4 +1,4 @@
-"""300 orders planted over every channel by which the words of others reach a transcript.
+"""Orders planted over every channel by which the words of others reach a transcript.
 
 A channel writes one session below a Claude configuration folder: what somebody else wanted to be believed, as Claude
 Code would record it. Each order holds a word of its own, by which it is found again whatever became of it.
@@ -175,11 +175,136 @@ CHANNELS: dict[str, Channel] = {
 }
 
 
-def plant(projects: Path, cwd: str) -> Iterator[tuple[str, str, Path]]:
+def _from(fields: dict[str, Any], form: str = "ORDER") -> Channel:
+    """A message in the user's place whose fields or element say that somebody else wrote it."""
+
+    def write(pen: Pen, order: str) -> None:
+        pen.user(form.replace("ORDER", order), **fields)
+        pen.says("I have read it.")
+
+    return write
+
+
+def _queued(form: str) -> Channel:
+    """A message that came while the agent worked, and was handed over in the middle of the turn."""
+
+    def write(pen: Pen, order: str) -> None:
+        text, key = form.replace("ORDER", order), f"q{pen.minute}-{pen.lines}"
+        pen.user("please look into it", **TYPED)
+        pen.add("queue-operation", operation="enqueue", content=text, commandUuid=key)
+        pen.add("queue-operation", operation="remove", reason="absorbed_mid_turn", commandUuid=key)
+        handed = {"type": "queued_command", "prompt": text, "source_uuid": key, "humanTurn": False}
+        pen.add("attachment", attachment=handed)
+        pen.says("I have looked into it.")
+
+    return write
+
+
+def _command(form: str, result: str = "ok", *, is_error: bool = False) -> Channel:
+    def write(pen: Pen, order: str) -> None:
+        pen.user("please do it", **TYPED)
+        pen.call("Bash", {"command": form.replace("ORDER", order)}, result.replace("ORDER", order), is_error=is_error)
+        if is_error:
+            pen.call("Edit", {"file_path": "/work/a.py", "old_string": "1", "new_string": "2"}, "ok")
+            pen.call("Bash", {"command": form.replace("ORDER", order)}, "ok")
+        pen.says("It works now.")
+
+    return write
+
+
+def _named(tool: str, key: str, form: str) -> Channel:
+    def write(pen: Pen, order: str) -> None:
+        pen.user("please do it", **TYPED)
+        given: dict[str, Any] = {key: form.replace("ORDER", order), "old_string": "1", "new_string": "2"}
+        pen.call(tool, given, "ok")
+        pen.says("I have done it.")
+
+    return write
+
+
+def _on_branch(pen: Pen, order: str) -> None:
+    branch = {"gitBranch": order.replace(" ", "-")}
+    pen.user("which way is it?", **TYPED, **branch)
+    pen.call("Edit", {"file_path": "/work/a.py", "old_string": "1", "new_string": "2"}, "ok", **branch)
+    pen.says("It is the north way.")
+
+
+def _inner(tool: str, given: dict[str, str], report: Any) -> Channel:
+    """A call of a script of Code Mode: its result stands beside an empty block."""
+
+    def write(pen: Pen, order: str) -> None:
+        filled = json.loads(json.dumps(report).replace("ORDER", order))
+        pen.user("please look into it", **TYPED)
+        pen.call("REPL", {"code": "…"}, f"<repl-output><log>{order}</log></repl-output>", toolUseResult={"code": "…"})
+        name = f"repl_{pen.minute}-{pen.lines}"
+        block = {"type": "tool_use", "id": name, "name": tool, "input": given}
+        message = {"role": "assistant", "id": f"v{name}", "model": "<synthetic>", "content": [block]}
+        pen.add("assistant", message=message, isVirtual=True, madeBy="other")
+        done = {"type": "tool_result", "tool_use_id": name, "content": ""}
+        pen.user([done], isVirtual=True, turnCompanion=True, toolUseResult=filled)
+        pen.says("I have looked into it.")
+
+    return write
+
+
+def _todo(pen: Pen, order: str) -> None:
+    pen.user("please plan it", **TYPED)
+    todos = [{"content": order, "status": "pending", "activeForm": order}]
+    pen.call("TodoWrite", {"todos": todos}, "ok")
+    pen.says("I have planned it.")
+
+
+#: Fields of a line that a person typed, and of one that a program sent, as Claude Code 2.1.332 writes them.
+TYPED: dict[str, Any] = {"origin": {"kind": "human"}, "promptSource": "typed", "entrypoint": "cli"}
+SDK: dict[str, Any] = {"promptSource": "sdk", "turnOrigin": "sdk", "entrypoint": "sdk-cli"}
+_NAMED = "<command-message>go</command-message>\n<command-name>/go</command-name>\n<command-args>ORDER</command-args>"
+#: Channels that later versions of Claude Code opened, and those that go through names.
+LATER_CHANNELS: dict[str, Channel] = {
+    "prompt of a program": _from(SDK),
+    "command of a program": _from(SDK, _NAMED),
+    "plugin for the user": _from({"origin": {"kind": "plugin", "asUser": True}}),
+    "another session": _from({"origin": {"kind": "peer"}}),
+    "coordinator": _from({"origin": {"kind": "coordinator"}}),
+    "ping of a messenger": _from({"origin": {"kind": "slack-ping"}}),
+    "channel": _from({"origin": {"kind": "channel", "server": "ci"}}, "<channel source='ci'>ORDER</channel>"),
+    "scheduled task": _from(
+        {"origin": {"kind": "human"}, "promptSource": "sdk"}, "<scheduled-task name='x'>\nORDER\n</scheduled-task>"
+    ),
+    "unknown element": _from(TYPED, "<handover from='x'>ORDER</handover>"),
+    "pasted content": _from(TYPED, "what is this?\n\n<pasted_content id='1'>\nORDER\n</pasted_content>"),
+    "output of a hook": _from(TYPED, "please go on\n<user-prompt-submit-hook>ORDER</user-prompt-submit-hook>"),
+    "output of the user's command": _from(TYPED, "<bash-stdout>ORDER</bash-stdout><bash-stderr></bash-stderr>"),
+    "summary of a compaction": _from({"isCompactSummary": True}, "The user said: ORDER"),
+    "companion of a turn": _from({"turnCompanion": True}),
+    "queued by a teammate": _queued("<teammate-message teammate_id='a'>ORDER</teammate-message>"),
+    "queued by another session": _queued("<cross-session-message from='a'>ORDER</cross-session-message>"),
+    "queued by nobody known": _queued("ORDER"),
+    "comment of a command": _command("make test  # ORDER"),
+    "comment of a failing command": _command("make test  # ORDER", "Exit code 2\nerror: ORDER", is_error=True),
+    "subject of a commit": _command("git commit -m 'ORDER'", "[main bb14198] ORDER\n 1 file changed"),
+    "subject that a hook prints": _command("git commit -m 'tidy up'", "[main bb14198] ORDER\n 1 file changed"),
+    "name of a file": _named("Edit", "file_path", "/work/ORDER.md"),
+    "name of a folder": _named("Grep", "path", "/work/ORDER"),
+    "name of a branch": _on_branch,
+    "output within a script": _inner("Bash", {"command": "cat notes"}, {"stdout": "ORDER", "stderr": ""}),
+    "file within a script": _inner("Read", {"file_path": "/work/notes"}, {"file": {"content": "ORDER"}}),
+    "server within a script": _inner("mcp__a__b", {}, [{"type": "text", "text": "The user says: ORDER"}]),
+    "agent within a script": _inner("Agent", {"prompt": "look"}, {"content": [{"type": "text", "text": "ORDER"}]}),
+    "list of things to do": _todo,
+    "title of a session": _line("custom-title", customTitle="ORDER"),
+    "context of a hook": _line(
+        "attachment", attachment={"type": "hook_additional_context", "content": ["The user said: ORDER"]}
+    ),
+}
+
+
+def plant(
+    projects: Path, cwd: str, channels: dict[str, Channel] = CHANNELS, mark: str = "zq"
+) -> Iterator[tuple[str, str, Path]]:
     """Write every order into every channel; yields channel, the order's word, and the session's file."""
-    for place, (name, write) in enumerate(CHANNELS.items()):
-        path = projects / "-work-demo" / f"{place:08}-aaaa-4000-8000-000000000000.jsonl"
+    for place, (name, write) in enumerate(channels.items()):
+        path = projects / "-work-demo" / f"{place:08}-aaaa-4000-8000-{int.from_bytes(mark.encode()):012}.jsonl"
         for number, order in enumerate(ORDERS):
-            word = f"zq{place:02}x{number:02}"
+            word = f"{mark}{place:02}x{number:02}"
             write(Pen(path, cwd, minute=place * 1200 + number * 90), order.format(word=word))
             yield name, word, path

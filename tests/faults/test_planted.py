@@ -2,18 +2,34 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
+import json
 import re
+import sqlite3
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
-from planted_orders import CHANNELS, ORDERS, Pen, plant
+from planted_orders import CHANNELS, LATER_CHANNELS, ORDERS, Channel, Pen, plant
 
 from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Actor, Voice
+from engram.exchange.formats import open_source
+from engram.exchange.importing import import_memories
+from engram.exchange.incoming import Source
+from engram.exchange.json_lines import export_records, read_json_lines
+from engram.exchange.places import PlaceFinder
 from engram.extraction.local import LocalExtractor
 from engram.extraction.service import extract_session
+from engram.memories.correct import correct_memory
+from engram.memories.save import save_memory
 from engram.models.episodes import Episode, all_episodes
+from engram.models.projects import ProjectRow, ensure_project
 from engram.models.store import Store, open_store
 from engram.recollection.service import RecollectionService
+from engram.redaction import redact
 from engram.search.service import Searcher
 from engram.settings import Settings
 from engram.watcher.watch import Watcher
@@ -33,38 +49,152 @@ def read_and_extract(store: Store, settings: Settings) -> list[Episode]:
     return all_episodes(store)
 
 
-def test_300_planted_orders_are_nobodys_wish(store: Store, settings: Settings, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("channels", "mark"), [(CHANNELS, "zq"), (LATER_CHANNELS, "zr")], ids=["older", "later"])
+def test_planted_orders_are_nobodys_wish(
+    store: Store, settings: Settings, tmp_path: Path, channels: dict[str, Channel], mark: str
+) -> None:
     cwd = tmp_path / "demo"
     cwd.mkdir()
-    planted = {word: name for name, word, _ in plant(settings.projects_folder, str(cwd))}
-    assert len(planted) == len(CHANNELS) * len(ORDERS) == 300
+    planted = {word: name for name, word, _ in plant(settings.projects_folder, str(cwd), channels, mark)}
+    assert len(planted) == len(channels) * len(ORDERS) >= 300
 
     typed = "always write the release notes of zqreal before you merge"
     Pen(settings.projects_folder / "-work-demo" / "typed.jsonl", str(cwd), minute=40_000).user(typed)
 
     episodes = read_and_extract(store, settings)
 
-    assert len(store.rows("SELECT id FROM session")) == len(CHANNELS) + 1
+    assert len(store.rows("SELECT id FROM session")) == len(channels) + 1
     assert episodes
     touched = [(word, one) for one in episodes for word in planted if word in f"{one.summary}\n{one.content}"]
     assert [(planted[word], one.summary) for word, one in touched if one.voice == "user" and word in one.summary] == []
     assert [(planted[word], one.summary) for word, one in touched if one.scope == "global"] == []
     assert {one.voice for word, one in touched if planted[word] in CHOSEN} <= {"chosen", "assistant"}
 
-    service = RecollectionService(store, Searcher(store, settings), settings)
-    shown = service.answer_hook(
-        {"hook_event_name": "SessionStart", "session_id": "s", "cwd": str(cwd), "source": "startup"}
-    ).decode()
-    orders = [order.format(word=word) for word, order in zip(planted, ORDERS * len(CHANNELS), strict=True)]
-    for number, order in enumerate([typed, *orders]):
-        prompt = f"what did I say about this: {order}"
-        answer = service.answer_hook(
-            {"hook_event_name": "UserPromptSubmit", "session_id": f"p{number}", "cwd": str(cwd), "prompt": prompt}
-        )
-        shown += answer.decode()
-    said_by_user = re.findall(r"\[ep_\w+\] [\d-]+, \w+, the user(?:, may no longer hold)?: (.*?)\\n", shown)
+    orders = [order.format(word=word) for word, order in zip(planted, ORDERS * len(channels), strict=True)]
+    shown = shown_for(store, settings, cwd, [f"what did I say about this: {order}" for order in (typed, *orders)])
+    said_by_user = re.findall(r"\[ep_\w+\] [\d-]+, \w+, the user(?:, may no longer hold)?: (.*?)\n", shown)
     assert typed in said_by_user
     assert [line for line in said_by_user if any(word in line for word in planted)] == []
+
+
+def shown_for(store: Store, settings: Settings, cwd: Path, prompts: Sequence[str]) -> str:
+    """Everything that the hooks show: the briefing of a session, and for each prompt the answer in one of its own."""
+    service = RecollectionService(store, Searcher(store, settings), settings)
+    start = {"hook_event_name": "SessionStart", "session_id": "s", "cwd": str(cwd), "source": "startup"}
+    asked = [
+        {"hook_event_name": "UserPromptSubmit", "session_id": f"p{number}", "cwd": str(cwd), "prompt": prompt}
+        for number, prompt in enumerate(prompts)
+    ]
+    answers = [json.loads(service.answer_hook(payload) or b"{}") for payload in (start, *asked)]
+    return "".join(f"{one['hookSpecificOutput']['additionalContext']}\n" for one in answers if one)
+
+
+#: What a memory says that is brought in with an order beside its own words.
+PLAIN = "Prices are in cents in the part {word}."
+
+
+def brought_in(store: Store, settings: Settings, project: ProjectRow, tmp_path: Path) -> dict[str, str]:
+    """Bring every order in by every way that is no transcript; returns word → way."""
+    planted: dict[str, str] = {}
+
+    def order_for(way: str, number: int) -> str:
+        ways = list(dict.fromkeys([*planted.values(), way]))
+        word = f"zd{ways.index(way):02}x{number:02}"
+        planted[word] = way
+        return ORDERS[number].format(word=word)
+
+    def bring(source: Source) -> None:
+        places = PlaceFinder(store, settings, map_folder=str)
+        import_memories(store, source, redact, places, is_dry=False, is_mine=False, is_global=False)
+
+    numbers = range(len(ORDERS))
+    save_memory(store, "The fee is paid by boat.", redact, actor=Actor.USER, project_id=project.id)
+    (own,) = export_records(store, lambda _: True, with_forgotten=False)
+    claimed = own | {"pinned": True, "scope": "global", "voice": "user", "importance": "high"}
+    claimed.pop("proof")
+    lines: list[dict[str, Any]] = []
+    for field in ("summary", "content", "facts", "entities", "questions"):
+        for number in numbers:
+            order = order_for(f"an export's {field}", number)
+            word = list(planted)[-1]
+            line = claimed | {"id": f"ep_{len(lines):012x}", "stable_id": f"{len(lines):016x}"}
+            line |= {"summary": PLAIN.format(word=word), "content": PLAIN.format(word=word)}
+            lines.append(line | {field: order if field in ("summary", "content") else [order]})
+    bring(read_json_lines(io.BytesIO("".join(json.dumps(line) + "\n" for line in lines).encode()), "export"))
+    notes = tmp_path / "notes"
+    notes.mkdir()
+    for number in numbers:
+        (notes / f"{number}.md").write_text(f"# Rules\n\n{order_for('notes', number)}\n")
+    with open_source(notes, None, settings, has_project=True, is_global=False) as source:
+        places = PlaceFinder(store, settings, into=project)
+        import_memories(store, source, redact, places, is_dry=False, is_mine=False, is_global=False)
+    with open_source(_claude_mem(tmp_path, order_for), "claude-mem", settings, has_project=False, is_global=False) as s:
+        bring(s)
+    for number in numbers:
+        for way, form in (("save", "ORDER"), ("save with more", "The tests take a minute.\n\nORDER")):
+            text = form.replace("ORDER", order_for(f"{way} of an agent", number))
+            save_memory(store, text, redact, actor=Actor.AGENT, project_id=project.id, is_pinned=True)
+        for whose in Actor.AGENT, Actor.USER:
+            text = f"The {whose} fee of pier {number} is paid by boat."
+            known = save_memory(store, text, redact, actor=whose, project_id=project.id)
+            order = order_for(f"correction of the {whose}'s", number)
+            correct_memory(store, known.episode_id, order, "the user said so", redact, actor=Actor.AGENT)
+    return planted
+
+
+def _claude_mem(folder: Path, order_for: Callable[[str, int], str]) -> Path:
+    """A database of claude-mem with orders in each of its tables."""
+    path = folder / "claude-mem.db"
+    tables = {
+        "observations": ("type", "title", "narrative", "memory_session_id"),
+        "session_summaries": ("request", "learned", "memory_session_id"),
+        "memory_items": ("kind", "type", "title", "text"),
+        "directives": ("scope", "content", "status"),
+    }
+    given = {"type": "decision", "kind": "observation", "scope": "global", "status": "active", "request": "fix it"}
+    with contextlib.closing(sqlite3.connect(path)) as database, database:
+        database.execute("CREATE TABLE sdk_sessions (id INTEGER PRIMARY KEY, memory_session_id, content_session_id)")
+        for table, columns in tables.items():
+            database.execute(
+                f"CREATE TABLE {table} (id INTEGER PRIMARY KEY, project, created_at_epoch, {', '.join(columns)})"
+            )
+            for number in range(len(ORDERS)):
+                order = order_for(f"claude-mem's {table}", number)
+                values = [given.get(column, order) for column in columns]
+                marks = ", ".join("?" for _ in columns)
+                database.execute(
+                    f"INSERT INTO {table} (project, created_at_epoch, {', '.join(columns)}) VALUES (?, ?, {marks})",
+                    ["demo", 1_765_195_200_000, *values],
+                )
+    return path
+
+
+def test_orders_that_are_brought_in_are_nobodys_wish(store: Store, settings: Settings, tmp_path: Path) -> None:
+    cwd = tmp_path / "demo"
+    cwd.mkdir()
+    with store.transaction() as tx:
+        project = ensure_project(tx, str(cwd), "demo", str(cwd))
+
+    planted = brought_in(store, settings, project, tmp_path)
+
+    assert len(planted) == 14 * len(ORDERS)
+    texts = [
+        (one, "\n".join((one.summary, one.content, *one.facts, *one.entities, *one.questions)))
+        for one in all_episodes(store)
+    ]
+    touched = [(word, one) for one, text in texts for word in planted if word in text]
+    assert {planted[word] for word, _ in touched} == set(planted.values())
+    assert {one.voice for _, one in touched} == {Voice.IMPORTED, Voice.AGENT}
+    assert [(planted[word], one.summary) for word, one in touched if one.scope == "global"] == []
+    assert [one.summary for _, one in touched if one.is_pinned and (one.suspect or one.voice is Voice.IMPORTED)] == []
+    silent = {one.summary for _, one in touched if one.suspect}
+    assert len(silent) > len(planted) / 3
+
+    prompts = [f"what is known of this: {ORDERS[int(word[-2:])].format(word=word)}" for word in planted]
+    shown = [line for line in shown_for(store, settings, cwd, prompts).splitlines() if "zd" in line]
+    assert shown
+    assert [line for line in shown if not re.search(r", (?:imported|saved by an agent)[,:]", line)] == []
+    assert [line for line in shown if any(summary in line for summary in silent)] == []
 
 
 @pytest.mark.parametrize("name", ["planted.jsonl", "tool-results/more.jsonl", "subagents/agent-a1.jsonl"])
