@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -10,7 +12,7 @@ from engram.atomic import write_atomic
 from engram.cli.options import project_option
 from engram.cli.output import say, to_json
 from engram.cli.workspace import Workspace, find_project, pass_workspace
-from engram.errors import BadRequest
+from engram.errors import BadRequest, BrokenDatabase
 from engram.models.episodes import Episode
 
 
@@ -44,13 +46,17 @@ def export(
 
     `engram import` reads both without loss. The last line tells in ids and hashes what you forgot, so that it does not
     come back where you import; an export of one project or of current memories has no such line. What was said word
-    for word (`engram search`) is not exported: the transcripts are its source.
+    for word (`engram search`) is not exported: the transcripts are its source. Of a damaged memory what can be read is
+    written, and the command fails.
 
     Example: engram export --output memories.jsonl
     """
     from engram.exchange.json_lines import export_records
     from engram.exchange.markdown import write_markdown
+    from engram.models.file_checks import is_empty
 
+    if is_empty(workspace.places.memory_db):
+        raise BrokenDatabase(f"{workspace.places.memory_db} is damaged: it is empty, so there is nothing to export")
     with workspace.store() as store:
         place = find_project(store, workspace.settings, project)
 
@@ -65,10 +71,25 @@ def export(
             gone = f" {removed} files of an earlier export are gone." if removed else ""
             say(f"Wrote {count} memories to {output}.{gone}", err=True)
             return
-        lines = [to_json(record) for record in records]
+        lines, damage = _read_lines(records)
     if output is None:
         for line in lines:
             click.echo(line)
+        if not lines and damage is None:
+            say("There are no memories to export.", err=True)
     else:
         write_atomic(output.absolute(), "".join(f"{line}\n" for line in lines).encode())
         say(f"Wrote {len(lines)} memories to {output}.", err=True)
+    if damage is not None:
+        raise damage
+
+
+def _read_lines(records: Iterable[Mapping[str, Any]]) -> tuple[list[str], BrokenDatabase | None]:
+    """Return a line for each record that can be read, and what is damaged."""
+    lines: list[str] = []
+    try:
+        for record in records:
+            lines.append(to_json(record))
+    except BrokenDatabase as error:
+        return lines, error
+    return lines, None

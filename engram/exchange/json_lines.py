@@ -6,16 +6,19 @@ import json
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
-from engram.errors import BadRequest
+from engram.errors import BadRequest, BrokenDatabase
 from engram.exchange.incoming import Incoming, Source, Unusable
 from engram.exchange.record import incoming_of, record_of, tombstone_record, with_proof
 from engram.models import episodes
 from engram.models.episodes import Episode
 from engram.models.project_folders import list_hints
+from engram.models.soundness import table_damage
 from engram.models.store import Store
 
 #: Longest line that is read, in bytes.
 MAX_LINE_BYTES = 64_000_000
+#: Tables of memory.db that an export is read from.
+EXPORTED_TABLES = ("episode", "evidence", "history", "tombstone", "project", "session")
 #: The format's name.
 FORMAT = "jsonl"
 
@@ -29,7 +32,11 @@ def export_records(
         store: the open memory.
         is_wanted: chooses the memories.
         with_forgotten: tell what was forgotten, in ids and hashes, so that it is not made again elsewhere.
+
+    Raises:
+        BrokenDatabase: the memory is damaged. Raised at the end, after what can be read was yielded.
     """
+    damage = table_damage(store, EXPORTED_TABLES)
     hints = {known.project.id: known for known in list_hints(store)}
     for episode in episodes.all_episodes(store):
         if is_wanted(episode):
@@ -37,6 +44,8 @@ def export_records(
     forgotten = tombstone_record(store) if with_forgotten else None
     if forgotten is not None:
         yield forgotten
+    if damage:
+        raise BrokenDatabase(f"{store.path} is damaged ({damage}): the export may lack memories")
 
 
 def read_json_lines(file: IO[bytes], name: str) -> Source:

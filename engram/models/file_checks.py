@@ -17,6 +17,8 @@ from engram.paths import Home
 BACKUP_NAMES = "memory-*.db"
 #: How long another process may take to fill a file that it just made, in seconds.
 _FILLED_SECONDS = 0.5
+#: The smallest page that a database may have, in bytes.
+_LEAST_PAGE_BYTES = 512
 
 #: Database files (device, inode) that this process found to be Engram's, or new.
 _looked_at: set[tuple[int, int]] = set()
@@ -34,18 +36,29 @@ def is_no_file(path: Path) -> bool:
 def is_emptied(path: Path) -> bool:
     """True for an empty file beside backups: there was a memory once. SQLite would take it for a new one."""
     until = time.monotonic() + _FILLED_SECONDS
-    while _is_empty(path) and next(Home(path.parent).backups.glob(BACKUP_NAMES), None) is not None:
+    while is_empty(path) and next(Home(path.parent).backups.glob(BACKUP_NAMES), None) is not None:
         if time.monotonic() > until:
             return True
         time.sleep(0.01)
     return False
 
 
-def _is_empty(path: Path) -> bool:
+def is_cut_short(path: Path) -> bool:
+    """True for a file that holds something, but no page of a database: SQLite would take it for a new one."""
+    return 0 < _size(path) < _LEAST_PAGE_BYTES
+
+
+def is_empty(path: Path) -> bool:
+    """True for a file of no bytes."""
+    return _size(path) == 0
+
+
+def _size(path: Path) -> int:
+    """Return the size of a file in bytes; -1 where there is none."""
     try:
-        return os.lstat(path).st_size == 0
+        return os.lstat(path).st_size
     except OSError:
-        return False
+        return -1
 
 
 def has_own_tables(path: Path, driver: str) -> bool:

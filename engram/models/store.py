@@ -18,6 +18,7 @@ from engram.models.database import CACHE_KB, choose_driver, open_database
 from engram.models.file_checks import (
     file_identity,
     has_own_tables,
+    is_cut_short,
     is_emptied,
     is_foreign_file,
     is_no_file,
@@ -77,6 +78,8 @@ class Store(Reader):
             raise BrokenDatabase(f"{self.path} is no regular file")
         if is_emptied(self.path):
             raise BrokenDatabase(f"{self.path} is damaged: it is empty, but there are backups of it")
+        if is_cut_short(self.path):
+            raise BrokenDatabase(f"{self.path} is damaged: it is shorter than any database")
         identity = file_identity(self.path)
         if is_foreign_file(self.path):
             self._refuse_foreign(identity)
