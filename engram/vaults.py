@@ -13,11 +13,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path, PurePath
+from typing import Any
 
 from engram.atomic import make_private_folder, read_regular, write_atomic
-from engram.errors import HomeError
+from engram.errors import HomeError, NotFound
 from engram.paths import Home
-from engram.settings import Settings
+from engram.settings import Loaded, Settings, load
 
 #: Folder of the vaults in the memory folder, and the file that tells what a vault is for.
 FOLDER_NAME, FILE_NAME = "vaults", "vault.json"
@@ -41,6 +42,11 @@ class Vault:
     def home(self) -> Home:
         """Its files and folders by name."""
         return Home(self.folder)
+
+    @property
+    def around(self) -> Path:
+        """The memory folder that it is in."""
+        return self.folder.parent.parent
 
     def holds_folder(self, folder: str) -> bool:
         """Return True for a folder of its project."""
@@ -97,6 +103,27 @@ def keeps_out(home: Home, identity: str, folder: str = "") -> bool:
 def settings_of(vault: Vault, settings: Settings) -> Settings:
     """Return the settings with which a vault is used: those of the memory folder around it, for its own folder."""
     return replace(settings, home=vault.folder)
+
+
+def load_inside(flags: Mapping[str, Any] | None, name: str | None) -> Loaded:
+    """Load the settings of the memory folder, or those with which the vault of a project is used.
+
+    Args:
+        flags: settings given as flags, by name.
+        name: the project of the vault, or the vault's folder; None for the memory folder itself.
+
+    Raises:
+        SettingsError: a value is invalid, or config.toml can't be read.
+        NotFound: there is no such vault.
+    """
+    loaded = load(flags)
+    if name is None:
+        return loaded
+    vault = find_vault(loaded.settings.places, name)
+    if vault is None:
+        names = ", ".join(known.name for known in list_vaults(loaded.settings.places)) or "none"
+        raise NotFound(f"there is no vault of {name[:60]!r}; vaults: {names}")
+    return replace(loaded, settings=settings_of(vault, loaded.settings))
 
 
 def free_folder(home: Home, name: str) -> Path:

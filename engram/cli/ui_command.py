@@ -36,7 +36,7 @@ def ui(workspace: Workspace, no_open: bool, stop: bool, as_json: bool) -> None:
         else:
             click.echo("The page has ended." if was_running else "No page is running.")
         return
-    page = ensure_page(places, workspace.flags)
+    page = ensure_page(places, workspace.flags, workspace.vault)
     entry, url = make_entry(places.page_entries, page.port)
     is_open = not no_open and open_browser(entry, url)
     if as_json:

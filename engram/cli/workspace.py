@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from engram.errors import BadRequest, NotFound, SettingsError
+from engram.errors import BadRequest, SettingsError
 from engram.paths import Home
-from engram.settings import Loaded, Settings, load
-from engram.vaults import find_vault, list_vaults, settings_of
+from engram.settings import Loaded, Settings
+from engram.vaults import load_inside
 from engram.worker.client import wake_worker
 
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ class Workspace:
     def loaded(self) -> Loaded:
         """The settings, with the source of each. Raises SettingsError."""
         if self._loaded is None:
-            loaded = load(self.flags)
-            self._loaded = loaded if self.vault is None else _inside_vault(loaded, self.vault)
+            self._loaded = load_inside(self.flags, self.vault)
         return self._loaded
 
     def reload(self) -> None:
@@ -84,15 +83,6 @@ class Workspace:
         from engram.redaction import redact
 
         return redact
-
-
-def _inside_vault(loaded: Loaded, name: str) -> Loaded:
-    """Return the settings for a vault: those of the memory folder around it. Raises NotFound."""
-    vault = find_vault(loaded.settings.places, name)
-    if vault is None:
-        names = ", ".join(known.name for known in list_vaults(loaded.settings.places)) or "none"
-        raise NotFound(f"there is no vault of {name[:60]!r}; vaults: {names}")
-    return dataclasses.replace(loaded, settings=settings_of(vault, loaded.settings))
 
 
 def flags_from(home: str | None, claude_folder: str | None, assignments: tuple[str, ...]) -> dict[str, str]:

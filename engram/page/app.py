@@ -32,7 +32,8 @@ from engram.page.rendering import make_environment, make_link, render
 from engram.page.view import Answer, PageRequest, Redirect, Route, View
 from engram.page.views import VIEWS
 from engram.paths import Home
-from engram.settings import Loaded, load
+from engram.settings import Loaded
+from engram.vaults import load_inside
 from engram.worker.client import wake_worker
 
 logger = logging.getLogger(__name__)
@@ -60,6 +61,8 @@ class Page:
 
     #: Settings given as flags; the others are read for every request, so that a change counts at once.
     flags: Mapping[str, str]
+    #: The project whose vault is shown; None for the memory folder.
+    vault: str | None
     access: Access
     #: The folders and files of the memory.
     places: Home
@@ -167,7 +170,7 @@ class Page:
     @contextlib.contextmanager
     def _memory(self) -> Iterator[tuple[Store, Loaded]]:
         """The memory and the settings for one request. Nothing stays open between two: a restore need not wait."""
-        loaded = load(self.flags)
+        loaded = load_inside(self.flags, self.vault)
         with open_memory(self.places.memory_db, driver=loaded.settings.sqlite_driver, is_made=True) as store:
             yield store, loaded
 
@@ -236,6 +239,7 @@ def build_page(
     access: Access,
     activity: Activity,
     *,
+    vault: str | None = None,
     environment: Environment | None = None,
     views: Sequence[View] = VIEWS,
 ) -> ASGIApp:
@@ -245,16 +249,19 @@ def build_page(
         flags: settings given as flags, by name.
         access: the address and its secrets.
         activity: told of every request.
+        vault: the project whose vault is shown; None for the memory folder.
         environment: of the templates; only tests name another one.
         views: only tests name others.
 
     Raises:
         SettingsError: a setting has an invalid value.
+        NotFound: there is no such vault.
     """
     page = Page(
         flags=flags,
+        vault=vault,
         access=access,
-        places=load(flags).settings.places,
+        places=load_inside(flags, vault).settings.places,
         environment=make_environment() if environment is None else environment,
         views=tuple(views),
         activity=activity,

@@ -10,6 +10,7 @@ from typing import Any
 from engram.errors import EngramError
 from engram.extraction.bounded_command import run_bounded
 from engram.settings import Settings
+from engram.vaults import own_vault
 
 #: Longest time that a command is waited for, in seconds: less than the page's script waits.
 MAX_SECONDS = 25.0
@@ -21,7 +22,11 @@ def ask_command(settings: Settings, *arguments: str, seconds: float = MAX_SECOND
     Raises:
         EngramError: it took too long, or printed no JSON.
     """
-    folders = ("--home", str(settings.home), "--claude-folder", str(settings.claude_folder))
+    vault = own_vault(settings.places)
+    # A vault's settings are those of the memory folder around it.
+    home = settings.home if vault is None else vault.around
+    folders = ["--home", str(home), "--claude-folder", str(settings.claude_folder)]
+    folders += [] if vault is None else ["--vault", vault.identities[0]]
     command = [sys.executable, "-P", "-m", "engram.cli.main", *folders, *arguments, "--json"]
     done = run_bounded(command, b"", folder=settings.home, environment=os.environ, seconds=seconds)
     name = "engram " + " ".join(arguments)

@@ -31,12 +31,13 @@ def find_page(places: Home) -> PageState | None:
     return read_state(places.page_state) if is_held(places.page_lock) else None
 
 
-def ensure_page(places: Home, flags: Mapping[str, str]) -> PageState:
+def ensure_page(places: Home, flags: Mapping[str, str], vault: str | None = None) -> PageState:
     """Return where the page listens; starts one if none runs, or only one of another version of Engram.
 
     Args:
-        places: the memory folder.
+        places: the memory folder, or the vault's.
         flags: settings given as flags, by name, for a new process.
+        vault: the project whose vault is shown; None for the memory folder.
 
     Raises:
         EngramError: it can't be started; the message says why.
@@ -46,7 +47,7 @@ def ensure_page(places: Home, flags: Mapping[str, str]) -> PageState:
         return page
     if page is not None:
         stop_page(places)
-    _start(places, flags)
+    _start(flags, vault)
     until = time.monotonic() + MAX_START_SECONDS
     while (page := find_page(places)) is None:
         if time.monotonic() > until:
@@ -87,11 +88,12 @@ def _is_windows_outside() -> bool:
     return bool(os.environ.get("WSL_DISTRO_NAME"))
 
 
-def _start(places: Home, flags: Mapping[str, str]) -> None:
+def _start(flags: Mapping[str, str], vault: str | None) -> None:
     """Start the process and wait until it listens. Raises EngramError."""
-    settings = [part for name, value in flags.items() for part in ("--set", f"{name}={value}")]
+    arguments = [part for name, value in flags.items() for part in ("--set", f"{name}={value}")]
+    arguments += [] if vault is None else ["--vault", vault]
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "engram.page.process", *settings],
+        [sys.executable, "-P", "-m", "engram.page.process", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -25,7 +25,7 @@ from engram.page.guard import Guard
 from engram.page.live import Activity
 from engram.page.state import FAILED, READY, RUNNING, PageState, own_version, write_state
 from engram.process_lock import ProcessLock
-from engram.settings import load
+from engram.vaults import load_inside
 
 logger = logging.getLogger(__name__)
 
@@ -85,11 +85,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.umask(0o077)
     parser = argparse.ArgumentParser(prog="python -m engram.page.process", description=__doc__)
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting")
+    parser.add_argument("--vault", metavar="NAME", help="show the vault of this project")
     parser.add_argument("--idle-seconds", type=float, default=IDLE_SECONDS, help="end after this time without use")
     asked = parser.parse_args(arguments)
     flags = dict(assignment.split("=", 1) for assignment in asked.set)
     try:
-        places = load(flags).settings.places.prepare()
+        settings = load_inside(flags, asked.vault).settings
+        places = settings.places.prepare()
         lock = ProcessLock(places.page_lock)
     except AlreadyRunning:
         _tell(RUNNING)
@@ -99,13 +101,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     from engram.redaction import redact
 
-    start_logging(places.logs, "page", load(flags).settings.log_level, redact)
+    start_logging(places.logs, "page", settings.log_level, redact)
     # Its own lines name addresses.
     logging.getLogger("uvicorn").setLevel(logging.WARNING)
     with listen() as listener:
         access = Access(listener.getsockname()[1])
         activity = Activity(time.monotonic())
-        server = uvicorn.Server(make_config(Guard(build_page(flags, access, activity), access)))
+        server = uvicorn.Server(make_config(Guard(build_page(flags, access, activity, vault=asked.vault), access)))
         # The server raises a signal again after it has ended for it; one that comes before it listens ends it too.
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             signal.signal(number, lambda *_: setattr(server, "should_exit", True))

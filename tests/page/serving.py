@@ -116,6 +116,7 @@ def serve_page(
     headers_of: Callable[[str], Mapping[str, str]] = security_headers,
     environment: Environment | None = None,
     make_access: Callable[[int], Access] = Access,
+    vault: str | None = None,
 ) -> Iterator[ServedPage]:
     """Serve the page of a memory folder until the block ends."""
     with listen() as listener:
@@ -125,7 +126,7 @@ def serve_page(
 
         async def serve() -> None:
             activity = Activity(time.monotonic())
-            app = build_page(flags, access, activity, environment=environment)
+            app = build_page(flags, access, activity, vault=vault, environment=environment)
             guarded = Guard(app, access, checks=checks, headers_of=headers_of)
             running.server = uvicorn.Server(make_config(guarded))
             running.ready.set()

@@ -14,11 +14,17 @@ from pathlib import Path
 
 import pytest
 
+from engram.enums import Actor, Scope
+from engram.memories.save import save_memory
+from engram.models.store import open_store
 from engram.page import opening
+from engram.page.commands import ask_command
 from engram.page.opening import ensure_page, find_page, stop_page
 from engram.page.state import PageState, own_version, write_state
 from engram.paths import Home
 from engram.settings import Settings
+from engram.vaults import Vault, free_folder, settings_of, write_vault
+from tests.page.serving import serve_page
 from tests.processes import wait_until_gone
 
 
@@ -87,6 +93,39 @@ def test_a_page_of_another_version_is_replaced(settings: Settings, places: Home)
     assert new.pid != old.pid
     assert new.version == own_version()
     wait_until_gone(old.pid)
+
+
+@pytest.fixture
+def vault(settings: Settings) -> Iterator[Vault]:
+    """An empty vault; its page is ended."""
+    vault = Vault("acme", ("/work/acme",), free_folder(settings.places, "acme"), is_sealed=True)
+    write_vault(vault)
+    yield vault
+    stop_page(vault.home)
+
+
+def test_the_page_of_a_vault_is_a_page_of_its_own(settings: Settings, places: Home, vault: Vault) -> None:
+    page = ensure_page(vault.home, _flags(settings), vault.name)
+
+    assert find_page(vault.home) == page
+    assert find_page(places) is None
+    assert ensure_page(places, _flags(settings)).pid != page.pid
+    assert ensure_page(vault.home, _flags(settings), vault.name) == page
+
+
+def test_the_page_of_a_vault_shows_and_asks_the_vault_alone(settings: Settings, vault: Vault) -> None:
+    for home, said in ((settings.places, "outside of the vault"), (vault.home, "kept in the vault")):
+        with open_store(home.prepare().memory_db) as store:
+            save_memory(store, said, str, scope=Scope.GLOBAL, actor=Actor.USER)
+    inner = settings_of(vault, settings)
+
+    with serve_page(settings, vault=vault.name) as page:
+        shown = page.see("m").text
+    asked = ask_command(inner, "sessions")
+
+    assert "kept in the vault" in shown
+    assert "outside of the vault" not in shown
+    assert asked == {"sessions": []}
 
 
 def test_a_page_that_cannot_start_says_why(settings: Settings, places: Home) -> None:
