@@ -233,7 +233,13 @@ def _apply(workspace: Workspace, choices: Choices, machine: Machine, *, no_impor
     with workspace.store():
         pass
     outcome.notes += variable_notes(workspace) if choices.service else _terminal_notes(workspace)
-    earlier = import_earlier(workspace) if machine.earlier.databases and not no_import else ""
+    earlier = ""
+    if any(database.episodes for database in machine.earlier.databases):
+        earlier = (
+            "The earlier Engram's memories were not imported; `engram import --from earlier` does that at any time."
+            if no_import
+            else import_earlier(workspace)
+        )
     return Result(outcome, steps, imported, earlier, run_self_test(settings))
 
 

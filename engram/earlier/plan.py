@@ -56,7 +56,4 @@ def _notes(found: EarlierEngram) -> tuple[str, ...]:
         notes.append("its hook approves every tool call without asking you; without it, Claude Code asks again")
     if found.listener is not None and found.listener.pid not in {process.pid for process in found.processes}:
         notes.append(f"{found.listener.described} listens on {found.listener.path}; end it yourself if it is not yours")
-    episodes = sum(database.episodes for database in found.databases)
-    if episodes:
-        notes.append(f"{episodes} memories of it can be imported; `engram import --from earlier` does that at any time")
     return tuple(notes)

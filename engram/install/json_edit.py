@@ -72,6 +72,7 @@ def apply_json(text: str, edit: JsonEdit) -> tuple[str, AppliedJson]:
         worker.remove(entry)
     for entry in edit.add:
         worker.add(entry)
+    worker.remove_emptied()
     return worker.text, worker.record()
 
 
@@ -80,8 +81,7 @@ def drop_json(text: str, entries: tuple[JsonEntry, ...]) -> str:
     for entry in entries:
         while (found := _find(text, entry)) is not None:
             text = _remove_ours(text, *found, entry.marker)
-            path = entry.path if entry.is_item else entry.path[:-1]
-            text = _remove_empty(text, path, {path[:length] for length in range(1, len(path) + 1)})
+            text = _remove_emptied(text, _container(entry))
     return text
 
 
@@ -96,8 +96,7 @@ def revert_json(text: str, applied: AppliedJson) -> str:
             text = _remove_ours(text, *found, entry.marker)
             if not entry.marker:
                 break
-        path = entry.path if entry.is_item else entry.path[:-1]
-        text = _remove_empty(text, path, set(applied.created))
+        text = _remove_empty(text, _container(entry), set(applied.created))
     for old in reversed(applied.replaced):
         member = _member(text, old.path)
         if member is not None and _same(member.node.value, old.replacement):
@@ -142,8 +141,13 @@ class _Applier:
             self._removed.append(Removed(entry.path, self.text[node.start : node.end], entry.is_item))
             self.text = remove_part(self.text, container, part)
 
+    def remove_emptied(self) -> None:
+        """Remove the lists and objects that hold nothing any more since a part of them was removed."""
+        for old in self._removed:
+            self.text = _remove_emptied(self.text, _container(old))
+
     def add(self, entry: JsonEntry) -> None:
-        path = entry.path if entry.is_item else entry.path[:-1]
+        path = _container(entry)
         root = _root(self.text)
         container, missing = _descend(root, path)
         if missing:
@@ -172,6 +176,11 @@ class _Applier:
         if not container.parts and not any(known == path for known, _ in self._blank):
             self._blank.append((path, self.text[container.start + 1 : container.end - 1]))
         self.text = insert_part(self.text, find_style(self.text, _root(self.text)), container, key, value)
+
+
+def _container(entry: JsonEntry | Removed) -> Path:
+    """The path of the list or object that an entry is in."""
+    return entry.path if entry.is_item else entry.path[:-1]
 
 
 def _nest(keys: Path, entry: JsonEntry) -> Any:
@@ -227,7 +236,7 @@ def _find(text: str, entry: JsonEntry) -> tuple[Node, Member | Node] | None:
     if root is None or root.members is None:
         return None
     try:
-        container, missing = _descend(root, entry.path if entry.is_item else entry.path[:-1])
+        container, missing = _descend(root, _container(entry))
     except BadRequest:
         return None
     if missing:
@@ -277,6 +286,11 @@ def _remove_empty(text: str, path: Path, removable: set[Path]) -> str:
         text = remove_part(text, container, container.member(path[-1]) or member)
         path = path[:-1]
     return text
+
+
+def _remove_emptied(text: str, path: Path) -> str:
+    """Remove the container at ``path``, and those around it, as long as they are empty."""
+    return _remove_empty(text, path, {path[:length] for length in range(1, len(path) + 1)})
 
 
 def _put_back(text: str, old: Removed) -> str:

@@ -406,6 +406,7 @@ def test_of_the_earlier_engram_nothing_runs_its_memories_are_found_and_its_files
     assert "Wilhelmina" in run("recall", "where is the barge Wilhelmina moored").output
     told = json.loads(run("install", "--yes", "--json").stdout)
     assert (told["changed"], told["earlier"]) == ([], None)
+    assert not any("import" in note for note in told["notes"])
     assert "pretooluse-recollection" not in machine.settings_file.read_text()
 
     run("uninstall", "--yes", "--purge")

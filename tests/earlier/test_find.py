@@ -129,7 +129,7 @@ def test_the_plan_takes_only_its_own_entries_and_keeps_other_hooks_of_the_same_e
     servers = changes[machine.claude_json].edit
     assert isinstance(servers, JsonEdit)
     assert [entry.path for entry in servers.remove] == [("mcpServers", "memory")]
-    assert any("4 memories" in note for note in step.notes)
+    assert not any("import" in note for note in step.notes)
     assert any("approves every tool call" in note for note in step.notes)
 
 

@@ -185,6 +185,38 @@ def test_what_was_removed_or_replaced_comes_back() -> None:
     assert value == {"hooks": {}, "mcpServers": {"engram": {"command": "bun"}}}
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"hooks": {"PreToolUse": [HOOK]}, "a": 1}, {"a": 1}),
+        ({"hooks": {"PreToolUse": [HOOK], "Stop": [1]}}, {"hooks": {"Stop": [1]}}),
+        ({"hooks": {"PreToolUse": [HOOK, 2], "Stop": []}}, {"hooks": {"PreToolUse": [2], "Stop": []}}),
+        ({"hooks": {"PreToolUse": [HOOK], "Stop": [HOOK]}, "permissions": {}}, {"permissions": {}}),
+    ],
+)
+def test_what_is_empty_after_a_removal_goes_too_and_comes_back(before: dict[str, Any], after: dict[str, Any]) -> None:
+    events = ("PreToolUse", "Stop")
+    edit = JsonEdit(remove=tuple(JsonEntry(("hooks", event), HOOK, is_item=True) for event in events))
+
+    edited, applied = apply_json(json.dumps(before, indent=2), edit)
+
+    assert json.loads(edited) == after
+    assert apply_json(edited, edit)[0] == edited
+    back = json.loads(revert_json(edited, applied))
+    assert {event: sorted(map(str, items)) for event, items in back["hooks"].items()} == {
+        event: sorted(map(str, items)) for event, items in before["hooks"].items()
+    }
+
+
+def test_a_list_whose_entry_is_replaced_keeps_its_place() -> None:
+    old, new = JsonEntry(("hooks", "Stop"), HOOK, is_item=True), JsonEntry(("hooks", "Stop"), {"a": 1}, is_item=True)
+    text = json.dumps({"hooks": {"Stop": [HOOK], "PreToolUse": []}})
+
+    edited, _ = apply_json(text, JsonEdit(remove=(old,), add=(new,)))
+
+    assert list(json.loads(edited)["hooks"].items()) == [("Stop", [{"a": 1}]), ("PreToolUse", [])]
+
+
 def test_entries_of_an_older_engram_are_dropped_with_their_empty_lists() -> None:
     text = json.dumps({"hooks": {"PreCompact": [HOOK], "Stop": [HOOK, 1]}, "a": 1}, indent=2)
     entries = tuple(JsonEntry(("hooks", event), HOOK, is_item=True) for event in ("PreCompact", "Stop"))
