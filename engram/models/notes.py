@@ -15,6 +15,9 @@ from engram.models.records import RecordReader
 from engram.models.statement import prepared
 from engram.models.transaction import Reader, Tx
 
+#: What the names of the daily logs begin with.
+DAILY_FOLDER = "daily/"
+
 
 @dataclass(frozen=True, slots=True)
 class Owner:
@@ -109,6 +112,20 @@ def drop_note(tx: Tx, source: str) -> None:
         tx.run(tables.Vector.delete().where((tables.Vector.owner == "n") & tables.Vector.owner_id.in_(chunks)))
         tx.run(tables.NoteChunk.delete().where(tables.NoteChunk.note == note_id))
         tx.run(tables.Note.delete().where(tables.Note.id == note_id))
+
+
+def drop_daily_logs(tx: Tx, first_day: str, last_day: str) -> None:
+    """Take the daily logs of some days out of the index: what they tell may have gone to another project.
+
+    They come back with the next indexing; write them again before that.
+
+    Args:
+        first_day: YYYY-MM-DD, as ``last_day``; both are included.
+    """
+    note = tables.Note
+    is_of_day = (note.source >= f"{DAILY_FOLDER}{first_day}") & (note.source < f"{DAILY_FOLDER}{last_day}~")
+    for source in tx.fetch_values(note.select(note.source).where(is_of_day)):
+        drop_note(tx, source)
 
 
 def count_notes(store: Reader) -> tuple[int, int]:

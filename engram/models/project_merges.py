@@ -10,19 +10,21 @@ from typing import Any
 
 from peewee import Query, Value
 
+from engram.clock import day_of
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
 from engram.models import tables
 from engram.models.episode_changes import move_episodes
 from engram.models.joining import SORTED, move_sessions, move_turns, renumber_notes, renumber_vectors
 from engram.models.meta import get_meta, put_meta
+from engram.models.notes import drop_daily_logs
 from engram.models.project_names import is_name_taken
 from engram.models.projects import ProjectRow, project_by_id
 from engram.models.statement import in_json_list, prepared
 from engram.models.store import Store
 from engram.models.tombstones import project_forgotten_ms
 from engram.models.transaction import Reader, Tx
-from engram.models.work import make_due
+from engram.models.work import LOG_IS_DUE, make_due
 
 #: How many merges by hand, and how many sortings, can be taken back; older ones stay.
 MAX_MERGES = 10
@@ -263,10 +265,15 @@ def _move_part(tx: Tx, part: Part, actor: Actor) -> dict[str, Any]:
 
 
 def _make_log_due(tx: Tx, session_refs: Sequence[int]) -> None:
-    """Let the worker write the daily log of sessions again, which has a section of each project."""
+    """Let the worker write the daily log of sessions again, which has a section of each project.
+
+    Until then the log is not found: a section may tell of what belongs to another project now.
+    """
     session = tables.Session
-    for session_id in tx.fetch_values(session.select(session.session_id).where(session.id.in_(list(session_refs)))):
-        make_due(tx, "extract", session_id, tx.now_ms(), reason="sorted")
+    columns = (session.session_id, session.first_at_ms, session.last_at_ms)
+    for row in tx.fetch(session.select(*columns).where(session.id.in_(list(session_refs)))):
+        make_due(tx, "extract", row.session_id, tx.now_ms(), reason=LOG_IS_DUE)
+        drop_daily_logs(tx, day_of(row.first_at_ms), day_of(row.last_at_ms))
 
 
 def note_merged(tx: Tx, number: int) -> None:

@@ -26,6 +26,9 @@ class WorkState(StrEnum):
 #: Seconds until the next try after the first, second, third and every further failure.
 BACK_OFF_SECONDS = (15, 30, 60, 120)
 
+#: Why a session is extracted whose daily log has to be written first, whether memories are made or not.
+LOG_IS_DUE = "sorted"
+
 #: Nothing is put off for longer, in milliseconds: what is due later than that was written before the clock went back.
 MAX_DELAY_MS = 86_400_000
 

@@ -66,6 +66,10 @@ def scan_now(runtime: Runtime) -> int:
     if runtime.embedder is not None and _misses_vectors(runtime, runtime.embedder.model_id):
         embed()
         enqueued += 1
+    read_hints(store)
+    if [*join_moved(store), *sort_if_due(store, settings)]:
+        runtime.refresh_index()
+    _write_due_logs(runtime)
     index_notes()
     enqueued += enqueue_consolidation_if_overdue(store, settings)
     if next_unjoined(store, join_horizon_ms(store)) is not None:
@@ -74,11 +78,24 @@ def scan_now(runtime: Runtime) -> int:
         sync()
         enqueued += 1
     runtime.recollection.tidy()
-    read_hints(store)
     read_branches(store, settings, only_lively=True)
-    if [*join_moved(store), *sort_if_due(store, settings)]:
-        runtime.refresh_index()
     return enqueued
+
+
+def _write_due_logs(runtime: Runtime) -> None:
+    """Write the daily logs that sorting made due; extraction may be off, or fail for long."""
+    from functools import partial
+
+    from engram.models.work import LOG_IS_DUE, WorkState, list_work, make_due
+    from engram.tasks.boundary import run_guarded
+    from engram.tasks.flush import write_log
+
+    for work in list_work(runtime.store, (WorkState.DUE,)):
+        if work.kind != "extract" or work.reason != LOG_IS_DUE:
+            continue
+        if run_guarded(runtime, "log", work.key, partial(write_log, runtime, work.key)):
+            with runtime.store.transaction() as tx:
+                make_due(tx, "extract", work.key, work.due_at_ms, reason="log written")
 
 
 def _misses_vectors(runtime: Runtime, model: str) -> bool:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import uuid
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from planting import plant
+from repositories import repository
 from transcript_lines import say
 
 from engram.clock import FixedClock, iso_time
@@ -15,12 +18,20 @@ from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Kind
 from engram.errors import BudgetReached, EngramError, StoreError
 from engram.extraction.candidate import Candidate
+from engram.ingest.moves import sort_projects
+from engram.ingest.service import ingest_path
 from engram.models.leases import take_lease
+from engram.models.notes import Owner, is_seen_by
+from engram.models.projects import list_projects
+from engram.models.sessions import find_session
 from engram.models.stages import list_stages
 from engram.models.store import Store, open_store
 from engram.models.vectors import count_missing_vectors
 from engram.models.work import BACK_OFF_SECONDS, WorkState, find_work
+from engram.notes.daily import log_session
+from engram.notes.index import index_notes as update_index
 from engram.recollection.service import RecollectionService
+from engram.redaction import redact
 from engram.search.service import Searcher
 from engram.settings import Settings
 from engram.tasks.boundary import MAX_ATTEMPTS, run_guarded
@@ -327,3 +338,45 @@ def test_arguments_are_ids(bench: Bench, task: Callable[[Any], None]) -> None:
     task("x" * 10_000)
 
     assert bench.queue.dequeue() is None
+
+
+@pytest.mark.parametrize("extractor", ["off", "local"])
+@pytest.mark.parametrize("own", [True, False], ids=["the session stays", "nothing stays"])
+def test_a_log_never_tells_of_what_was_sorted_into_another_project(
+    bench: Bench, tmp_path: Path, extractor: str, own: bool
+) -> None:
+    store, settings = bench.store, dataclasses.replace(bench.settings, extractor=extractor)
+    bench.runtime.settings = settings
+    bench.runtime.extractor = bench.extractor if extractor == "local" else None
+    src, path = tmp_path / "src", settings.projects_folder / "-src" / f"{SESSION}.jsonl"
+    said = {"src": "hammock"} if own else {}
+    for name, word in (said | {"harbor": "anchor", "acme": "winch"}).items():
+        folder = src if name == "src" else repository(src / name)
+        say(path, "user", f"Where is the {word}?", cwd=str(src if not own and name == "harbor" else folder))
+        say(path, "assistant", "There.", cwd=str(folder))
+    ingest_path(store, path, settings=settings, redact=redact, close=True)
+    above = find_session(store, SESSION).project_id  # type: ignore[union-attr]
+    plant(store, "UPDATE turn SET project_id = ?", (above,))
+    log_session(store, settings.places, SESSION)
+    update_index(store, settings, redact)
+
+    def told(project: int) -> str:
+        seen = store.rows("SELECT owner_kind, owner, text FROM note_chunk")
+        return " ".join(text for kind, owner, text in seen if is_seen_by(store, Owner(kind, owner), project))
+
+    assert "winch" in told(above)
+    assert sort_projects(store, settings)
+    assert "winch" not in told(above)
+    scan_now(bench.runtime)
+    bench.run_all()
+    projects = {project.name: project.id for project in list_projects(store)}
+
+    assert {name: "winch" in told(number) for name, number in projects.items()} == {
+        name: name == "acme" for name in projects
+    }
+    assert ("hammock" in told(above)) is own
+    (file,) = settings.places.daily_notes.glob("*.md")
+    mended = file.stat().st_mtime_ns
+    scan_now(bench.runtime)
+    bench.run_all()
+    assert file.stat().st_mtime_ns == mended
