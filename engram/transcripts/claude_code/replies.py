@@ -8,6 +8,7 @@ from engram.transcripts.call_facts import prints_environment, shows_environment
 from engram.transcripts.claude_code.action import SCRIPT_TOOL, finish_action, result_text, start_action, thrown_action
 from engram.transcripts.claude_code.dialogs import Part, heard_in, is_refused, proposed_in
 from engram.transcripts.claude_code.entry import Entry, Kind
+from engram.transcripts.claude_code.prompt import is_by_program
 from engram.transcripts.draft import Draft
 from engram.transcripts.record import Role, TextBlock
 from engram.transcripts.text import storable, storable_id
@@ -82,5 +83,9 @@ def add_results(draft: Draft, entry: Entry, *, with_dialogs: bool, note_environm
 
 
 def _add_parts(draft: Draft, entry: Entry, parts: Iterable[Part]) -> None:
-    for part in parts:
+    """Add what was said in a dialog. In a session that a program runs, the program answers its dialogs."""
+    said = tuple(parts)
+    if not said or is_by_program(entry):
+        return
+    for part in said:
         draft.said.append(text_block(entry, part.role, part.text, part.link))

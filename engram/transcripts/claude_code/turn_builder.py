@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 from engram.transcripts.claude_code.entry import Entry, Kind
 from engram.transcripts.claude_code.open_turns import OpenTurns
-from engram.transcripts.claude_code.prompt import NO_WORDS, is_by_program, queued_words, text_of, words_of
+from engram.transcripts.claude_code.prompt import NO_WORDS, queued_words, text_of, words_of
 from engram.transcripts.claude_code.queue import Queue, Waiting
 from engram.transcripts.claude_code.replies import add_reply, add_results, text_block
 from engram.transcripts.claude_code.state import ReaderState
@@ -231,7 +231,7 @@ class TurnBuilder:
         self._turns.record(draft, entry)
         if entry.is_aside and not self._is_subagent:
             return
-        with_dialogs = not self._is_subagent and not is_by_program(entry)
+        with_dialogs = not self._is_subagent
         if entry.kind is Kind.ASSISTANT:
             add_reply(draft, entry, with_dialogs=with_dialogs)
         elif entry.kind is Kind.USER:
