@@ -114,7 +114,8 @@ def _is_skipped(raw: bytes) -> bool:
 
 def _holds_more(raw: bytes) -> bool:
     """True if another record may be behind the first one of a line; strings hold none of these unescaped."""
-    return any(raw.find(sign, 1) >= 0 for sign in _MORE)
+    first, second, third = _MORE
+    return raw.find(first, 1) >= 0 or raw.find(second, 1) >= 0 or raw.find(third, 1) >= 0
 
 
 def _entry(line: Line, data: dict[str, Any]) -> Entry | None:
@@ -137,7 +138,9 @@ def _entry(line: Line, data: dict[str, Any]) -> Entry | None:
 
 def _id_of(data: dict[str, Any]) -> object:
     """Return the id of a line; of a line of a fork's history, which is a copy, that of the line it was copied from."""
-    origin = data.get("forkedFrom")
+    if "forkedFrom" not in data:
+        return data.get("uuid")
+    origin = data["forkedFrom"]
     copied = origin.get("messageUuid") if isinstance(origin, dict) else None
     return copied or data.get("uuid")
 
