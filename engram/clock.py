@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import Protocol
 
 
@@ -55,25 +55,37 @@ class FixedClock:
 
 SYSTEM_CLOCK = SystemClock()
 
+#: The last time that every zone has a date for, in milliseconds since 1970: a day before the year 10000.
+LAST_MS = 253_402_214_400_000
+
 
 def parse_time_ms(text: object) -> int | None:
-    """Milliseconds since 1970 of an ISO 8601 text; None for any other text. A time without a zone is UTC."""
+    """Milliseconds since 1970 of an ISO 8601 text; None for any other text. A time without a zone is UTC.
+
+    A time before 1970 or at the end of the calendar is none: nothing was said then.
+    """
     if not isinstance(text, str):
         return None
     try:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
-        return int(moment.timestamp() * 1000)
+        at_ms = int(moment.timestamp() * 1000)
     except (ValueError, OverflowError, OSError):
         return None
+    return at_ms if 0 <= at_ms <= LAST_MS else None
+
+
+def moment_of(at_ms: int, zone: tzinfo | None = None) -> datetime:
+    """The moment of a stored time in a zone, or in the local one; never fails: one out of range is the nearest."""
+    return datetime.fromtimestamp(min(max(at_ms, 0), LAST_MS) / 1000, zone)
 
 
 def iso_time(at_ms: int) -> str:
     """ISO 8601 in UTC, to the second."""
-    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return moment_of(at_ms, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def day_of(at_ms: int) -> str:
     """The local calendar day as ``YYYY-MM-DD``."""
-    return datetime.fromtimestamp(at_ms / 1000).strftime("%Y-%m-%d")
+    return moment_of(at_ms).strftime("%Y-%m-%d")

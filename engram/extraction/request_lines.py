@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC
 
+from engram.clock import moment_of
 from engram.extraction.protocol import NearMemory
 from engram.redaction import redact
 from engram.transcripts.record import Action, Role, TextBlock, Turn
@@ -143,4 +144,4 @@ def cut(text: str, longest: int) -> str:
 
 def moment(at_ms: int) -> str:
     """Return a time as it stands in requests, in UTC."""
-    return f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M}"
+    return f"{moment_of(at_ms, UTC):%Y-%m-%d %H:%M}"

@@ -5,10 +5,9 @@ nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 
-from engram.clock import day_of
+from engram.clock import day_of, moment_of
 from engram.errors import BadRequest
 from engram.notes.chunk import nest_text
 from engram.notes.day_files import append_to_day, files_of_day, notes_lock, read_text
@@ -41,7 +40,7 @@ def save_note(home: Home, text: str, redact: Redact, at_ms: int, project: str = 
     clean = redact(text.replace("\0", "")).strip()
     if not clean or len(clean) > MAX_NOTE_CHARACTERS:
         raise BadRequest(f"a note has 1 to {MAX_NOTE_CHARACTERS} characters")
-    day, time = day_of(at_ms), f"{datetime.fromtimestamp(at_ms / 1000):%H:%M}"
+    day, time = day_of(at_ms), f"{moment_of(at_ms):%H:%M}"
     with notes_lock(home):
         return append_to_day(home.saved_notes, day, _title(day), _section(project, f"saved {time}", clean))
 

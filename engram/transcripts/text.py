@@ -25,6 +25,18 @@ def storable(text: str) -> str:
     return _UNSTORABLE.sub("\ufffd", text)
 
 
+def storable_value(value: object) -> object:
+    """Return a parsed JSON value with all its texts and names storable. Raises RecursionError for deep nesting."""
+    match value:
+        case str():
+            return storable(value)
+        case list():
+            return [storable_value(part) for part in value]
+        case dict():
+            return {storable(str(name)): storable_value(part) for name, part in value.items()}
+    return value
+
+
 def storable_text(value: object) -> str:
     """Return a text of a parsed file, storable; "" for any other value."""
     return storable(value) if isinstance(value, str) else ""

@@ -25,6 +25,7 @@ from engram.search.vectors.backfill import embed_newest_episodes
 from engram.tasks.embed import embed
 from engram.tasks.runtime import Runtime
 from engram.text.question_words import MAX_QUERY_CHARS
+from engram.transcripts.text import storable_value
 from engram.worker.client import WorkerStatus
 from engram.worker.vaults import Vaults
 
@@ -41,9 +42,11 @@ MAX_FILES = 50
 
 
 def parse_request(request: bytes | None) -> dict[str, Any]:
-    """Return the JSON object of a request. Raises BadRequest."""
+    """Return the JSON object of a request, with texts that a database accepts. Raises BadRequest."""
     try:
-        parsed = None if request is None else json.loads(request)
+        parsed = None if request is None else json.loads(request.decode("utf-8", "replace"))
+        if request is not None and b"\\u" in request:
+            parsed = storable_value(parsed)
     except (ValueError, RecursionError):
         parsed = None
     if not isinstance(parsed, dict):

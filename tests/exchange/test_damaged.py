@@ -98,9 +98,7 @@ def test_no_page_can_be_emptied_without_being_missed(memory: Path, settings: Set
 
 def test_what_can_be_read_is_exported_before_it_fails(memory: Path, settings: Settings, tmp_path: Path) -> None:
     with open_store(memory, driver=settings.sqlite_driver) as store:
-        (root,) = store.rows(
-            "SELECT rootpage FROM sqlite_master WHERE type = 'index' AND tbl_name = 'history' LIMIT 1"
-        )
+        (root,) = store.rows("SELECT rootpage FROM sqlite_master WHERE type = 'index' AND tbl_name = 'history' LIMIT 1")
     data = memory.read_bytes()
     start = (int(root[0]) - 1) * PAGE
     put(memory, data[:start] + EMPTY_PAGES[1] + data[start + len(EMPTY_PAGES[1]) :])

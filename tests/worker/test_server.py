@@ -28,6 +28,7 @@ from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
 from engram.worker import answers, reception
 from engram.worker import server as recall_server
+from engram.worker.answers import parse_request
 from engram.worker.client import ask_worker
 from engram.worker.reception import MAX_REQUEST_BYTES
 from engram.worker.server import Patience, RecallServer
@@ -149,6 +150,28 @@ def test_a_hook_gets_its_bytes_as_they_are(home: Home, runtime: Runtime) -> None
 
 def test_a_hook_gets_silence_when_something_breaks(home: Home) -> None:
     assert exchange(home, b'{"hook_event_name": "UserPromptSubmit", "prompt": "break"}') == b""
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        rb'{"session_id": "\ud800", "prompt": "x"}',
+        rb'{"session_id": "s", "prompt": "half \udc00 of a pair and \u0000"}',
+        rb'{"session_id": "s", "cwd": "/work/\udcff"}',
+        rb'{"session_id": "s", "tool_input": {"command": ["ls \ud83d"], "\udfff": 1}}',
+        b'{"session_id": "s", "prompt": "a surrogate in bytes \xed\xa0\x80 and \xff"}',
+    ],
+)
+def test_a_request_has_only_texts_that_a_database_accepts(given: bytes) -> None:
+    parsed = parse_request(given)
+
+    shown = json.dumps(parsed, ensure_ascii=False)
+    assert "\\u0000" not in shown
+    assert shown.encode().count(b"\xef\xbf\xbd") >= 1
+
+
+def test_a_pair_of_surrogates_stays_one_character() -> None:
+    assert parse_request(rb'{"prompt": "\ud83d\ude00"}') == {"prompt": "\U0001f600"}
 
 
 def test_a_recall_has_hits_with_parts(home: Home) -> None:
