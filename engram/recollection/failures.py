@@ -45,7 +45,7 @@ MAX_ERROR_CHARACTERS = 20_000
 _WORD = re.compile(r"[\w:./-]*\w")
 _REDIRECTION = re.compile(r"\s*\d?>&\d|\s*\d>/dev/null")
 #: Kinds of memories that tell how a failure was put right, or that it was not.
-_KINDS = (Kind.FIX, Kind.DEAD_END)
+FIX_KINDS = (Kind.FIX, Kind.DEAD_END)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,5 +236,5 @@ def memories_between(store: Store, resolution: Resolution, turns: Sequence[Store
     return [
         episode
         for episode, uuids in episodes_resting_on_turns(store, [stored.id for stored in turns])
-        if episode.kind in _KINDS and uuids & resolution.between - {""}
+        if episode.kind in FIX_KINDS and uuids & resolution.between - {""}
     ]

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from engram.clock import iso_time
 from engram.enums import Kind
 from engram.models.episode_lists import current_episodes
-from engram.models.episodes import Episode
+from engram.models.episodes import Episode, find_episode
 from engram.models.failures import earlier_failures
+from engram.models.projects import project_by_id
 from engram.models.sessions import find_session
 from engram.models.store import Store
 from engram.models.turns import StoredTurn
 from engram.recollection.briefing_choice import is_in_force
-from engram.recollection.failures import MAX_EARLIER, memories_between, resolutions_of, way_of
+from engram.recollection.failures import FIX_KINDS, MAX_EARLIER, memories_between, resolutions_of, way_of
 from engram.recollection.resolutions import Resolution
 from engram.recollection.where import resume_of
 from engram.text.failures import error_keys, telling_lines
@@ -32,6 +33,8 @@ class PastFix:
 
     #: The id of a memory; "" for a failure that was only seen to pass later.
     id: str
+    #: Display name of the project that it comes from; "" for none.
+    project: str
     kind: Kind
     text: str
     #: What the assistant said about it; "" for a memory, and if it said nothing telling.
@@ -47,6 +50,7 @@ class PastFix:
         """The fix for scripts."""
         return {
             "id": self.id or None,
+            "project": self.project or None,
             "kind": self.kind,
             "text": self.text,
             "words": self.words or None,
@@ -57,7 +61,15 @@ class PastFix:
         }
 
 
-def find_fixes(store: Store, error: str, project_ids: Collection[int], limit: int) -> list[PastFix]:
+def find_fixes(
+    store: Store,
+    error: str,
+    project_ids: Collection[int],
+    limit: int,
+    *,
+    told: Mapping[str, float] | None = None,
+    branches: Collection[str] = (),
+) -> list[PastFix]:
     """Return what fixed an error before and what did not, the best match first.
 
     Args:
@@ -65,13 +77,20 @@ def find_fixes(store: Store, error: str, project_ids: Collection[int], limit: in
         error: the error message, or the line of it that matters.
         project_ids: the projects to look in.
         limit: maximum number of results.
+        told: ids of the memories that a prompt with this error would be told, with the relevance of each, from 0 to 1.
+        branches: the branch of now, which may be part of the error.
     """
-    keys = error_keys(telling_lines(error) or [error])
+    keys = error_keys(telling_lines(error) or [error], branches)
     fixes: list[PastFix] = []
     for project_id in project_ids:
         fixes += _fixes_of_failures(store, keys, project_id)
         known = {fix.id for fix in fixes}
         fixes += [fix for fix in _fixes_of_memories(store, error, project_id) if fix.id not in known]
+    known = {fix.id for fix in fixes}
+    for episode_id, relevance in (told or {}).items():
+        episode = find_episode(store, episode_id)
+        if episode_id not in known and episode is not None and episode.kind in FIX_KINDS:
+            fixes.append(_fix_of_memory(store, episode, relevance))
     ranked = sorted(fixes, key=lambda fix: (-fix.match, fix.kind is Kind.DEAD_END, -fix.at_ms))
     return list({(fix.id, fix.text): fix for fix in reversed(ranked)}.values())[::-1][:limit]
 
@@ -100,6 +119,7 @@ def _fixes_of(
     session = find_session(store, last.session_id)
     seen = PastFix(
         id="",
+        project=_name_of(store, between[-1].project_id),
         kind=Kind.FIX,
         text=way_of(resolution, command),
         words=resolution.words,
@@ -118,7 +138,7 @@ def _fixes_of_memories(store: Store, error: str, project_id: int) -> list[PastFi
         return []
     fixes = []
     for episode in current_episodes(store, project_id):
-        if episode.kind in (Kind.FIX, Kind.DEAD_END) and is_in_force(episode):
+        if episode.kind in FIX_KINDS and is_in_force(episode):
             told = stems(topic_words(f"{episode.summary} {episode.content} {' '.join(episode.entities)}"))
             share = len(wanted & told) / len(wanted)
             if share >= MIN_SHARED_WORDS and len(wanted & told) >= MIN_WORDS:
@@ -130,6 +150,7 @@ def _fix_of_memory(store: Store, episode: Episode, match: float) -> PastFix:
     session = find_session(store, episode.session_id) if episode.session_id else None
     return PastFix(
         id=episode.episode_id,
+        project=_name_of(store, episode.project_id),
         kind=episode.kind,
         text=episode.summary,
         words="",
@@ -138,3 +159,8 @@ def _fix_of_memory(store: Store, episode: Episode, match: float) -> PastFix:
         resume="" if session is None else resume_of(store, session),
         match=match,
     )
+
+
+def _name_of(store: Store, project_id: int | None) -> str:
+    project = None if project_id is None else project_by_id(store, project_id)
+    return "" if project is None else project.name

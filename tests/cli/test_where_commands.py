@@ -110,6 +110,62 @@ def test_fix_shows_how_the_command_passed_later_and_what_was_learned(at_work: Wo
     assert {fix["session"] for fix in told} == {session}
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        "ConfigurationError: backend for the session cache was refused while the application started at boot",
+        "Error: ConfigurationError: session cache backend refused\n    at boot (main.js:3:1)\n    at start (x.js:9:2)",
+    ],
+)
+def test_fix_finds_what_a_prompt_with_the_error_is_told(at_work: Workshop, error: str) -> None:
+    at_work.work("feat/x", "Begin")
+    fix = at_work.learn(
+        "Fixed the refused session cache: a ConfigurationError of its backend means that redis must be at least 7.",
+        kind=Kind.FIX,
+        extractor="openai-m",
+    )
+
+    why = run_json("why", "--prompt", error)
+    told = [memory["id"] for memory in why["memories"] if memory["verdict"] == "shown"]
+
+    assert told == [fix.episode_id]
+    assert [found["id"] for found in run_json("fix", error)["fixes"]] == told
+
+
+def test_fix_of_an_error_that_names_the_branch_is_found_on_another_branch(at_work: Workshop) -> None:
+    failed = "error: failed to push some refs of {} to the remote origin"
+    at_work.work(
+        "feat/y",
+        "Publish it",
+        bash("make publish", failed.format("feat/y"), failed=True),
+        edit(at_work.repository.root / "registry.py"),
+        bash("make publish", "ok"),
+    )
+
+    assert [found["id"] for found in run_json("fix", failed.format("feat/x"))["fixes"]] == [None]
+
+
+def test_fix_names_the_project_of_a_fix_from_elsewhere(
+    at_work: Workshop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_work.work(
+        "feat/x",
+        "Run the tests",
+        bash("make test", FAILED, failed=True),
+        edit(at_work.repository.root / "registry.py"),
+        bash("make test", "ok"),
+    )
+    (name,) = {fix["project"] for fix in run_json("fix", FAILED)["fixes"]}
+
+    here = run("fix", FAILED).stdout
+    monkeypatch.chdir(tmp_path)
+    elsewhere = run("fix", FAILED).stdout
+
+    assert f", in {name}: " in elsewhere
+    assert name
+    assert f", in {name}: " not in here
+
+
 def test_fix_of_an_unknown_error_exits_with_1(at_work: Workshop) -> None:
     at_work.work("feat/x", "Begin")
 
