@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import itertools
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from engram.text.failures import telling_lines
-from engram.transcripts.call_facts import MAX_SEARCHED_CHARS, READ_AHEAD, commit_of, telling_line
+from engram.transcripts.call_facts import MAX_SEARCHED_CHARS, READ_AHEAD, commit_of, shows_environment, telling_line
 from engram.transcripts.record import MAX_COMMAND_CHARS, Action, EntryRef, Opening, Role, TextBlock, Turn, TurnUpdate
 from engram.transcripts.text import storable, storable_text
 
@@ -47,13 +48,31 @@ class Message:
     cwd: str = ""
 
 
-def whole_turns(agent: str, session_id: str, cwd: str, messages: Iterable[Message]) -> tuple[TurnUpdate, ...]:
-    """Return the turns of a session: each message of the user with words opens one."""
+def whole_turns(
+    agent: str,
+    session_id: str,
+    cwd: str,
+    messages: Iterable[Message],
+    note_environment: Callable[[str], None] = lambda text: None,
+) -> tuple[TurnUpdate, ...]:
+    """Return the turns of a session: each message of the user with words opens one.
+
+    Args:
+        agent: name of the agent.
+        session_id: whose messages these are.
+        cwd: working folder, where no message names one.
+        messages: in order.
+        note_environment: receives the result of every call that showed an environment file.
+    """
     drafts: list[list[Message]] = []
     for message in messages:
         if not drafts or (message.role is Role.USER and message.text):
             drafts.append([])
         drafts[-1].append(message)
+    for message in itertools.chain.from_iterable(drafts):
+        for call in message.calls:
+            if shows_environment(_action(message, call)):
+                note_environment(storable(call.printed[:MAX_SEARCHED_CHARS]))
     turns = (_turn(agent, session_id, cwd, draft, is_closed=draft is not drafts[-1]) for draft in drafts)
     return tuple(TurnUpdate(turn, is_whole=True) for turn in turns if turn.said)
 

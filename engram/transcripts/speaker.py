@@ -234,6 +234,7 @@ _SETTINGS = frozenset(
 )
 _NAME = r"[A-Za-z][\w.:-]{0,60}"
 _OPENING = re.compile(rf"<({_NAME})(?:\s[^<>]{{0,2000}})?(/?)>")
+_TAG = re.compile(rf"</?{_NAME}(?:\s[^<>]{{0,2000}})?/?>")
 #: The beginning of an element, even one whose tag is cut off or has a ``>`` in a value.
 _BEGINNING = re.compile(rf"<({_NAME})(?=[\s>/])")
 _COMMAND_PART = re.compile(r"\s*<(command-(?:message|name|args|contents)|skill-format)>(.*?)</\1>", re.DOTALL)
@@ -319,7 +320,7 @@ def _judge_elements(text: str, speaker: Speaker, *, is_declared: bool, by_messen
         return Words(Speaker.HARNESS, beside=beside)
     first = _BEGINNING.match(text)
     if first and not _is_known(first[1]) and speaker is Speaker.PERSON and _fills(text):
-        return Words(Speaker.HARNESS, _content(text), beside, unknown=first[1])
+        return Words(Speaker.HARNESS, _untagged(_content(text)), beside, unknown=first[1])
     return Words(speaker, text, beside)
 
 
@@ -352,9 +353,16 @@ def _without_others(text: str) -> tuple[str, tuple[str, ...]]:
         stop = _end_of(text, opening) if is_other and opening.start() >= at else 0
         if stop > opening.end():
             kept.append(text[at : opening.start()].rstrip(" \t"))
-            others.append(_content(text[opening.start() : stop]))
+            content = _content(text[opening.start() : stop])
+            others.append(content if use is _Use.PASTED else _untagged(content))
             at = stop
     return "".join([*kept, text[at:]]).strip(), tuple(content for content in others if content)
+
+
+def _untagged(text: str) -> str:
+    """Return a program's text without the tags within it; what a person pasted keeps them."""
+    lines = (line.strip() for line in _TAG.sub("\n", text).splitlines())
+    return "\n".join(filter(None, lines))
 
 
 def _is_known(name: str) -> bool:

@@ -24,6 +24,24 @@ def command(name: str, arguments: str, *, is_older: bool = False) -> str:
 
 
 @pytest.mark.parametrize(
+    ("text", "beside"),
+    [
+        (
+            "<task-notification>\n<task-id>b1</task-id>\n<summary>All done</summary>\n</task-notification>",
+            "b1\nAll done",
+        ),
+        ("<teammate-message teammate_id='a'>see <file path='x'/> now</teammate-message>", "see\nnow"),
+        ("<bash-stdout><b>bold</b></bash-stdout>", "bold"),
+        ("<pasted_content id='1'><summary>as it was</summary></pasted_content>", "<summary>as it was</summary>"),
+    ],
+)
+def test_a_programs_own_tags_are_not_kept_beside_the_words(text: str, beside: str) -> None:
+    words = judge([f"{text}\n\nNow mend the winch."], Speaker.PERSON, is_declared=True)
+
+    assert (words.speaker, words.text, words.beside) == (Speaker.PERSON, "Now mend the winch.", (beside,))
+
+
+@pytest.mark.parametrize(
     ("fields", "speaker"),
     [
         ({}, Speaker.PERSON),

@@ -72,7 +72,7 @@ class Gemini:
         messages, cwd = chat.messages(), project_of(source.path)
         return Reading(
             cursor=after,
-            updates=whole_turns(AGENT, source.session_id, cwd, messages),
+            updates=whole_turns(AGENT, source.session_id, cwd, messages, stored.note_environment),
             entries=[EntryTime(message.id, message.at_ms) for message in messages],
             unreadable=tuple(chat.unreadable),
             cwd=cwd,

@@ -132,6 +132,29 @@ def test_prompts_replies_and_the_facts_of_calls_are_read(
     assert "secret file" not in str(turns)
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        shell("cat .env", "DEPLOY_KEY=orchid-lagoon-7741-quartz"),
+        shell("printenv", "Output: HOME=/root\nDEPLOY_KEY=orchid-lagoon-7741-quartz"),
+        shell("cat .env", "DEPLOY_KEY=orchid-lagoon-7741-quartz")
+        | {"name": "read_file", "args": {"file_path": "/.env"}},
+        shell("", "1\tDEPLOY_KEY=orchid-lagoon-7741-quartz") | {"name": "read", "args": {"absolute_path": "/a/.env"}},
+    ],
+)
+def test_the_secrets_of_an_environment_file_are_learned(
+    chats: Path, read: Callable[[], list[Turn]], call: dict[str, Any]
+) -> None:
+    asked = message("m1", "user", "How does it deploy?", 1)
+    write_lines(chats / f"{NAME}.jsonl", HEAD, asked, message("m2", "gemini", "", 2, toolCalls=[call]))
+    write_lines(chats / f"{NAME}.jsonl", message("m3", "gemini", "It is orchid-lagoon-7741-quartz, as you see.", 3))
+
+    (turn,) = read()
+
+    assert "orchid-lagoon" not in str(turn)
+    assert "as you see" in turn.reply
+
+
 def test_a_chat_that_grows_is_read_like_one_that_was_read_at_once(chats: Path, read: Callable[[], list[Turn]]) -> None:
     path = chats / f"{NAME}.jsonl"
     write_lines(path, HEAD, *MESSAGES[:3])
