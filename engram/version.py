@@ -1,4 +1,8 @@
-"""The version of Engram: as it was released, and of the code as it lies here. The build reads it here."""
+"""The version of Engram, as it was released and of the code as it lies here, and how it is installed.
+
+The build reads the version here. Every session of Claude Code waits for processes that need the constants alone: what
+only functions need is imported in them.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,13 @@ from pathlib import Path
 
 #: Semantic version, as in CHANGELOG.md.
 VERSION = "0.1.0"
+#: The name that Engram is installed under, and that removes it.
+NAME = "engram-recall"
+#: What an installer is given, and where its command is typed. Once the package is on an index, these become ``NAME``
+#: and "In a terminal:", and `make docs` writes both into README and the pages.
+SOURCE = "."
+WHERE = "In the folder of a checkout, or of an unpacked archive:"
+
 _PACKAGE = Path(__file__).resolve().parent
 
 
@@ -15,7 +26,6 @@ def code_version(package: Path = _PACKAGE) -> str:
     Two processes with different values run different code. The fingerprint is made of names, sizes and times of the
     files: it changes with every update, and with every edit of a checkout. Takes a few milliseconds.
     """
-    # Not above: every session of Claude Code waits for the MCP server, which needs the constant alone.
     import hashlib
 
     digest = hashlib.blake2b(digest_size=4)
@@ -26,3 +36,39 @@ def code_version(package: Path = _PACKAGE) -> str:
             continue
         digest.update(f"{path.relative_to(package)} {facts.st_size} {facts.st_mtime_ns}\n".encode())
     return f"{VERSION}+{digest.hexdigest()}"
+
+
+def install_command(extra: str = "") -> str:
+    """Return the command that installs this Engram with an extra, wherever it is typed.
+
+    It names the folder or archive that this one was installed from, if that is still there; else ``SOURCE``.
+    """
+    import shlex
+
+    source = _installed_from() or SOURCE
+    return f"pip install {shlex.quote(f'{source}[{extra}]' if extra else source)}"
+
+
+def with_source(page: str) -> str:
+    """Return a page of the documentation in which every installation of Engram has today's source."""
+    import re
+
+    # An installer with what it is given: this Engram, maybe with an extra; not the editable one of developers.
+    installs = r"\b((?:uv tool|pipx|pip) install (?:--reinstall )?'?)(?:\.|engram-recall)(?=\[\w+\]'|'|`|\s|$)"
+    page = re.sub(installs, lambda match: match[1] + SOURCE, page)
+    return re.sub(r"(?m)^<!-- where -->.*$", f"<!-- where -->{WHERE}", page)
+
+
+def _installed_from() -> str:
+    """The folder or archive that this Engram was installed from, as installers note it; "" if it is gone or unknown."""
+    import json
+    from importlib import metadata
+    from urllib.parse import unquote, urlsplit
+
+    try:
+        noted = json.loads(metadata.distribution(NAME).read_text("direct_url.json") or "{}")
+        address = urlsplit(str(noted.get("url", "")))
+    except (metadata.PackageNotFoundError, OSError, ValueError, AttributeError):
+        return ""
+    path = Path(unquote(address.path))
+    return str(path) if address.scheme == "file" and path.exists() else ""

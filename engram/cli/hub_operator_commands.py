@@ -11,6 +11,7 @@ from engram.cli.options import json_option
 from engram.cli.output import print_json, print_table
 from engram.errors import HubError
 from engram.hub.protocol.phrase import code_text, new_code
+from engram.version import install_command
 
 if TYPE_CHECKING:
     from engram.hub.server.database import Database
@@ -161,9 +162,7 @@ class _opened:
         try:
             from engram.hub.server.database import Database
         except ImportError as error:
-            raise HubError(
-                f"the hub needs the extra: pip install 'engram-recall[hub]' ({error.name} is missing)"
-            ) from error
+            raise HubError(f"the hub needs the extra: {install_command('hub')} ({error.name} is missing)") from error
         self._database = Database(dsn)
 
     def __enter__(self) -> Database:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import importlib.util
 
 from engram.errors import EmbeddingError
+from engram.version import install_command
 
-#: How to install them.
-INSTALL_COMMAND = "pip install 'engram-recall[models]'"
+#: Name of the extra.
+EXTRA = "models"
 _MODULES = ("torch", "sentence_transformers", "onnx", "onnxscript")
 
 
@@ -23,4 +24,4 @@ def require_extra(model: str) -> None:
         EmbeddingError: the extra is not installed.
     """
     if not has_extra():
-        raise EmbeddingError(f"the model {model} needs packages that are not installed; run: {INSTALL_COMMAND}")
+        raise EmbeddingError(f"the model {model} needs packages that are not installed; run: {install_command(EXTRA)}")

@@ -10,6 +10,7 @@ from pathlib import Path
 from engram.embedding.source import BUNDLED, is_bundled_intact
 from engram.errors import InstallError
 from engram.settings import Settings
+from engram.version import SOURCE
 
 #: Free space that an installation needs, in bytes.
 MIN_FREE_BYTES = 300_000_000
@@ -37,7 +38,7 @@ def check_machine(settings: Settings, *, is_dry: bool = False, interpreter: str 
     if any(part in interpreter for part in _TEMPORARY_PARTS):
         raise InstallError(
             f"{interpreter} is a temporary environment, which will be deleted. Install Engram first, with "
-            "`uv tool install engram-recall` or `pipx install engram-recall`, then run `engram install`"
+            f"`uv tool install {SOURCE}` or `pipx install {SOURCE}` in Engram's folder, then run `engram install`"
         )
     if settings.embedding_model == BUNDLED and not is_bundled_intact():
         raise InstallError("the bundled model is missing or damaged. Install Engram again")

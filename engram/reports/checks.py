@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from engram.embedding.extra import INSTALL_COMMAND, has_extra
+from engram.embedding.extra import EXTRA, has_extra
 from engram.embedding.load import needs_compiling
 from engram.embedding.source import BUNDLED, HASHED, is_bundled_intact
 from engram.errors import EmbeddingError, StoreError
@@ -30,6 +30,7 @@ from engram.reports.health import Health
 from engram.reports.usage import REPORT_DAYS, late_text, report_of_days
 from engram.settings import Settings
 from engram.transcripts.registry import present_folders, skipped
+from engram.version import install_command
 
 #: Warn below this much free disk space, in bytes.
 MIN_FREE_BYTES = 500_000_000
@@ -283,7 +284,7 @@ def _model(settings: Settings) -> Iterator[Check]:
             "model",
             State.BAD,
             f"{settings.embedding_model} needs packages that are not installed: searches use text alone",
-            INSTALL_COMMAND,
+            install_command(EXTRA),
         )
     else:
         yield Check(

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from tiny_bert import TinyBert, write_tiny_bert
 
+from engram.version import install_command
+
 REPO = Path(__file__).resolve().parents[2]
 NAME = "somebody/tiny-model"
 REVISION = "0123456789abcdef0123456789abcdef01234567"
@@ -136,7 +138,7 @@ def test_of_a_model_that_cannot_run_here_the_weights_are_not_fetched(hub: Hub, t
     answer = engram(hub, tmp_path, "model", "fetch", NAME, program=program)
 
     assert answer.returncode == 1
-    assert "pip install 'engram-recall[models]'" in answer.stderr
+    assert install_command("models") in answer.stderr
     assert "config.json" in hub.fetched
     assert "model.safetensors" not in hub.fetched
 

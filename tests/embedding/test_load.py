@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from engram.embedding.compile import CHECK_TEXTS
 from engram.embedding.embedder import Embedder, Prompts
 from engram.embedding.source import ModelSource, find_source
 from engram.errors import EmbeddingError
+from engram.version import install_command
 
 
 def test_importing_the_loader_imports_no_heavy_library() -> None:
@@ -49,7 +51,7 @@ def test_without_the_extra_a_model_that_needs_it_says_how_to_install_it(
 ) -> None:
     monkeypatch.setattr(extra, "_MODULES", ("a_package_that_nobody_has",))
 
-    with pytest.raises(EmbeddingError, match=r"pip install 'engram-recall\[models\]'"):
+    with pytest.raises(EmbeddingError, match=re.escape(install_command("models"))):
         load.load_embedder(str(foreign_model), tmp_path / "models", compile_if_missing=True)
 
 

@@ -109,7 +109,7 @@ def test_a_machine_that_would_not_work_is_refused(
 
 @pytest.mark.parametrize(
     ("interpreter", "said"),
-    [("/gone/python", "can't be run"), ("/x/uv/archive-v0/abc/bin/python", "uv tool install engram-recall")],
+    [("/gone/python", "can't be run"), ("/x/uv/archive-v0/abc/bin/python", "uv tool install .")],
 )
 def test_an_interpreter_that_does_not_stay_is_refused(
     settings: Settings, monkeypatch: pytest.MonkeyPatch, interpreter: str, said: str

@@ -173,8 +173,8 @@ def test_uv_tool_install_from_a_checkout(tmp_path: Path) -> None:
     places = {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
     named = {"UV_PYTHON": sys.executable, "UV_PYTHON_DOWNLOADS": "never"}
     environment = os.environ | places | named
-    # uv tool install . / uv tool upgrade engram-recall
-    for words in (["install", "."], ["upgrade", "engram-recall"]):
+    # uv tool install . / uv tool install --reinstall .
+    for words in (["install", "."], ["install", "--reinstall", "."]):
         subprocess.run([uv, "tool", *words], cwd=REPO, env=environment, check=True, capture_output=True, timeout=800)
 
     assert {path.name for path in (tmp_path / "bin").iterdir()} >= COMMANDS

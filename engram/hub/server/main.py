@@ -8,6 +8,7 @@ import sys
 
 from engram.clock import SYSTEM_CLOCK, Clock
 from engram.errors import HubError
+from engram.version import install_command
 
 
 def serve(dsn: str, host: str, port: int, *, is_pooled: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -29,9 +30,7 @@ def serve(dsn: str, host: str, port: int, *, is_pooled: bool = False, clock: Clo
         from engram.hub.server.app import Service, make_app
         from engram.hub.server.database import Database
     except ImportError as error:
-        raise HubError(
-            f"the hub needs the extra: pip install 'engram-recall[hub]' ({error.name} is missing)"
-        ) from error
+        raise HubError(f"the hub needs the extra: {install_command('hub')} ({error.name} is missing)") from error
     log_to_stdout()
     database = Database(dsn, is_pooled=is_pooled).open()
     try:
@@ -56,9 +55,7 @@ def run_chores(dsn: str) -> None:
         from engram.hub.server.chores import make_consumer, make_queue
         from engram.hub.server.database import Database
     except ImportError as error:
-        raise HubError(
-            f"the hub needs the extra: pip install 'engram-recall[hub]' ({error.name} is missing)"
-        ) from error
+        raise HubError(f"the hub needs the extra: {install_command('hub')} ({error.name} is missing)") from error
     log_to_stdout()
     database = Database(dsn).open()
     database.close()
