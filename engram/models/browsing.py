@@ -14,11 +14,13 @@ from typing import Any
 
 from engram.enums import CURRENT_STATUSES, Status
 from engram.models.episodes import Episode, episodes_by_row
+from engram.models.fulltext import quoted
 from engram.models.statement import Statement
 from engram.models.tables.episodes import SORT_INDEX
 from engram.models.transaction import Reader, Value
+from engram.text.unspaced import UNSPACED_LETTERS, is_unspaced
 
-_WORD = re.compile(r"\w+", re.UNICODE)
+_WORD = re.compile(rf"[\w{UNSPACED_LETTERS}]+", re.UNICODE)
 #: Fewest characters of a word that is still being typed.
 MIN_PREFIX_CHARACTERS = 2
 #: Matches that are ranked by their words and counted by their sorts. Of more, the latest come first, and nobody counts.
@@ -107,7 +109,10 @@ def prefix_expression(store: Reader, text: str) -> str | None:
     three characters are left away, and what is left must be a whole word.
     """
     *words, last = _WORD.findall(text) or [""]
-    whole = [f'"{word}"' for word in words]
+    whole = [phrase for phrase in map(quoted, words) if phrase]
+    if is_unspaced(last):
+        expression = " AND ".join([*whole, *filter(None, [quoted(last)])])
+        return expression if expression and _count_matches(store, expression) else None
     if len(last) < MIN_PREFIX_CHARACTERS:
         expression = " AND ".join(whole)
         return expression if not expression or _count_matches(store, expression) else None

@@ -15,6 +15,7 @@ from engram.failpoint import reach
 from engram.models import tables
 from engram.models.packed import unpack_text
 from engram.models.schema import schema_statements
+from engram.text.unspaced import in_pairs
 
 #: The version that is carried over. Earlier ones never left the house they were made in.
 CARRIED_VERSION = 4
@@ -147,5 +148,5 @@ def _fill_text_indexes(database: Any) -> None:
         ).fetchone()
         database.execute_sql(
             "INSERT INTO episode_fts(rowid, summary, content, entities) VALUES (?, ?, ?, ?)",
-            (row_id, summary, unpack_text(content), entities),
+            (row_id, in_pairs(summary), in_pairs(unpack_text(content)), in_pairs(entities)),
         )

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from engram.models.episodes import Episode
 from engram.models.packed import unpack_text
 from engram.models.transaction import Reader, Tx, Value
+from engram.text.unspaced import in_pairs
 
 _INSERT = "INSERT INTO episode_fts(rowid, summary, content, entities) VALUES (?, ?, ?, ?)"
 
@@ -22,7 +23,7 @@ def index_episodes(tx: Tx, episodes: Sequence[tuple[int, Episode]]) -> None:
     tx.run_many(
         _INSERT,
         [
-            (row_id, episode.summary, episode.content, _found_by(_json(episode.entities), _json(episode.questions)))
+            _words(row_id, episode.summary, episode.content, _json(episode.entities), _json(episode.questions))
             for row_id, episode in episodes
         ],
     )
@@ -47,14 +48,14 @@ def _indexed(store: Reader, row_id: int) -> list[tuple[Value, ...]]:
     """What the index holds of an episode. Content that was packed because of its age is not in it."""
     rows = store.rows("SELECT id, summary, content, entities, questions FROM episode WHERE id = ?", (row_id,))
     return [
-        (row_id, summary, unpack_text(content), _found_by(entities, questions))
+        _words(row_id, summary, unpack_text(content), entities, questions)
         for row_id, summary, content, entities, questions in rows
     ]
 
 
-def _found_by(entities: str, questions: str) -> str:
-    """What a memory is found by beside its words. Without questions it has the tokens of the names alone."""
-    return f"{entities} {questions}"
+def _words(row_id: int, summary: str, content: str, entities: str, questions: str) -> tuple[Value, ...]:
+    """A row of the index. Beside its words a memory is found by names and questions; without any these add no token."""
+    return row_id, in_pairs(summary), in_pairs(content), in_pairs(f"{entities} {questions}")
 
 
 def _json(texts: Sequence[str]) -> str:

@@ -14,13 +14,16 @@ from engram.models.episode_index import rebuild_episode_index
 from engram.models.statement import Statement, prepared
 from engram.models.store import Store
 from engram.models.transaction import Reader, Tx
+from engram.text.unspaced import UNSPACED_LETTERS, asked_in_pairs, in_pairs
 
 _WORD = re.compile(r"\w+", re.UNICODE)
+#: One letter of a script without spaces, or a word of another.
+_WORD_OR_LETTER = re.compile(rf"[{UNSPACED_LETTERS}]|[^\W{UNSPACED_LETTERS}]+")
 #: What a row is to hold: a word, or several words all of which it must hold.
 Term: TypeAlias = str | tuple[str, ...]
 #: Rows of one term that are counted; how many there are beyond is told by how soon these came.
 COUNTED_ROWS = 20_000
-#: Words of a phrase that are looked up; the caller compares the rest.
+#: Words of a phrase, or letters of a script without spaces, that are looked up; the caller compares the rest.
 MAX_PHRASE_WORDS = 8
 #: Terms counted in one statement.
 _COUNTED_AT_ONCE = 50
@@ -28,18 +31,25 @@ _COUNTED_AT_ONCE = 50
 
 def match_expression(terms: Sequence[Term]) -> str:
     """An FTS5 expression that matches any of the terms; "" where none has a letter or digit."""
-    alternatives = (_quoted(term) if isinstance(term, str) else _all_of(term) for term in terms)
+    alternatives = (quoted(term) if isinstance(term, str) else _all_of(term) for term in terms)
     return " OR ".join(dict.fromkeys(alternative for alternative in alternatives if alternative))
 
 
-def _quoted(term: str) -> str:
-    words = _WORD.findall(term)
+def quoted(term: str) -> str:
+    """An FTS5 phrase of the words of a text, whose last run of letters without spaces may go on; "" for no words."""
+    asked, is_beginning = asked_in_pairs(term)
+    phrase = _phrase(asked)
+    return f"{phrase}*" if phrase and is_beginning else phrase
+
+
+def _phrase(text: str) -> str:
+    words = _WORD.findall(text)
     return f'"{" ".join(words)}"' if words else ""
 
 
 def _all_of(terms: tuple[str, ...]) -> str:
-    quoted = [term for term in map(_quoted, terms) if term]
-    return f"({' AND '.join(quoted)})" if quoted else ""
+    phrases = [phrase for phrase in map(quoted, terms) if phrase]
+    return f"({' AND '.join(phrases)})" if phrases else ""
 
 
 def search_passages(
@@ -102,34 +112,17 @@ def passages_with_phrase(store: Reader, phrase: str, limit: int, *, project_id: 
     Words are stemmed as the index does, and signs do not count: the caller looks at the texts. A phrase may go on in
     the next passage, as far as the index holds that.
     """
-    words = _WORD.findall(phrase)[:MAX_PHRASE_WORDS]
-    if not words:
+    words = list(_WORD_OR_LETTER.finditer(phrase))[:MAX_PHRASE_WORDS]
+    looked_up = phrase[: words[-1].end()] if words else ""
+    if not quoted(looked_up):
         return []
-    quoted = [f'own : "{" ".join(words)}"'] + [
-        f'(own : "{" ".join(words[:place])}" AND after : "{" ".join(words[place:])}")' for place in range(1, len(words))
-    ]
-    expression = " OR ".join(quoted)
+    parts = [(_phrase(in_pairs(phrase[: word.start()])), quoted(looked_up[word.start() :])) for word in words[1:]]
+    expression = " OR ".join(
+        [f"own : {quoted(looked_up)}"] + [f"(own : {own} AND after : {after})" for own, after in parts if own and after]
+    )
     if project_id is None:
         return [row_id for row_id, _ in _scores(store, _passages(expression, 1.0, 0.0, 0.0, limit))]
     return [row_id for row_id, _ in _scores(store, _passages_of_project(expression, project_id, 1.0, 0.0, 0.0, limit))]
-
-
-def passages_with_letters(store: Reader, text: str, limit: int, *, project_id: int | None = None) -> list[int]:
-    """Row ids of passages of the newest texts that have these letters anywhere, at most ``limit``.
-
-    Reads every text: for scripts that the index can't split into words.
-    """
-    passage, block = tables.Passage, tables.TextBlock
-    query = passage.select(passage.id).join(block).where(fn.INSTR(block.text, text) > 0)
-    if project_id is not None:
-        query = query.where(passage.project_id == project_id)
-    return list(store.fetch_values(query.order_by(passage.id.desc()).limit(limit)))
-
-
-def notes_with_letters(store: Reader, text: str, limit: int) -> list[int]:
-    """Row ids of chunks of notes that have these letters anywhere, of every project, at most ``limit``."""
-    chunk = tables.NoteChunk
-    return list(store.fetch_values(chunk.select(chunk.id).where(fn.INSTR(chunk.text, text) > 0).limit(limit)))
 
 
 def has_all_words(store: Reader, words: Sequence[str], *, project_id: int | None = None) -> bool:

@@ -199,6 +199,91 @@ def add_programs(database: Any) -> None:
     _widen_check(database, "episode", "voice", "'user', 'assistant', 'chosen', 'agent', 'imported', 'program'")
 
 
+def index_pairs_of_letters(database: Any) -> None:
+    """From 18 to 19: letters of scripts that do not separate words are in the text indexes in pairs.
+
+    Only what has such letters is indexed anew, and the few notes.
+    """
+    execute = database.execute_sql
+    has_letters = f"GLOB '*[{_RANGES_19}]*'"
+    # A passage is also indexed with the ends of those beside it.
+    beside = "SELECT {}(o.id) FROM passage o WHERE o.session_ref = p.session_ref AND o.id {} p.id"
+    execute('CREATE TEMP TABLE "unspaced" ("id" INTEGER NOT NULL PRIMARY KEY)')
+    execute(
+        "INSERT OR IGNORE INTO unspaced SELECT p.id FROM passage p "
+        f"WHERE p.said_id IN (SELECT id FROM said WHERE text {has_letters})"
+    )
+    for function, sign in (("min", ">"), ("max", "<")):
+        execute(
+            f"INSERT OR IGNORE INTO unspaced SELECT id FROM (SELECT ({beside.format(function, sign)}) AS id "
+            "FROM passage p WHERE p.id IN (SELECT id FROM unspaced)) WHERE id IS NOT NULL"
+        )
+    execute(
+        "INSERT INTO passage_fts(passage_fts, rowid, own, before, after) SELECT 'delete', id, own, before, after "
+        "FROM passage_context WHERE id IN (SELECT id FROM unspaced)"
+    )
+    (beside_before,) = execute("SELECT sql FROM sqlite_master WHERE name = 'passage_context'").fetchone()
+    execute('DROP VIEW "passage_context"')
+    execute(beside_before.replace("CREATE VIEW passage_context", "CREATE VIEW passage_beside"))
+    execute(
+        f"CREATE VIEW passage_context AS SELECT id,\n        {_in_pairs_19('own')} AS own,\n        "
+        f"{_in_pairs_19('before')} AS before,\n        {_in_pairs_19('after')} AS after\n        FROM passage_beside"
+    )
+    execute(
+        "INSERT INTO passage_fts(rowid, own, before, after) SELECT id, own, before, after FROM passage_context "
+        "WHERE id IN (SELECT id FROM unspaced)"
+    )
+    execute('DROP TABLE "unspaced"')
+    execute('DROP TABLE "note_fts"')
+    execute(
+        f"CREATE VIEW note_words AS SELECT id, {_in_pairs_19('heading')} AS heading,\n"
+        f"        {_in_pairs_19('text')} AS text FROM note_chunk"
+    )
+    execute(
+        'CREATE VIRTUAL TABLE "note_fts" USING fts5 ("heading", "text", content=note_words, content_rowid=id, '
+        "tokenize=\"porter unicode61 remove_diacritics 2 tokenchars '_'\")"
+    )
+    execute("INSERT INTO note_fts(note_fts) VALUES ('rebuild')")
+    memories = execute("SELECT id, summary, content, entities || ' ' || questions FROM episode ORDER BY id").fetchall()
+    letters = re.compile(f"[{_RANGES_19}]")
+    for row_id, summary, content, names in memories:
+        words = (summary, unpack_text(content), names)
+        if not any(letters.search(text) for text in words):
+            continue
+        execute(
+            "INSERT INTO episode_fts(episode_fts, rowid, summary, content, entities) VALUES ('delete', ?, ?, ?, ?)",
+            (row_id, *words),
+        )
+        execute(
+            f"INSERT INTO episode_fts(rowid, summary, content, entities) SELECT ?, {_in_pairs_19('summary')}, "
+            f"{_in_pairs_19('content')}, {_in_pairs_19('names')} "
+            "FROM (SELECT ? AS summary, ? AS content, ? AS names)",
+            (row_id, *words),
+        )
+
+
+#: The letters that version 19 indexes in pairs, and fewer ranges, with other letters between them.
+_LETTERS_19 = (
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e50-\u0e59\u0e81-\u0eff\u1000-\u1049\u1050-\u109f\u1100-\u11ff\u1780-\u17d3\u17d7"
+    "\u17dc-\u17e9\u3005-\u3007\u3041-\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u3131-\u318e"
+    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7fb\uf900-\ufaff\uff66-\uff9f"
+    "\U00020000-\U0003ffff"
+)
+_RANGES_19 = "\u0e01-\u17ff\u3005-\ud7fb\uf900-\uff9f\U00020000-\U0003ffff"
+
+
+def _in_pairs_19(text: str) -> str:
+    is_letter = f"GLOB '[{_LETTERS_19}]'"
+    return f"""CASE WHEN {text} GLOB '*[{_RANGES_19}]*' THEN (WITH RECURSIVE
+        part(start, whole) AS (SELECT 1, {text}
+            UNION ALL SELECT start + 64, whole FROM part WHERE start + 64 <= length(whole)),
+        place(place) AS (SELECT 1 UNION ALL SELECT place + 1 FROM place WHERE place < 64)
+        SELECT group_concat(CASE WHEN letter {is_letter} THEN ' ' || letter ||
+            CASE WHEN behind {is_letter} THEN behind ELSE '' END || ' ' ELSE letter END, '')
+        FROM (SELECT substr(part, place, 1) AS letter, substr(part, place + 1, 1) AS behind
+            FROM (SELECT substr(whole, start, 65) AS part FROM part LIMIT -1) CROSS JOIN place)) ELSE {text} END"""
+
+
 def _widen_check(database: Any, table: str, column: str, values: str) -> None:
     """Allow further values of a column.
 
@@ -256,4 +341,5 @@ STEPS = (
     add_teams,
     add_questions,
     add_programs,
+    index_pairs_of_letters,
 )

@@ -14,6 +14,7 @@ from engram.models.project_names import project_id_of_name
 from engram.models.records import RecordReader
 from engram.models.statement import prepared
 from engram.models.transaction import Reader, Tx
+from engram.text.unspaced import in_pairs
 
 #: What the names of the daily logs begin with.
 DAILY_FOLDER = "daily/"
@@ -101,7 +102,7 @@ def put_note(tx: Tx, note: NoteRow, chunks: Sequence[NoteChunk]) -> None:
                 "owner": chunk.owner.key,
             },
         )
-        tx.run(_index_chunk(chunk_id, chunk.heading, chunk.text))
+        tx.run(_index_chunk(chunk_id, in_pairs(chunk.heading), in_pairs(chunk.text)))
 
 
 def drop_note(tx: Tx, source: str) -> None:
@@ -157,10 +158,10 @@ def _unindex_chunks(tx: Tx, note_id: int) -> None:
 
     Raw SQL: a command to FTS5 is a column of the same name as the table, which peewee cannot say.
     """
-    tx.run(
-        "INSERT INTO note_fts(note_fts, rowid, heading, text) SELECT 'delete', id, heading, text FROM note_chunk "
-        "WHERE note_id = ?",
-        (note_id,),
+    chunks = tx.rows("SELECT id, heading, text FROM note_chunk WHERE note_id = ?", (note_id,))
+    tx.run_many(
+        "INSERT INTO note_fts(note_fts, rowid, heading, text) VALUES ('delete', ?, ?, ?)",
+        [(row_id, in_pairs(heading), in_pairs(text)) for row_id, heading, text in chunks],
     )
 
 

@@ -14,6 +14,7 @@ from engram.models.statement import in_json_list, prepared
 from engram.models.tables import CONTEXT_CHARS
 from engram.models.transaction import Reader, Tx, Value
 from engram.text.passages import split_passages
+from engram.text.unspaced import in_pairs
 from engram.transcripts.record import TextBlock
 
 
@@ -93,31 +94,41 @@ def _neighbours(store: Reader, ids: Sequence[int]) -> list[int]:
 # -- ``passage_context`` is read within SQLite
 
 
+_INSERT = "INSERT INTO passage_fts(rowid, own, before, after) VALUES (?, ?, ?, ?)"
+
+
 def _index_new(tx: Tx, ids: Sequence[int], texts: Sequence[str], before: str) -> None:
     """Index new passages of a session that follow each other: the words of ``passage_context``, without asking it."""
     neighbours = zip(ids, texts, [before, *texts], [*texts[1:], ""], strict=False)
     tx.run_many(
-        "INSERT INTO passage_fts(rowid, own, before, after) VALUES (?, ?, ?, ?)",
-        [(row_id, own, left[-CONTEXT_CHARS:], right[:CONTEXT_CHARS]) for row_id, own, left, right in neighbours],
+        _INSERT,
+        [
+            (row_id, in_pairs(own), in_pairs(left[-CONTEXT_CHARS:]), in_pairs(right[:CONTEXT_CHARS]))
+            for row_id, own, left, right in neighbours
+        ],
     )
 
 
 def _index(tx: Tx, ids: Sequence[int]) -> None:
     """Index passages as they are now."""
-    tx.run_many(
-        "INSERT INTO passage_fts(rowid, own, before, after) SELECT id, own, before, after FROM passage_context WHERE "
-        "id = ?",
-        [(row_id,) for row_id in ids],
-    )
+    tx.run_many(_INSERT, _words(tx, ids))
 
 
 def _unindex(tx: Tx, ids: Sequence[int]) -> None:
     """Take rows out of the index; needs the passages and their neighbours as they were when indexed."""
     tx.run_many(
-        "INSERT INTO passage_fts(passage_fts, rowid, own, before, after) "
-        "SELECT 'delete', id, own, before, after FROM passage_context WHERE id = ?",
-        [(row_id,) for row_id in ids],
+        "INSERT INTO passage_fts(passage_fts, rowid, own, before, after) VALUES ('delete', ?, ?, ?, ?)", _words(tx, ids)
     )
+
+
+def _words(store: Reader, ids: Sequence[int]) -> list[tuple[Value, ...]]:
+    """The rows of ``passage_context``, of few passages."""
+    rows = (
+        row
+        for row_id in ids
+        for row in store.rows("SELECT id, own, before, after FROM passage_beside WHERE id = ?", (row_id,))
+    )
+    return [(row_id, in_pairs(own), in_pairs(before), in_pairs(after)) for row_id, own, before, after in rows]
 
 
 # -- queries

@@ -12,7 +12,7 @@ from engram.models.branches import open_branches
 from engram.models.episode_lists import latest_episodes
 from engram.models.episodes import episodes_by_row, evidence_by_row
 from engram.models.evidence_places import places_of
-from engram.models.fulltext import Term, has_all_words, passages_with_letters, search_episodes, search_passages
+from engram.models.fulltext import Term, has_all_words, search_episodes, search_passages
 from engram.models.passage_rows import passage_rows, texts_of_blocks
 from engram.models.search_rows import EpisodeRow, episode_rows
 from engram.models.store import Store
@@ -39,11 +39,12 @@ from engram.search.question.coverage import Coverage
 from engram.search.question.embedding import QueryEmbedder
 from engram.search.question.parsed import ParsedQuery, parse_query
 from engram.search.question.query import Query
-from engram.search.question.quoted import is_unspaced, phrases_of
+from engram.search.question.quoted import phrases_of
 from engram.search.question.terms import TermCounts, select_terms
 from engram.search.vectors.cache import Floats, VectorCache
 from engram.settings import Settings
 from engram.text.question_words import STOP_WORDS, words_of
+from engram.text.unspaced import is_unspaced
 
 __all__ = ["Hit", "Query", "Searcher"]
 
@@ -192,7 +193,9 @@ class Searcher:
         phrases = phrases_of(query.text)
         is_phrase = bool(phrases)
         # A shell takes the quotes away: what has the question itself, word for word, comes first.
-        phrases = phrases or ((query.text.strip(),) if len(words_of(query.text)) > 1 else ())
+        # So does one word of a script without spaces, whose pairs of letters many texts have.
+        is_asked_whole = len(words_of(query.text)) > 1 or is_unspaced(query.text)
+        phrases = phrases or ((query.text.strip(),) if is_asked_whole else ())
         exact = self.search(replace(query, phrases=phrases)) if phrases else []
         if exact and is_phrase:
             return exact, ""
@@ -207,8 +210,6 @@ class Searcher:
 
     def _is_said(self, words: Sequence[str], project_id: int | None) -> bool:
         """True if one text has all words."""
-        if any(is_unspaced(word) for word in words):
-            return all(passages_with_letters(self._store, word, 1, project_id=project_id) for word in words)
         if has_all_words(self._store, words, project_id=project_id):
             return True
         # A longer text has its words in several passages; each is indexed with what stands next to it.

@@ -12,6 +12,7 @@ They differ because fitted weights and thresholds depend on each; two are merged
     statements                                                split, sentences  extraction: candidates
     summary_words       words_of, STOP_WORDS  stem                              consolidation, memories: same matter
     passages                                                  split_passages    models: what is stored and embedded
+    unspaced            in_pairs                                                models, search: scripts without spaces
 
 Two tokenizers stay where they are, since no other code needs them: the words of a score (``extraction/score.py``) and
 the tokens with numbers and units (``text/subject.py``).

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+
+from engram.text.unspaced import UNSPACED_LETTERS, split_unspaced
 
 #: Maximum length of a question, in characters; the rest is cut off.
 MAX_QUERY_CHARS = 4_000
@@ -18,7 +21,10 @@ _STOP_TEXT = """
 #: Words that are not searched for.
 STOP_WORDS = frozenset(_STOP_TEXT.split())
 
-_WORD = re.compile(r"[^\W_][\w]*(?:['’][a-z]+)?|_\w+", re.UNICODE)
+#: Maximum number of pairs of letters that a question is searched by, where its script does not separate words.
+MAX_PAIRS = 120
+
+_WORD = re.compile(rf"(?:[^\W_]|[{UNSPACED_LETTERS}])[\w{UNSPACED_LETTERS}]*(?:['’][a-z]+)?|_\w+", re.UNICODE)
 #: A name: a path, a flag, a dotted, under_scored or camelCase word, capitals, an issue number, or quoted code.
 _NAME = re.compile(
     r"(?:[\w.-]*[/\\])+[\w.-]+|--?[a-z][\w-]+|\b\w+(?:\.\w+)+\b|\b\w*_\w+\b|\b[a-z]+[A-Z]\w*\b"
@@ -33,9 +39,26 @@ def words_of(text: str) -> list[str]:
 
 
 def terms_of(text: str) -> list[str]:
-    """Return the words of a text that are no stop words, each once, in order; also the parts of compound names."""
+    """Return the words of a text that are no stop words, each once, in order; also the parts of compound names.
+
+    A run of letters in a script without spaces counts by its pairs of letters, at most ``MAX_PAIRS`` of them; single
+    letters where the text has nothing else.
+    """
     terms: dict[str, None] = {}
-    for word in _WORD.findall(text):
+    pairs: dict[str, None] = {}
+    letters: dict[str, None] = {}
+    for found in _WORD.findall(text):
+        words, runs = split_unspaced(found)
+        for run in runs:
+            letters.setdefault(run[-1])
+            pairs |= dict.fromkeys(run[place : place + 2] for place in range(len(run) - 1))
+        _add_terms(terms, words)
+    terms |= dict.fromkeys([pair for pair in pairs if any(map(str.isalnum, pair))][:MAX_PAIRS])
+    return list(terms or dict.fromkeys(filter(str.isalnum, letters)))
+
+
+def _add_terms(terms: dict[str, None], words: Sequence[str]) -> None:
+    for word in words:
         plain = _without_apostrophe(word)
         if plain not in STOP_WORDS and (len(plain) > 1 or plain.isdigit()):
             terms.setdefault(plain)
@@ -44,7 +67,6 @@ def terms_of(text: str) -> list[str]:
             for part in parts:
                 if len(part) > 2 and part not in STOP_WORDS:
                     terms.setdefault(part)
-    return list(terms)
 
 
 def names_of(text: str) -> list[str]:

@@ -75,3 +75,17 @@ def test_the_latest_come_first_where_too_many_match(store: Store, keep: Keep, mo
 
     assert listing.facets is None
     assert [episode.id for episode in listing.episodes] == [kept[3].id, kept[2].id]
+
+
+def test_words_without_spaces_are_found_from_any_letter(store: Store, keep: Keep) -> None:
+    keep("导入程序的唯一索引冲突", content="")
+    keep("보관 고유인덱스", content="")
+    keep("ตัวนำเข้าเก็บข้อมูล", content="")
+
+    for typed in ("导", "索引", "唯一索", "程序 冲", "突"):
+        assert found(store, typed) == ["导入程序的唯一索引冲突"], typed
+    for typed in ("덱", "인덱스", "보관 고"):
+        assert found(store, typed) == ["보관 고유인덱스"], typed
+    assert found(store, "เก็บ") == ["ตัวนำเข้าเก็บข้อมูล"]
+    for typed in ("引索", "索引 덱", "็"):
+        assert found(store, typed) == [], typed

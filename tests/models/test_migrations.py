@@ -36,6 +36,7 @@ DIGESTS = {
     16: "3025a104eedebf72",
     17: "a6fe2f6af249176b",
     18: "0a3ef022c54edb00",
+    19: "ea989dbb36c52388",
 }
 #: The first version's own declaration of what a later step makes anew.
 INJECTION_5 = (
@@ -50,6 +51,26 @@ INJECTION_5 = (
 EPISODE_FTS_5 = (
     'CREATE VIRTUAL TABLE "episode_fts" USING fts5 ("summary", "content", "entities", content=\'\', '
     "tokenize=\"porter unicode61 remove_diacritics 2 tokenchars '_'\")"
+)
+#: How version 18 indexed passages and notes: each run of letters as one word.
+TEXT_INDEXES_18 = (
+    "DROP VIEW note_words",
+    "DROP VIEW passage_context",
+    "DROP VIEW passage_beside",
+    """CREATE VIEW passage_context AS SELECT p.id AS id,
+        substr(s.text, p.start + 1, p.stop - p.start) AS own,
+        coalesce((SELECT substr(t.text, -120) FROM passage_text t WHERE t.id =
+            (SELECT b.id FROM passage b WHERE b.session_ref = p.session_ref AND b.id < p.id
+             ORDER BY b.id DESC LIMIT 1)), '') AS before,
+        coalesce((SELECT substr(t.text, 1, 120) FROM passage_text t WHERE t.id =
+            (SELECT a.id FROM passage a WHERE a.session_ref = p.session_ref AND a.id > p.id
+             ORDER BY a.id LIMIT 1)), '') AS after
+        FROM passage p JOIN said s ON s.id = p.said_id""",
+    "DROP TABLE note_fts",
+    'CREATE VIRTUAL TABLE "note_fts" USING fts5 ("heading", "text", content=note_chunk, content_rowid=id, '
+    "tokenize=\"porter unicode61 remove_diacritics 2 tokenchars '_'\")",
+    "INSERT INTO passage_fts(passage_fts) VALUES ('rebuild')",
+    "INSERT INTO note_fts(note_fts) VALUES ('rebuild')",
 )
 
 
@@ -83,6 +104,7 @@ def first(path: Path) -> Path:
     """A memory.db of the first version with one row in the table that a later step makes anew."""
     connection = sqlite3.connect(path)
     for statement in (
+        *TEXT_INDEXES_18,
         "PRAGMA writable_schema = 1",
         "UPDATE sqlite_master SET sql = replace(replace(sql, ', ''program'', ''context''', ''), "
         "', ''imported'', ''program''', '')",

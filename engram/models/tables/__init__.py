@@ -22,9 +22,16 @@ from engram.models.tables.failures import FailedCall
 from engram.models.tables.hub import HubMember, HubMemory, HubRule, HubServer, HubSetAside, HubSpace
 from engram.models.tables.injections import Injection, Shown
 from engram.models.tables.meta import MetaValue
-from engram.models.tables.notes import Note, NoteChunk, NoteChunkProject, NoteIndex, StandingFile
+from engram.models.tables.notes import Note, NoteChunk, NoteChunkProject, NoteIndex, NoteWords, StandingFile
 from engram.models.tables.outcomes import Outcome, OutcomeCandidate
-from engram.models.tables.passages import CONTEXT_CHARS, Passage, PassageContext, PassageIndex, PassageText
+from engram.models.tables.passages import (
+    CONTEXT_CHARS,
+    Passage,
+    PassageBeside,
+    PassageContext,
+    PassageIndex,
+    PassageText,
+)
 from engram.models.tables.projects import FormerName, Project, ProjectFolder, ProjectNamed
 from engram.models.tables.runs import Run
 from engram.models.tables.sessions import Context, CopiedHistory, KnownValue, PullRequest, Session
@@ -69,9 +76,11 @@ __all__ = [
     "NoteChunk",
     "NoteChunkProject",
     "NoteIndex",
+    "NoteWords",
     "Outcome",
     "OutcomeCandidate",
     "Passage",
+    "PassageBeside",
     "PassageContext",
     "PassageIndex",
     "PassageText",
@@ -150,7 +159,14 @@ ALL_TABLES: tuple[type[Table], ...] = (
     HubRule,
 )
 #: Every view, those that others select from first.
-ALL_VIEWS: tuple[type[View], ...] = (PassageText, PassageContext, ProjectNamed, NoteChunkProject)
+ALL_VIEWS: tuple[type[View], ...] = (
+    PassageText,
+    PassageBeside,
+    PassageContext,
+    ProjectNamed,
+    NoteChunkProject,
+    NoteWords,
+)
 #: Every full-text index.
 ALL_TEXT_INDEXES: tuple[type[Model], ...] = (PassageIndex, EpisodeIndex, NoteIndex)
 

@@ -7,6 +7,8 @@ from typing import Any
 
 from peewee import SQL, BooleanField, Check, Field, ForeignKeyField, Model, Node
 
+from engram.text.unspaced import UNSPACED_LETTERS, UNSPACED_RANGES
+
 
 class Table(Model):
     """A table of memory.db. It is bound to no database: the store compiles a query for its own.
@@ -38,6 +40,23 @@ def reference(table: type[Model], column: str, *, null: bool = False, cascade: b
 def one_of(column: str, values: Iterable[str]) -> Node:
     """A constraint: the column holds one of these texts."""
     return Check(f"{column} IN ({', '.join(_literal(value) for value in values)})")
+
+
+def in_pairs_sql(text: str) -> str:
+    """A text of a view as the full-text indexes hold it: ``engram.text.unspaced.in_pairs`` as an expression of SQL.
+
+    Most texts are known by few ranges of letters to have none of these. The letters of others are read in parts of 64,
+    since SQLite counts to a letter from the beginning of its text.
+    """
+    is_letter = f"GLOB '[{UNSPACED_LETTERS}]'"
+    return f"""CASE WHEN {text} GLOB '*[{UNSPACED_RANGES}]*' THEN (WITH RECURSIVE
+        part(start, whole) AS (SELECT 1, {text}
+            UNION ALL SELECT start + 64, whole FROM part WHERE start + 64 <= length(whole)),
+        place(place) AS (SELECT 1 UNION ALL SELECT place + 1 FROM place WHERE place < 64)
+        SELECT group_concat(CASE WHEN letter {is_letter} THEN ' ' || letter ||
+            CASE WHEN behind {is_letter} THEN behind ELSE '' END || ' ' ELSE letter END, '')
+        FROM (SELECT substr(part, place, 1) AS letter, substr(part, place + 1, 1) AS behind
+            FROM (SELECT substr(whole, start, 65) AS part FROM part LIMIT -1) CROSS JOIN place)) ELSE {text} END"""
 
 
 def add_column_constraints(table: type[Model]) -> None:

@@ -7,7 +7,7 @@ from typing import ClassVar
 from peewee import AutoField, BlobField, IntegerField, TextField
 from playhouse.sqlite_ext import AutoIncrementField, FTS5Model, SearchField
 
-from engram.models.tables.declaring import Table, View, one_of, reference
+from engram.models.tables.declaring import Table, View, in_pairs_sql, one_of, reference
 from engram.models.tables.passages import TOKENIZER
 from engram.models.tables.projects import Project
 
@@ -82,6 +82,17 @@ class NoteChunkProject(View):
         ELSE 0 END AS project_id FROM note_chunk c"""
 
 
+class NoteWords(View):
+    """What the full-text index holds of a chunk: letters of scripts without spaces are in pairs."""
+
+    id = IntegerField()
+    heading = TextField()
+    text = TextField()
+
+    definition = f"""CREATE VIEW note_words AS SELECT id, {in_pairs_sql("heading")} AS heading,
+        {in_pairs_sql("text")} AS text FROM note_chunk"""
+
+
 class NoteIndex(FTS5Model):
     """The full-text index of note chunks."""
 
@@ -90,4 +101,4 @@ class NoteIndex(FTS5Model):
 
     class Meta:
         table_name = "note_fts"
-        options: ClassVar = {"content": "note_chunk", "content_rowid": "id", "tokenize": TOKENIZER}
+        options: ClassVar = {"content": "note_words", "content_rowid": "id", "tokenize": TOKENIZER}

@@ -7,7 +7,7 @@ from typing import ClassVar
 from peewee import IntegerField, TextField
 from playhouse.sqlite_ext import AutoIncrementField, FTS5Model, SearchField
 
-from engram.models.tables.declaring import Table, View, reference
+from engram.models.tables.declaring import Table, View, in_pairs_sql, reference
 from engram.models.tables.turns import TextBlock
 
 #: Characters of the passage before and behind that are indexed with a passage: about twenty words.
@@ -49,15 +49,15 @@ class PassageText(View):
         JOIN said s ON s.id = p.said_id"""
 
 
-class PassageContext(View):
-    """What the full-text index holds of a passage: its text, and what stands next to it in the same session."""
+class PassageBeside(View):
+    """A passage's text, and what stands next to it in the same session."""
 
     id = IntegerField()
     own = TextField()
     before = TextField()
     after = TextField()
 
-    definition = f"""CREATE VIEW passage_context AS SELECT p.id AS id,
+    definition = f"""CREATE VIEW passage_beside AS SELECT p.id AS id,
         substr(s.text, p.start + 1, p.stop - p.start) AS own,
         coalesce((SELECT substr(t.text, -{CONTEXT_CHARS}) FROM passage_text t WHERE t.id =
             (SELECT b.id FROM passage b WHERE b.session_ref = p.session_ref AND b.id < p.id
@@ -66,6 +66,24 @@ class PassageContext(View):
             (SELECT a.id FROM passage a WHERE a.session_ref = p.session_ref AND a.id > p.id
              ORDER BY a.id LIMIT 1)), '') AS after
         FROM passage p JOIN said s ON s.id = p.said_id"""
+
+
+class PassageContext(View):
+    """What the full-text index holds of a passage: ``PassageBeside`` with letters of scripts without spaces in pairs.
+
+    SQLite takes longer to prepare this than to read a passage: it is for checks and for reading many.
+    """
+
+    id = IntegerField()
+    own = TextField()
+    before = TextField()
+    after = TextField()
+
+    definition = f"""CREATE VIEW passage_context AS SELECT id,
+        {in_pairs_sql("own")} AS own,
+        {in_pairs_sql("before")} AS before,
+        {in_pairs_sql("after")} AS after
+        FROM passage_beside"""
 
 
 class PassageIndex(FTS5Model):

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from engram.models.evidence_places import EvidencePlace
-from engram.models.fulltext import notes_with_letters, search_notes
+from engram.models.fulltext import search_notes
 from engram.models.passage_rows import PassageRow
 from engram.models.search_rows import NoteRowText, note_rows
 from engram.models.store import Store
@@ -20,7 +20,7 @@ from engram.search.passages.search import rank_passages
 from engram.search.question.coverage import Coverage
 from engram.search.question.parsed import ParsedQuery
 from engram.search.question.query import Query
-from engram.search.question.quoted import find_phrases, is_unspaced, text_around
+from engram.search.question.quoted import find_phrases, text_around
 from engram.search.question.terms import select_terms
 from engram.search.vectors.cache import Floats
 
@@ -93,8 +93,7 @@ def find_notes(index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Fl
 def _with_first_phrase(query: Query, store: Store) -> list[int]:
     """Return the row ids of chunks that may have the first phrase; the texts decide."""
     first = query.phrases[0]
-    ids = [row_id for row_id, _ in search_notes(store, [first], MAX_PHRASE_NOTES, project_id=query.project_id)]
-    return ids + (notes_with_letters(store, first, MAX_PHRASE_NOTES) if is_unspaced(first) else [])
+    return [row_id for row_id, _ in search_notes(store, [first], MAX_PHRASE_NOTES, project_id=query.project_id)]
 
 
 def _as_shortlist(rows: dict[int, NoteRowText], bm25: dict[int, float], cosines: dict[int, float]) -> Shortlist:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.models.fulltext import passages_with_letters, passages_with_phrase
+from engram.models.fulltext import passages_with_phrase
 from engram.models.passage_rows import PassagePlace, PassageRow, passage_places, passage_rows, texts_of_blocks
 from engram.models.store import Store
 from engram.search.episodes.abstain import count_likely, is_above_floor, is_unsupported, query_support, shares_words
@@ -24,7 +24,7 @@ from engram.search.passages.retrieval import SearchIndex, retrieve_passages
 from engram.search.question.coverage import Coverage
 from engram.search.question.parsed import ParsedQuery
 from engram.search.question.query import Query
-from engram.search.question.quoted import find_phrases, is_unspaced, text_around
+from engram.search.question.quoted import find_phrases, text_around
 from engram.search.vectors.cache import Floats
 
 #: Maximum number of passages that are compared with a phrase.
@@ -76,8 +76,6 @@ def _phrase_spans(store: Store, query: Query) -> dict[int, tuple[str, list[tuple
     """Return row id of a passage → the whole text that it is a part of, and where that has the phrases."""
     first = query.phrases[0]
     ids = passages_with_phrase(store, first, MAX_PHRASE_PASSAGES, project_id=query.project_id)
-    if is_unspaced(first):
-        ids += passages_with_letters(store, first, MAX_PHRASE_PASSAGES, project_id=query.project_id)
     rows = passage_rows(store, ids)
     texts = texts_of_blocks(store, sorted({row.said_id for row in rows.values()}))
     found: dict[int, tuple[str, list[tuple[int, int]]]] = {}

@@ -7,7 +7,10 @@ import re
 from collections.abc import Mapping, Sequence
 
 from engram.text.coverage_stem import MIN_STEM_CHARS, coverage_stem
+from engram.text.unspaced import UNSPACED_LETTERS, is_unspaced
 
+#: Where a short word ends; letters of scripts without spaces may follow.
+_END = rf"(?![^\W{UNSPACED_LETTERS}])"
 #: Weight of a term that occurs in every row.
 _MIN_WEIGHT = 0.01
 
@@ -34,7 +37,10 @@ class Coverage:
                 self._weights[stem] = max(weight, self._weights.get(stem, 0.0), _MIN_WEIGHT)
         self._total_weight = sum(self._weights.values()) or 1.0
         self._unknown_weight = len(self.unknown_terms) * math.log(1 + (total + 0.5) / 0.5)
-        patterns = [re.escape(stem) + ("" if len(stem) >= MIN_STEM_CHARS else r"\b") for stem in self._weights]
+        #: Words of scripts without spaces, which stand anywhere in a run of letters.
+        self._unspaced = [stem for stem in self._weights if is_unspaced(stem)]
+        spaced = [stem for stem in self._weights if not is_unspaced(stem)]
+        patterns = [re.escape(stem) + ("" if len(stem) >= MIN_STEM_CHARS else _END) for stem in spaced]
         self._pattern = (
             re.compile(r"(?<![a-z0-9])(" + "|".join(sorted(patterns, key=len, reverse=True)) + ")")
             if patterns
@@ -43,9 +49,9 @@ class Coverage:
 
     def stems_in(self, text: str) -> frozenset[str]:
         """Return the question's stems that a text contains."""
-        if self._pattern is None:
-            return frozenset()
-        return frozenset(self._pattern.findall(text.lower()))
+        low = text.lower()
+        found = self._pattern.findall(low) if self._pattern is not None else []
+        return frozenset([*found, *(stem for stem in self._unspaced if stem in low)])
 
     def share(self, stems: frozenset[str]) -> float:
         """Return the weight of ``stems`` as a share of the whole question's, from 0 to 1."""

@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 
 from engram.text.excerpt_sentences import sentence_spans
+from engram.text.unspaced import UNSPACED_LETTERS, is_unspaced
 
 #: A phrase between quotation marks of one kind.
 _QUOTED = re.compile(r"\"([^\"]+)\"|[“„]([^“”„]+)[“”]|«([^«»]+)»|»([^«»]+)«|「([^「」]+)」|『([^『』]+)』")
@@ -17,6 +18,8 @@ _END_SIGNS = ".,;:!?…。，、！？ \t\n"
 _ALIKE = ("'’‘ʼ`", '"“”„«»', "-‐‑‒–—−")
 #: What may stand between two words of a phrase, such as a line break, a comma or Markdown's emphasis.
 _GAP = r"[\W_]{1,8}?"
+#: A letter or digit that a word goes on with.
+_SPACED_LETTER = rf"[^\W{UNSPACED_LETTERS}]"
 #: Words of the text to show around a phrase.
 _MAX_SHOWN_WORDS = 60
 
@@ -76,9 +79,9 @@ def _pattern(phrase: str) -> str:
             pattern += _GAP if is_between_words else r"\s*"
         else:
             pattern += re.escape(part) if _is_word(part) else _any_of(part)
-    return (
-        (r"(?<!\w)" if _ends_alone(parts[0][0]) else "") + pattern + (r"(?!\w)" if _ends_alone(parts[-1][-1]) else "")
-    )
+    before = f"(?<!{_SPACED_LETTER})" if _ends_alone(parts[0][0]) else ""
+    after = f"(?!{_SPACED_LETTER})" if _ends_alone(parts[-1][-1]) else ""
+    return before + pattern + after
 
 
 def _any_of(sign: str) -> str:
@@ -93,13 +96,3 @@ def _is_word(part: str) -> bool:
 def _ends_alone(letter: str) -> bool:
     """Return whether a word may not go on behind this letter; scripts without spaces do not show where one ends."""
     return _is_word(letter) and not is_unspaced(letter)
-
-
-def is_unspaced(text: str) -> bool:
-    """Return whether a text has letters of a script that does not separate words: Chinese, Japanese, Korean, Thai."""
-    return (
-        re.search(
-            r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]", text
-        )
-        is not None
-    )
