@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engram.enums import Kind, Scope, Source, Voice
@@ -61,6 +61,7 @@ class ContextBuilder:
             project=_folder_name(project) if project else "",
             is_global=session.is_global,
             known=tuple(episode.summary for episode in current),
+            known_of_user=_users(current),
             kept_before=sum(episode.source == Source.AUTO for episode in others),
             session_cap=self.settings.session_memories,
             rolling_summary=session.rolling_summary,
@@ -71,12 +72,11 @@ class ContextBuilder:
 
     def build_repeatable(self, batch: Batch) -> ExtractionContext:
         """Return a context that does not depend on when the session was extracted: what was saved by hand is known."""
-        saved = [
-            episode.summary for episode in self._episodes() if episode.source == Source.MANUAL and episode.is_current
-        ]
+        saved = [episode for episode in self._episodes() if episode.source == Source.MANUAL and episode.is_current]
         return replace(
             self.build(batch.turns),
-            known=tuple(saved),
+            known=tuple(episode.summary for episode in saved),
+            known_of_user=_users(saved),
             kept_before=0,
             said_before=self._said_before(self.readable(batch.turns)),
             following=next(iter(self.readable(batch.after[:1])), None),
@@ -181,6 +181,11 @@ def _near_memory(episode: Episode, judged: Mapping[int, JudgedMemory]) -> NearMe
         is_fixed=is_kept_by_hand(episode),
         is_users_rule=episode.voice == Voice.USER and episode.kind in (Kind.PREFERENCE, Kind.DECISION),
     )
+
+
+def _users(episodes: Iterable[Episode]) -> tuple[str, ...]:
+    """Return the summaries of the memories that are the user's own words."""
+    return tuple(episode.summary for episode in episodes if episode.voice == Voice.USER)
 
 
 def _judged_state(memory: JudgedMemory) -> str:

@@ -69,6 +69,7 @@ def candidates_of(output: ModelOutput, ids: Ids, context: ExtractionContext) -> 
     that was not shown counts as new.
     """
     known = [content_words(bite) for bite in context.known]
+    known_of_user = [content_words(bite) for bite in context.known_of_user]
     kept: list[Candidate] = []
     for proposed in output.memories[:MAX_ANSWER_MEMORIES]:
         target = ids.memories.get(_short(proposed.target or ""))
@@ -83,14 +84,18 @@ def candidates_of(output: ModelOutput, ids: Ids, context: ExtractionContext) -> 
             continue
         if action == "retracts":
             summary = summary or target.summary if target is not None else summary
-        elif (
-            not summary or not _is_grounded(summary, evidence, target) or (action == "new" and repeats(summary, known))
-        ):
+        elif not summary or not _is_grounded(summary, evidence, target):
             continue
         candidate = _candidate(proposed, action, target, summary, evidence, context)
+        # The user's rule is kept, whoever else said the same before.
+        is_users_rule = candidate.voice is Voice.USER and candidate.kind in (Kind.PREFERENCE, Kind.DECISION)
+        if action == "new" and repeats(summary, known_of_user if is_users_rule else known):
+            continue
         if not (is_own(candidate.summary) or is_own(candidate.content) or is_log(candidate.content)):
             kept.append(candidate)
             known.append(content_words(summary))
+            if candidate.voice is Voice.USER:
+                known_of_user.append(content_words(summary))
     return kept
 
 

@@ -52,6 +52,7 @@ class LocalExtractor:
             turns,
             context.following,
             taken,
+            taken_of_user=[content_words(bite) for bite in context.known_of_user],
             room=session_room(turns) - len(committed),
             project=context.project,
             said_before=context.said_before,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
+from engram.enums import Voice
 from engram.extraction.candidate import ENDING_ACTIONS, Candidate
 from engram.extraction.protocol import PROPOSAL, ExtractionContext, NearMemory
 
@@ -34,6 +35,10 @@ class Proposals:
             context,
             rolling_summary=rolling_summary,
             known=(*context.known, *(memory.summary for memory in own)),
+            known_of_user=(
+                *context.known_of_user,
+                *(made.summary for made in self._all if made is not None and made.voice is Voice.USER),
+            ),
             own=(*context.own, *own),
         )
 

@@ -42,6 +42,8 @@ class ExtractionContext:
     is_global: bool = False
     #: Summaries of the memories of this session's other turns, oldest first; they are not proposed again.
     known: tuple[str, ...] = ()
+    #: Those of ``known`` that are the user's own words: only they keep a rule of the user from being proposed.
+    known_of_user: tuple[str, ...] = ()
     #: Number of memories that the session has already.
     kept_before: int = 0
     #: Maximum number of memories of a session.

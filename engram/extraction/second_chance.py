@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from engram.enums import Source
+from engram.enums import Source, Voice
 from engram.errors import BudgetReached, Conflict
 from engram.extraction.apply_answer import apply_actions
 from engram.extraction.batch import is_at_home, within_project
@@ -139,7 +139,7 @@ class SecondChance:
         here = {turn.id for turn in turns}
         # What a person kept of these turns is not proposed again.
         fixed = tuple(
-            episode.summary
+            episode
             for episode in episodes
             if episode.is_current
             and episode.episode_id not in waiting
@@ -149,7 +149,11 @@ class SecondChance:
         return replace(
             context,
             own=own,
-            known=(*(memory.summary for memory in own), *fixed),
+            known=(*(memory.summary for memory in own), *(episode.summary for episode in fixed)),
+            known_of_user=(
+                *(memory.summary for memory in own if memory.is_users_rule),
+                *(episode.summary for episode in fixed if episode.voice == Voice.USER),
+            ),
             kept_before=len(automatic),
         )
 

@@ -77,6 +77,7 @@ class Chooser:
         taken: Sequence[frozenset[str]],
         *,
         room: int,
+        taken_of_user: Sequence[frozenset[str]] = (),
         project: str = "",
         said_before: Collection[str] = (),
     ) -> list[Option]:
@@ -89,17 +90,18 @@ class Chooser:
             following: The turn after them, if there is one.
             taken: Content words of what is kept already.
             room: Maximum number of passages; the user's rules are kept beyond it.
+            taken_of_user: Content words of what is kept already in the user's words; a rule repeats only them.
             project: Display name of the project.
             said_before: Orders of the user in these turns that they gave in another session too.
         """
-        seen = list(taken)
+        seen, seen_of_user = list(taken), list(taken_of_user)
         rules_of = rules_of_turns(turns, following, project, said_before)
         episodes = fix_episodes(turns)
         chosen: list[Option] = []
         for turn, after in zip(turns, [*turns, following][1:], strict=True):
             process_limits.pause()
             ended_here = [episode for episode in episodes if episode.turn_key == turn.key]
-            chosen.extend(self._of_turn(turn, after, ended_here, seen, rules_of.get(turn.key, [])))
+            chosen.extend(self._of_turn(turn, after, ended_here, seen, seen_of_user, rules_of.get(turn.key, [])))
         kept = [place for place, option in enumerate(chosen) if option.rule is not None]
         others = sorted(set(range(len(chosen))) - set(kept), key=lambda place: (-chosen[place].worth, place))
         return [chosen[place] for place in sorted([*kept, *others[: max(0, room - len(kept))]])]
@@ -110,6 +112,7 @@ class Chooser:
         following: Turn | None,
         episodes: Sequence[FixEpisode],
         taken: list[frozenset[str]],
+        taken_of_user: list[frozenset[str]],
         rules_of_turn: Sequence[Option],
     ) -> list[Option]:
         """Return the best passages of a turn that neither overlap nor repeat what is taken, the best first."""
@@ -120,10 +123,13 @@ class Chooser:
             if worth < self.min_quality:
                 break
             options.remove(best)
-            if any(overlap(best, other) for other in chosen) or repeats(best.passage.bite, taken):
+            said = taken if best.rule is None else taken_of_user
+            if any(overlap(best, other) for other in chosen) or repeats(best.passage.bite, said):
                 continue
             chosen.append(replace(best, worth=worth))
             taken.append(content_words(best.passage.bite))
+            if best.rule is not None:
+                taken_of_user.append(content_words(best.passage.bite))
         return chosen
 
     def _passages(self, turn: Turn, following: Turn | None, episodes: Sequence[FixEpisode]) -> Iterator[Option]:

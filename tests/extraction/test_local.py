@@ -151,6 +151,31 @@ def test_what_is_known_is_not_proposed_again(extractor: LocalExtractor, make: ty
     assert keep(extractor, turn, known=known) == []
 
 
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ("Always write the failing test before the fix.", "I always write the failing test before the fix."),
+        ("Never push to main without a review.", "We decided never to push to main without a review."),
+        ("From now on we use ruff instead of flake8.", "From now on we use ruff instead of flake8."),
+        ("Remember that deploys happen on Tuesdays only.", "Deploys happen on Tuesdays only, as the log shows."),
+    ],
+)
+def test_a_rule_of_the_user_is_kept_though_the_assistant_said_the_same(
+    extractor: LocalExtractor, make: type[Make], rule: str, said: str
+) -> None:
+    report = make.turn("look", make.edit("a.py", uuid="u1"), f"**Root cause:** nobody knew the rule. {said}", key="t1")
+    typed = make.turn(rule, "Understood.", key="t2")
+
+    before = keep(extractor, typed, known=(said,))
+    together = keep(extractor, report, typed)
+
+    for found in (before, together):
+        assert [c.summary for c in found if c.voice is Voice.USER] == [rule]
+    assert not [c for c in keep(extractor, typed, known=(rule,), known_of_user=(rule,)) if c.voice is Voice.USER]
+    twice = keep(extractor, typed, make.turn(rule, "Yes.", key="t3"))
+    assert [c.summary for c in twice if c.voice is Voice.USER] == [rule]
+
+
 def test_a_session_gets_no_more_than_its_cap_leaves(extractor: LocalExtractor, make: type[Make]) -> None:
     turn = make.turn("why is the cache stale?", make.edit("cache.py", uuid="u1"), CLOSING)
 

@@ -152,11 +152,15 @@ def test_invented_ids_invented_words_and_what_is_known_already_are_dropped(bench
         )
     )
 
-    found = bench.propose(
-        turn(1), context=dataclasses.replace(CONTEXT, known=("Let us keep the cache number 7 in sqlite",))
-    )
+    known = ("Let us keep the cache number 7 in sqlite",)
+    found = bench.propose(turn(1), context=dataclasses.replace(CONTEXT, known=known, known_of_user=known))
 
     assert [one.evidence for one in found] == []
+
+    # What the assistant said before does not keep the user's decision out.
+    found = bench.propose(turn(1), context=dataclasses.replace(CONTEXT, known=known))
+
+    assert [(one.voice, one.evidence) for one in found] == [(Voice.USER, ("u1",))]
 
     found = bench.propose(turn(2))
 
