@@ -71,7 +71,7 @@ def export(
             gone = f" {removed} files of an earlier export are gone." if removed else ""
             say(f"Wrote {count} memories to {output}.{gone}", err=True)
             return
-        lines, damage = _read_lines(records)
+        lines, count, damage = _read_lines(records)
     if output is None:
         for line in lines:
             click.echo(line)
@@ -79,17 +79,22 @@ def export(
             say("There are no memories to export.", err=True)
     else:
         write_atomic(output.absolute(), "".join(f"{line}\n" for line in lines).encode())
-        say(f"Wrote {len(lines)} memories to {output}.", err=True)
+        say(f"Wrote {count} memories to {output}.", err=True)
     if damage is not None:
         raise damage
 
 
-def _read_lines(records: Iterable[Mapping[str, Any]]) -> tuple[list[str], BrokenDatabase | None]:
-    """Return a line for each record that can be read, and what is damaged."""
+def _read_lines(records: Iterable[Mapping[str, Any]]) -> tuple[list[str], int, BrokenDatabase | None]:
+    """Return a line for each record that can be read, how many of them are memories, and what is damaged."""
+    from engram.exchange.record import FORGOTTEN
+
     lines: list[str] = []
+    count = 0
     try:
         for record in records:
             lines.append(to_json(record))
+            # What was forgotten is a line, too, and no memory.
+            count += record["status"] != FORGOTTEN
     except BrokenDatabase as error:
-        return lines, error
-    return lines, None
+        return lines, count, error
+    return lines, count, None

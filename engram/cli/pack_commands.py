@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from engram.cli.confirming import confirm, tell, yes_option
 from engram.cli.options import json_option
 from engram.cli.output import print_json, print_table, safe, say
 from engram.cli.workspace import Workspace, find_project, pass_workspace, require_project_id
-from engram.errors import NotFound
+from engram.errors import BadRequest, NotFound
 from engram.hub.client.packs import (
     PackChange,
     held_back_of,
@@ -52,7 +53,10 @@ def pack() -> None:
 @click.argument("episode_ids", metavar="[ID]...", nargs=-1)
 @click.option("--project", metavar="NAME", default=None, help="All current memories of this project (default: none).")
 @click.option(
-    "--version", type=click.IntRange(1, 1 << 40), default=1, show_default=True, help="Rises with each edition."
+    "--version",
+    type=click.IntRange(1, 1 << 40),
+    default=None,
+    help="Rises with each edition (default: one more than that of the file or of the installed pack, else 1).",
 )
 @click.option("--output", type=_file, default=None, help="The file to write (default: NAME.pack).")
 @yes_option
@@ -63,7 +67,7 @@ def make(
     name: str,
     episode_ids: tuple[str, ...],
     project: str | None,
-    version: int,
+    version: int | None,
     output: Path | None,
     yes: bool,
     as_json: bool,
@@ -74,6 +78,7 @@ def make(
 
     Example: engram pack make django-rules ep_0123456789ab
     """
+    target = output or Path(f"{name}.pack")
     with workspace.store() as store:
         episodes = [require_episode(store, episode_id) for episode_id in dict.fromkeys(episode_ids)]
         if project is not None:
@@ -82,6 +87,7 @@ def make(
             every = [episode for episode in current_episodes(store, place.id) if not episode.origin]
             own = [episode for episode in every if episode.project_id == place.id]
             episodes += [episode for episode in own if episode not in episodes]
+        version = version or _next_version(store, name, target)
     made = make_pack(name, version, episodes, workspace.redactor())
     data = write_pack(made)
     held_back = held_back_of(made)
@@ -90,11 +96,15 @@ def make(
             say(f"{memory['summary']}\n  {memory['content']}")
         for summary, reason in held_back:
             say(f"! reads like {reason}, so a receiver is never shown it by itself: {summary}")
-    confirm(yes, as_json, f"Write these {len(made.memories)} memories into a pack?")
-    target = output or Path(f"{name}.pack")
+    confirm(yes, as_json, f"Write these {len(made.memories)} memories into version {version} of a pack?")
     write_atomic(target.absolute(), data)
-    facts = {"file": str(target), "memories": len(made.memories), "held_back": [summary for summary, _ in held_back]}
-    tell(as_json, facts, f"Wrote {target}; `engram pack sign {target}` signs it.")
+    facts = {
+        "file": str(target),
+        "version": version,
+        "memories": len(made.memories),
+        "held_back": [summary for summary, _ in held_back],
+    }
+    tell(as_json, facts, f"Wrote version {version} into {target}; `engram pack sign {target}` signs it.")
 
 
 @pack.command("sign")
@@ -214,6 +224,18 @@ def _install(
     install_pack(store, change, workspace.redactor(), project_id)
     workspace.wake_worker()
     tell(as_json, facts, f"{pack.name} is installed.")
+
+
+def _next_version(store: Store, name: str, file: Path) -> int:
+    """Return the version of the next edition of a pack, after those in its file and on this machine; 1 for none.
+
+    A file that is no pack counts for nothing: it is replaced.
+    """
+    known = [space.cursor for space in installed_packs(store) if space.name == name]
+    with contextlib.suppress(BadRequest, NotFound):
+        earlier = _read(file)
+        known += [earlier.version] if earlier.name == name else []
+    return max(known, default=0) + 1
 
 
 def _read(file: Path) -> Pack:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from engram.errors import BadRequest, SettingsError
+from engram.errors import BadRequest, NotFound, SettingsError
 from engram.paths import Home
 from engram.settings import Loaded, Settings
 from engram.vaults import load_inside
@@ -114,7 +114,9 @@ def current_folder() -> str:
 
 
 def require_project_id(store: Store, settings: Settings, name: str | None, *, hint: str) -> int:
-    """Row id of the project that ``--project`` names, else of the current folder's, made where it is new.
+    """Row id of the project that ``--project`` names, else of the current folder's, made where its folder is new.
+
+    A folder may be named by its path, or by the name of its project if that is the current one.
 
     Args:
         hint: what else the user may do where the folder is no project's, such as "name one with --project".
@@ -124,15 +126,30 @@ def require_project_id(store: Store, settings: Settings, name: str | None, *, hi
         BadRequest: the folder is one of projects.
     """
     from engram.ingest.folder import scope_of_folder
+    from engram.ingest.scope import project_for
 
-    if name is not None:
-        place = find_project(store, settings, name)
+    folder = Path.cwd() if name is None else _named_folder(name)
+    if name is not None and (folder is None or not folder.is_dir()):
+        try:
+            place = find_project(store, settings, name)
+        except NotFound:
+            if project_for(store, current_folder(), settings).name != name:
+                raise
+            place = scope_of_folder(store, settings, current_folder(), make=True).project
+            if place is None:
+                raise
         assert place is not None
         return place.id
-    scope = scope_of_folder(store, settings, str(Path.cwd()), make=True)
+    scope = scope_of_folder(store, settings, str(folder), make=True)
     if scope.project is None:
-        raise BadRequest(f"{Path.cwd()} is a folder of projects, not a project{hint}")
+        raise BadRequest(f"{folder} is a folder of projects, not a project{hint}")
     return scope.project.id
+
+
+def _named_folder(name: str) -> Path | None:
+    """Return the folder that the name of a project is the path of; None for a name."""
+    is_path = name == "." or "/" in name or name.startswith("~")
+    return Path(name).expanduser().absolute() if is_path else None
 
 
 def find_project(store: Store, settings: Settings, name: str | None) -> ProjectRow | None:
@@ -145,9 +162,9 @@ def find_project(store: Store, settings: Settings, name: str | None) -> ProjectR
 
     if name is None:
         return None
-    folder = Path(name).expanduser()
-    if name == "." or "/" in name or name.startswith("~"):
-        project = scope_of_folder(store, settings, str(folder.absolute())).project
+    folder = _named_folder(name)
+    if folder is not None:
+        project = scope_of_folder(store, settings, str(folder)).project
         if project is not None:
             return project
     return named_project(store, name)

@@ -231,6 +231,10 @@ def test_import_does_not_bring_back_what_was_forgotten(
     run("forget", made, "--yes")
 
     assert run_json("import", str(file))["forgotten"] == 1
+    memories = len(file.read_text(encoding="utf-8").splitlines()) - 1
+    for more in ([], ["--current"], ["--format", "markdown"]):
+        said = run("export", *more, "--output", str(tmp_path / f"again{len(more)}{'-'.join(more)}")).stderr
+        assert said.startswith(f"Wrote {memories} memories to")
 
 
 def test_import_brings_nothing_that_rests_on_forgotten_words(

@@ -43,7 +43,7 @@ def machine(home: Path) -> Type:
 
 def make(author: Type, file: Path, version: int, *texts: str) -> None:
     """Make and sign a pack of memories that are saved now."""
-    known = {hit["summary"]: hit["id"] for hit in map(json.loads, author("export").output.splitlines())}
+    known = {hit["summary"]: hit["id"] for hit in map(json.loads, author("export").stdout.splitlines())}
     ids = [known.get(text) or json.loads(author("save", "--global", text, "--json").output)["id"] for text in texts]
     done = author("pack", "make", "rules", *ids, "--version", str(version), "--output", str(file), "--yes")
     assert done.exit_code == 0, done.output
@@ -88,6 +88,45 @@ def test_a_pack_is_installed_brought_on_and_removed(author: Type, reader: Type, 
     assert installed(home) == []
     assert reader("pack", "add", str(file), "--project", "app", "--yes").exit_code == 0
     assert len(installed(home)) == 1
+
+
+def test_the_next_version_is_proposed_after_the_file_and_after_the_installed_pack(author: Type, tmp_path: Path) -> None:
+    saved = json.loads(author("save", "--global", "Views are tested.", "--json").output)["id"]
+    file, elsewhere, other = (tmp_path / name for name in ("rules.pack", "elsewhere.pack", "other.pack"))
+
+    def version(name: str, path: Path, *more: str) -> int:
+        done = author("pack", "make", name, saved, "--output", str(path), "--yes", "--json", *more)
+        assert done.exit_code == 0, done.output
+        return int(json.loads(done.output)["version"])
+
+    assert [version("rules", file), version("rules", file), version("rules", elsewhere)] == [1, 2, 1]
+    assert [version("rules", file, "--version", "7"), version("rules", file)] == [7, 8]
+    assert version("other", file) == 1
+    version("rules", other, "--version", "4")
+    assert author("pack", "sign", str(other)).exit_code == 0
+    assert author("pack", "add", str(other), "--project", str(tmp_path), "--yes").exit_code == 0
+    other.unlink()
+    assert version("rules", other) == 5
+
+
+@pytest.mark.parametrize("named", ["path", ".", "boats"])
+def test_a_pack_may_be_added_to_a_folder_that_engram_has_not_seen(
+    author: Type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: str
+) -> None:
+    folder, file = tmp_path / "work" / "boats", tmp_path / "rules.pack"
+    folder.mkdir(parents=True)
+    make(author, file, 1, "Indexes are made concurrently.")
+    if named != "path":
+        monkeypatch.chdir(folder)
+    home = tmp_path / "new"
+    typed = machine(home)
+
+    done = typed("pack", "add", str(file), "--project", str(folder) if named == "path" else named, "--yes")
+    refused = [typed("pack", "add", str(file), "--project", name, "--yes") for name in ("ships", str(folder / "no"))]
+
+    assert done.exit_code == 0, done.output
+    assert [memory.project for memory in installed(home)] == ["boats"]
+    assert [result.exit_code for result in refused] == [1, 1]
 
 
 def test_a_forged_pack_is_refused(author: Type, reader: Type, tmp_path: Path) -> None:
