@@ -74,7 +74,7 @@ def suspect_line(made: Episode) -> str:
         return ""
     return (
         f" It reads like {made.suspect}, so it is shown to nobody by itself until the user releases it with "
-        f"'engram trust {made.episode_id}'."
+        f"'engram contradictions trust {made.episode_id}'."
     )
 
 

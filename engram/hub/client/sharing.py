@@ -100,7 +100,7 @@ def preview(
     if episode.origin:
         raise BadRequest(f"{episode.episode_id} is {episode.origin}'s, and not yours to share")
     if episode.suspect:
-        raise BadRequest(f"{episode.episode_id} is suspect ({episode.suspect}): `engram trust` it first")
+        raise BadRequest(f"{episode.episode_id} is suspect ({episode.suspect}): `engram contradictions trust` it first")
     if not episode.is_current:
         raise BadRequest(f"{episode.episode_id} is {episode.status}: share what is in force")
     project = place if episode.project_id is None else project_by_id(store, episode.project_id)
