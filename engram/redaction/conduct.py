@@ -19,6 +19,7 @@ from engram.redaction.conduct_words import (
     GIVE,
     GIVE_AWAY,
     HARD_SECRETS,
+    LEAVES_OUT_CHECKS,
     NEGATED_ORDER,
     ORDER,
     ORDERS_ELSEWHERE,
@@ -324,6 +325,11 @@ CONDUCT: tuple[Conduct, ...] = (
         )
         + rf"[^.\n]{{0,30}}\b(?:{PROTECTION}|confirmation\b|confirmaci[oó]n|conferm[ae]|autorisation|permisos|"
         rf"permessi)",
+    ),
+    Conduct(
+        "weakening protection",
+        LEAVES_OUT_CHECKS,
+        is_spared_by_not=False,
     ),
     # -- to give away what is secret, or the work itself
     Conduct(

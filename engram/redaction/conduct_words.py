@@ -128,12 +128,28 @@ PROTECTION = (
     r"antivirus|audit (?:logs?|trail)|branch protection|two-factor|2fa\b|human in the loop|"
     r"bestätigung\w*|berechtigung\w*|freigaben?\b|rückfragen?\b|sicherheitsprüfung\w*)"
 )
+#: What finds mistakes before others do, and words by which it is given up for more than the moment.
+CHECKS = (
+    r"(?:(?:the|any|your|our|all) )?(?:(?:unit|integration|slow|style) )?(?:tests?(?: suite)?|linters?|linting|"
+    r"type[ -]?check(?:er|ing|s)?|checks|ci|pre-commit(?: hooks?)?)\b"
+)
+FOR_GOOD = r"\b(?:again|any ?more|any longer|from now on|in (?:the )?future|for good|from here on)\b"
 NEGATED_ORDER = (
     r"\b(?:do not|don['’]?t|never|no (?:need|reason|point) (?:to|in)|must(?: not|n['’]t)|should(?: not|n['’]t)|"
     r"need(?: not|"
     r"n['’]t)|not (?:necessary|needed|required|important|allowed) to|stop|avoid|refrain from|quit|does(?: not|"
     r"n['’]t) need "
     r"to|skip|please not)\b"
+)
+#: To leave out what finds mistakes.
+LEAVES_OUT_CHECKS = (
+    rf"{NEGATED_ORDER}[^.\n]{{0,12}}\b(?:run|running|execute|use|start)\b {CHECKS}[^.\n]{{0,40}}{FOR_GOOD}|"
+    rf"\bstop (?:running|using|executing) {CHECKS}|\bnever again (?:run|check|test|lint)\b|"
+    rf"{NEGATED_ORDER} (?:ever )?(?:lint|test|check(?! in| out)|type-?check)\b[^.\n]{{0,40}}"
+    r"\b(?:again|any ?more)\b|"
+    rf"{ORDER}(?:(?:skip|disable|turn off|switch off|deactivate|leave out|omit) {CHECKS}|"
+    rf"(?:turn|switch|leave) {CHECKS} (?:off|out)\b)"
+    rf"(?:\s*(?:[.!]|$)|[^.\n]{{0,24}}(?:{FOR_GOOD}|\b(?:when(?:ever)?|before) you\b))"
 )
 
 
