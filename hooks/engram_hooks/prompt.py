@@ -62,7 +62,9 @@ def _relay() -> None:
     connection.shutdown(_socket.SHUT_WR)
     answer = b""
     while chunk := connection.recv(ANSWER_BYTES):
-        _give_up_at[0] = min(time.monotonic() + LIFE_SECONDS, end)
+        if not answer:
+            # A sign of life, or the beginning of the answer, whose end must not be long in coming.
+            _give_up_at[0] = min(time.monotonic() + (SECONDS if chunk.strip() else LIFE_SECONDS), end)
         answer = (answer + chunk).lstrip()
         if len(answer) > ANSWER_BYTES:
             return

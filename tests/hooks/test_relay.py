@@ -115,6 +115,21 @@ def test_a_sign_of_life_makes_the_hook_wait_longer(
     assert run_with_limits(hooks, first=1.0, life=60.0, end=60.0) == ANSWER
 
 
+@pytest.mark.parametrize("before", [b"", b"  "])
+def test_an_answer_that_begins_and_does_not_end_is_not_waited_for(
+    hooks: Hooks, slow_worker: Callable[[Home, Callable[[socket.socket], None]], None], before: bytes
+) -> None:
+    def act(connection: socket.socket) -> None:
+        connection.sendall(before)
+        while True:
+            connection.sendall(b"{")
+            threading.Event().wait(0.02)
+
+    slow_worker(hooks.home, act)
+
+    assert run_with_limits(hooks, first=0.3, life=60.0, end=60.0) == b""
+
+
 def test_signs_of_life_do_not_keep_the_hook_for_ever(
     hooks: Hooks, slow_worker: Callable[[Home, Callable[[socket.socket], None]], None]
 ) -> None:
