@@ -202,8 +202,8 @@ class Searcher:
         if is_phrase:
             return self.search(query), NOBODY_SAID_PHRASE
         if exact:
-            shown = {hit.turn_id or hit.id for hit in exact}
-            others = [hit for hit in self.search(query) if (hit.turn_id or hit.id) not in shown]
+            shown = set(map(_message_of, exact))
+            others = [hit for hit in self.search(query) if _message_of(hit) not in shown]
             return [*exact, *others][: query.limit], ""
         words = [word for word in words_of(query.text) if word not in STOP_WORDS] or words_of(query.text)
         return self.search(query), "" if self._is_said(words, query.project_id) else NOBODY_SAID_WORDS
@@ -321,6 +321,11 @@ class Searcher:
         """Return the hits with how useful each memory proved."""
         uses = usefulness_of(self._store, [hit.id for hit in hits])
         return [replace(hit, use_factor=uses[hit.id].factor) if hit.id in uses else hit for hit in hits]
+
+
+def _message_of(hit: Hit) -> object:
+    """Return what stands for the message of a passage, or for the chunk of a note."""
+    return hit.evidence[0].uuid if hit.turn_id and hit.evidence else hit.id
 
 
 def _is_visible(query: Query, row: EpisodeRow) -> bool:

@@ -11,7 +11,7 @@ from engram.enums import Actor, Judgement
 from engram.memories.feedback import judge_memory, take_back_judgement
 from engram.memories.save import edit_memory
 from engram.models.episode_changes import note_access
-from engram.models.episodes import Episode
+from engram.models.episodes import Episode, find_episode
 from engram.models.usefulness import MIN_UNUSED_SESSIONS
 from engram.redaction import redact
 
@@ -47,7 +47,9 @@ def test_a_memory_that_was_used_judged_helpful_edited_or_counted_anew_stays_ahea
     elif event == "helpful":
         judge_memory(memory.store, first, Judgement.HELPFUL, "it helped", redact, actor=Actor.AGENT)
     elif event == "edited":
-        edit_memory(memory.store, first, redact, content="The watcher takes flock.", actor=Actor.USER)
+        found = find_episode(memory.store, first)
+        assert found is not None
+        edit_memory(memory.store, first, redact, content=f"{found.summary} Yes.", actor=Actor.USER)
     else:
         take_back_judgement(memory.store, first, actor=Actor.USER)
 

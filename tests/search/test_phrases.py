@@ -186,3 +186,26 @@ def test_a_sentence_without_an_end_is_cut_around_the_phrase() -> None:
 
     assert "word250 word251" in shown
     assert len(shown.split()) <= 62
+
+
+@pytest.mark.parametrize("text", ["cold oven", "why is the cold oven"])
+def test_the_reply_to_a_prompt_that_has_the_words_is_shown_beside_it(store: Store, text: str) -> None:
+    with store.transaction() as tx:
+        row = ensure_project(tx, "id-app", "app")
+        session = ensure_session(tx, "s", agent="codex", project_id=row.id, is_global=False, cwd="", at_ms=NOW)
+        transcript = ensure_transcript(tx, Path("/t/app.jsonl"), session.id)
+        said = (
+            TextBlock("u", Role.USER, "Why is the cold oven not heated?", line=1, at_ms=NOW),
+            TextBlock("a", Role.ASSISTANT, "The oven is cold because relay R2 is stuck.", line=2, at_ms=NOW + 1),
+        )
+        entries = (EntryRef("u", 0, 1, 1), EntryRef("a", 2, 1, 2))
+        turn = Turn("u", "s", Opening.PROMPT, said, entries=entries, started_at_ms=NOW, is_closed=True)
+        write_turn(tx, turn, session, transcript)
+
+    found, unsaid = Searcher(store, Settings()).look_up(Query(text))
+
+    assert [hit.text for hit in found] == [
+        "Why is the cold oven not heated?",
+        "The oven is cold because relay R2 is stuck.",
+    ]
+    assert unsaid == ""
