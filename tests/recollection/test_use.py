@@ -49,7 +49,7 @@ def test_a_memory_that_was_used_judged_helpful_edited_or_counted_anew_stays_ahea
     elif event == "edited":
         found = find_episode(memory.store, first)
         assert found is not None
-        edit_memory(memory.store, first, redact, content=f"{found.summary} Yes.", actor=Actor.USER)
+        edit_memory(memory.store, first, redact, summary=f"{found.summary.rstrip('.')}!", actor=Actor.USER)
     else:
         take_back_judgement(memory.store, first, actor=Actor.USER)
 
