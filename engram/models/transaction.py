@@ -151,14 +151,17 @@ class Reader:
             if is_transaction:
                 raise
             self._raise_damage(error)
-        except self._errors as error:
-            if is_damage(error):
-                self._raise_damage(error)
-            text = str(error).lower()
+        except self._errors as raised:
+            met = _behind_rollback(raised)
+            if not isinstance(met, self._errors):
+                raise met from None
+            if is_damage(met):
+                self._raise_damage(met)
+            text = str(met).lower()
             if "i/o" in text or "full" in text:
                 self._disconnect()
             cause = explain_disk(self.path) if any(word in text for word in _DISK_WORDS) else ""
-            raise StoreError(f"memory.db: {error}{': ' if cause else ''}{cause}") from error
+            raise StoreError(f"memory.db: {met}{': ' if cause else ''}{cause}") from met
 
     def _is_inconsistent(self) -> bool:
         """True where a quick check of the file finds damage: a row points nowhere because pages are not in place."""
@@ -169,6 +172,16 @@ class Reader:
     def _raise_damage(self, error: BaseException) -> NoReturn:
         self._disconnect()
         raise BrokenDatabase(f"{self.path} is damaged: {error}") from error
+
+
+def _behind_rollback(error: BaseException) -> BaseException:
+    """Return what ended a transaction where the error is only that nothing was left to roll back.
+
+    SQLite itself rolls back where the disk is full or fails.
+    """
+    while "rollback" in str(error).lower() and error.__context__ is not None:
+        error = error.__context__
+    return error
 
 
 class Tx(Reader):

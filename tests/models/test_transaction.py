@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from pathlib import Path
 
 import pytest
 
-from engram.models import tables
+from engram.errors import StoreError
+from engram.models import tables, transaction
 from engram.models.records import RecordReader
 from engram.models.store import Store, open_store
 from engram.models.transaction import Tx
@@ -126,3 +128,31 @@ def test_records_are_read_by_name(store: Store) -> None:
 
     assert store.fetch_record(records, records.select()) == Forgotten(at_ms=7, kind="turn")
     assert store.fetch_records(records, records.select()) == [Forgotten(at_ms=7, kind="turn")]
+
+
+@pytest.mark.parametrize("driver", ["cysqlite", "sqlite3"])
+@pytest.mark.parametrize("values", [2, 400])
+@pytest.mark.parametrize("has_cause", [True, False])
+def test_a_full_disk_is_named_wherever_a_transaction_meets_it(
+    driver: str, values: int, has_cause: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a statement, whose pages no longer fit into the cache, or at the commit; SQLite rolls back by itself."""
+    if has_cause:
+        monkeypatch.setattr(transaction, "explain_disk", lambda path: f"the disk of {path.parent} is full: free space")
+
+    def fill(store: Store) -> None:
+        with store.transaction() as tx:
+            for number in range(values):
+                tx.run("INSERT INTO meta (key, value) VALUES (?, ?)", (f"k{number}", "x" * 20_000))
+
+    with open_store(tmp_path / "memory.db", driver=driver) as store:
+        pages = store.value("PRAGMA page_count")
+        store.value(f"PRAGMA max_page_count = {pages}")
+        for _ in range(2):
+            with pytest.raises(StoreError, match="full") as failed:
+                fill(store)
+            assert "rollback" not in str(failed.value)
+            assert ("free space" in str(failed.value)) is has_cause
+        store.value(f"PRAGMA max_page_count = {pages + 10_000}")
+        fill(store)
+        assert store.value("SELECT count(*) FROM meta WHERE key LIKE 'k_%'") == values
