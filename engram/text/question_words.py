@@ -16,7 +16,7 @@ _STOP_TEXT = """
     must my myself no nor not now of off on once only or other our ours out over own re s same shall she should
     shouldn so some such t than that the their theirs them then there these they this those through to too under until
     up us ve very was wasn we were weren what when where which while who whom whose why will with won would wouldn yes
-    you your yours yourself please thing things something anything someone anyone get got gets
+    you your yours yourself please tell thing things something anything someone anyone get got gets
 """
 #: Words that are not searched for.
 STOP_WORDS = frozenset(_STOP_TEXT.split())

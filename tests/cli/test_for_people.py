@@ -81,7 +81,7 @@ def test_a_person_is_shown_something(filled: Store, run: Run, arguments: tuple[s
 def test_each_change_is_confirmed_in_a_sentence(filled: Store, run: Run, run_json: RunJson, folder: Path) -> None:
     made = run_json("save", "Ropes are made of hemp.")["id"]
 
-    assert f"Changed {made}." in run("edit", made, "--importance", "high").stdout
+    assert f"Changed {made}: Ropes are made of hemp." in run("edit", made, "--importance", "high").stdout
     assert f"Pinned {made}." in run("pin", made).stdout
     assert f"{made} is no longer injected." in run("bad", made).stdout
     assert "Saved as ep_" in run("save", "Sails are made of linen.", "--project", "boats").stdout

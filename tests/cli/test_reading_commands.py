@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -232,10 +234,17 @@ def test_status_has_the_keys_that_scripts_rely_on(filled: Store, run: Run, run_j
     assert "not running" in run("status").stdout
 
 
-def test_status_tells_how_far_reading_is_behind(run_json: RunJson, home: Home) -> None:
+def test_status_tells_how_far_reading_is_behind(
+    run_json: RunJson, home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     home.prepare()
+    claude = tmp_path / "old-claude"
+    shutil.copytree(SAMPLES, claude)
+    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(claude))
     with open_store(home.memory_db) as store, store.transaction() as tx:
         put_meta(tx, MADE_AT, str(store.now_ms() - 3_600_000))
+        for path in claude.rglob("*.jsonl"):
+            os.utime(path, (store.now_ms() / 1000 - 7200,) * 2)
 
     status = run_json("status")
 
