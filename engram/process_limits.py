@@ -150,4 +150,9 @@ def is_giving_way() -> bool:
 def pause() -> None:
     """Wait while a question is being answered, if what this thread does can wait. Call it without holding a lock."""
     if is_giving_way():
-        _nobody_asks.wait(MAX_PAUSE_SECONDS)
+        let_questions_pass()
+
+
+def let_questions_pass() -> None:
+    """Wait while a question is being answered, whatever this thread does. Call it without holding a lock."""
+    _nobody_asks.wait(MAX_PAUSE_SECONDS)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from engram.consolidation.context import Context
-from engram.enums import Actor, Kind, Scope, Source, Status, Voice
+from engram.enums import Actor, Scope, Source, Status, Voice
 from engram.extraction.user_rules import (
     Judgement,
     Refusal,
@@ -14,10 +14,12 @@ from engram.extraction.user_rules import (
     lays_down_for_all_projects,
     scope_of,
     takings_back,
+    typed_prompt,
+    typed_texts,
 )
 from engram.models.contradictions import is_kept_by_hand
 from engram.models.episode_history import history_of
-from engram.models.episodes import Episode, evidence_of
+from engram.models.episodes import Episode, Evidence, evidence_of
 from engram.models.meta import get_meta, put_meta
 from engram.models.reading_progress import unknown_elements
 from engram.models.recent import texts_of_evidence
@@ -26,7 +28,7 @@ from engram.models.turn_changes import take_for_prompt
 from engram.models.turns import StoredTurn, load_turn_row, turns_of_session
 from engram.redaction.voice import typed_text
 from engram.text.content_words import content_words, prefixes
-from engram.transcripts.record import Role, Turn
+from engram.transcripts.record import Role
 from engram.transcripts.registry import speaker_at
 from engram.transcripts.speaker import Speaker, is_persons_element, persons_elements, typed_words
 
@@ -105,8 +107,7 @@ def _is_in_question(episode: Episode) -> bool:
 
 
 def _is_earlier_rule(episode: Episode) -> bool:
-    is_rule = episode.voice == Voice.USER and episode.kind in (Kind.PREFERENCE, Kind.DECISION)
-    return is_rule and episode.extractor in EARLIER_EXTRACTORS
+    return episode.is_users_rule and episode.extractor in EARLIER_EXTRACTORS
 
 
 def _is_settled(context: Context, episode: Episode) -> bool:
@@ -138,17 +139,21 @@ def _is_by_program(store: Store, episode: Episode) -> bool:
     """Return True if programs sent the prompts that a memory rests on: earlier versions took these for the user's."""
     cited = evidence_of(store, episode.id)
     uuids = {entry.uuid for entry in cited}
-    turns = [load_turn_row(store, turn_id) for turn_id in dict.fromkeys(one.turn_id for one in cited if one.turn_id)]
     speakers = {
         speaker_at(stored.turn.agent, stored.path, said.offset, said.length)
         if typed_words(said.text)
         else Speaker.HARNESS
-        for stored in turns
-        if stored is not None
+        for stored in _cited_turns(store, cited)
         for said in stored.turn.users_texts
         if said.uuid in uuids
     }
     return bool(speakers) and Speaker.PERSON not in speakers
+
+
+def _cited_turns(store: Store, cited: Sequence[Evidence]) -> list[StoredTurn]:
+    """Return the turns that entries of evidence name, each once, as far as they are stored."""
+    ids = dict.fromkeys(entry.turn_id for entry in cited if entry.turn_id)
+    return [stored for turn_id in ids if (stored := load_turn_row(store, turn_id)) is not None]
 
 
 def _reach(scope: Scope) -> int:
@@ -158,29 +163,23 @@ def _reach(scope: Scope) -> int:
 def _judgements(store: Store, episode: Episode) -> list[Judgement]:
     """Return how the sentences of the prompts are judged that a memory rests on."""
     judged: list[Judgement] = []
-    for turn_id in dict.fromkeys(entry.turn_id for entry in evidence_of(store, episode.id) if entry.turn_id):
-        stored = load_turn_row(store, turn_id)
-        if stored is not None:
-            judged += _of_turn(store, stored, episode)
+    for stored in _cited_turns(store, evidence_of(store, episode.id)):
+        judged += _of_turn(store, stored, episode)
     return judged or judge(episode.summary, project=episode.project)
 
 
 def _of_turn(store: Store, stored: StoredTurn, episode: Episode) -> list[Judgement]:
     turns = turns_of_session(store, stored.session_ref)
     later = [other.turn for other in turns[[other.id for other in turns].index(stored.id) + 1 :]]
-    following = typed_text(later[0].users_prompt) if later else ""
+    following = typed_prompt(later[0] if later else None)
     judged = []
-    for typed in _typed(stored.turn):
+    for typed in typed_texts(stored.turn):
         judged += judge(typed, project=episode.project, following=following)
-    takings = [taking for turn in later for typed in _typed(turn) for taking in takings_back(typed)]
+    takings = [taking for turn in later for typed in typed_texts(turn) for taking in takings_back(typed)]
     return [
         replace(found, refusal=Refusal.TAKEN_BACK) if any(one.is_about(found.sentence) for one in takings) else found
         for found in judged
     ]
-
-
-def _typed(turn: Turn) -> list[str]:
-    return [typed_text(said.text) for said in turn.users_texts]
 
 
 def _closest(summary: str, judged: Sequence[Judgement]) -> Judgement | None:

@@ -128,8 +128,7 @@ class OnnxEmbedder:
 
         def fill(batch: list[int]) -> None:
             if can_wait:
-                with process_limits.giving_way():
-                    process_limits.pause()
+                process_limits.let_questions_pass()
             rows[batch] = self._run([tokens[index] for index in batch])
 
         pending = list(batches([len(ids) for ids in tokens], MAX_BATCH_TOKENS))

@@ -6,12 +6,12 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from engram.enums import Kind, Scope, Source, Voice
+from engram.enums import Scope, Source, Voice
 from engram.errors import Conflict
 from engram.extraction.batch import Batch
 from engram.extraction.near import nearest
 from engram.extraction.protocol import ExtractionContext, NearMemory
-from engram.extraction.user_rules import orders, says_the_same
+from engram.extraction.user_rules import orders, says_the_same, typed_texts
 from engram.ingest.forgotten import without_entries
 from engram.models.contradictions import is_kept_by_hand
 from engram.models.episode_lists import current_episodes
@@ -91,8 +91,7 @@ class ContextBuilder:
 
     def _said_before(self, turns: Sequence[Turn]) -> frozenset[str]:
         """Return the orders of the user in these turns that they gave in another session of the project too."""
-        typed = [typed_text(said.text) for turn in turns for said in turn.users_texts]
-        given = {order for text in typed for order in orders(text)}
+        given = {order for turn in turns for text in typed_texts(turn) for order in orders(text)}
         return frozenset(order for order in given if self._is_said_elsewhere(order))
 
     def _is_said_elsewhere(self, order: str) -> bool:
@@ -179,7 +178,7 @@ def _near_memory(episode: Episode, judged: Mapping[int, JudgedMemory]) -> NearMe
         state="in force" if memory is None else _judged_state(memory),
         at_ms=episode.holds_from_ms,
         is_fixed=is_kept_by_hand(episode),
-        is_users_rule=episode.voice == Voice.USER and episode.kind in (Kind.PREFERENCE, Kind.DECISION),
+        is_users_rule=episode.is_users_rule,
     )
 
 

@@ -13,7 +13,7 @@ from engram.extraction.fixes import FixEpisode, fix_episodes
 from engram.extraction.place import Place, places
 from engram.extraction.score import features, quality
 from engram.extraction.streams import streams
-from engram.extraction.user_rules import Judgement, TakingBack, rules, takings_back
+from engram.extraction.user_rules import Judgement, TakingBack, rules, takings_back, typed_prompt
 from engram.extraction.write_filter import is_log, is_own, repeats
 from engram.redaction.voice import typed_text
 from engram.text.content_words import content_words
@@ -201,7 +201,7 @@ def rules_of_turns(
     options: dict[str, list[Option]] = {}
     later: list[TakingBack] = []
     for turn, after in reversed(list(zip(turns, [*turns, following][1:], strict=True))):
-        following_prompt = typed_text(after.users_prompt) if after is not None else ""
+        following_prompt = typed_prompt(after)
         found: list[Option] = []
         for said in users_texts(turn):
             place = Place(is_user=True, chars=len(said.text))

@@ -15,8 +15,10 @@ from enum import StrEnum
 from engram.enums import Kind, Scope
 from engram.extraction import languages
 from engram.extraction import rule_words as words
+from engram.redaction.voice import typed_text
 from engram.text.content_words import content_words, prefixes
 from engram.text.statements import Block, Statement, split
+from engram.transcripts.record import Turn
 
 #: Minimum and maximum length of a rule, in words. A longer sentence is a description, and a memory is never cut short.
 MIN_WORDS = 3
@@ -118,6 +120,16 @@ def says_the_same(first: str, second: str) -> bool:
     if bool(words.NEGATION.search(first)) != bool(words.NEGATION.search(second)):
         return False
     return bool(mine and theirs) and len(mine & theirs) >= SAME_SHARE * len(mine | theirs)
+
+
+def typed_texts(turn: Turn) -> list[str]:
+    """Return what the user typed in each of their texts of a turn."""
+    return [typed_text(said.text) for said in turn.users_texts]
+
+
+def typed_prompt(turn: Turn | None) -> str:
+    """Return what the user typed of the prompt of a turn; "" where there is none."""
+    return "" if turn is None else typed_text(turn.users_prompt)
 
 
 def is_rule(sentence: str) -> bool:

@@ -26,7 +26,7 @@ from engram.models.meta import get_meta, put_meta
 from engram.models.pauses import paused_scopes
 from engram.models.project_folders import ProjectHints, list_hints, merge_projects, note_hints
 from engram.models.project_merges import Part, begin_sorting, end_sorting, kept_apart, move_parts, note_merged
-from engram.models.projects import AT_SAME_PATH, MOVED, ProjectRow, known_roots, lose_folder
+from engram.models.projects import MOVED, ProjectRow, known_roots, lose_folder, path_of
 from engram.models.sessions import SessionRow, first_session_ms, list_sessions
 from engram.models.store import Store
 from engram.models.turns import folders_of_turns, turns_of_session
@@ -309,7 +309,7 @@ class _Sorter:
         return (
             bool(present.identity)
             and not present.is_global
-            and _path_of(present.identity) != _path_of(former.identity)
+            and path_of(present.identity) != path_of(former.identity)
             and self._paused.isdisjoint(("", former.identity, present.identity))
             and not keeps_out(self._settings.places, present.identity, present.root)
         )
@@ -320,10 +320,6 @@ def _was_there(turn: Turn, present: Project) -> bool:
     begun = begun_at_ms(Path(present.root)) if present.is_repository else None
     is_below = present.root.startswith(turn.cwd.rstrip("/") + "/")
     return is_below or begun is None or turn.started_at_ms is None or begun <= turn.started_at_ms
-
-
-def _path_of(identity: str) -> str:
-    return identity.partition(AT_SAME_PATH)[0]
 
 
 def _was_same_link(store: Store, hints: ProjectHints) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from engram.models.pauses import Span, paused_scopes, pauses_of
 from engram.models.project_erasing import forgotten_span
-from engram.models.projects import AT_SAME_PATH, ProjectRow, claims_of, known_roots, project_by_id
+from engram.models.projects import AT_SAME_PATH, ProjectRow, claims_of, known_roots, path_of, project_by_id
 from engram.models.sessions import SessionRow, find_session
 from engram.models.store import Store
 from engram.settings import Settings
@@ -105,7 +105,7 @@ class TurnPlaces:
 
     def _is_own(self, project: Project) -> bool:
         """True for the session's project, and for another repository that is at its path now."""
-        return project.identity.partition(AT_SAME_PATH)[0] == self.identity.partition(AT_SAME_PATH)[0]
+        return path_of(project.identity) == path_of(self.identity)
 
     def _was_in_repository(self, turn: Turn) -> bool:
         """True if the turn was said in a repository of which nothing more is known, since it is gone."""

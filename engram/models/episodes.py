@@ -87,6 +87,11 @@ class Episode:
         return self.status.is_current
 
     @property
+    def is_users_rule(self) -> bool:
+        """True for a preference or decision in the user's own words."""
+        return self.voice == Voice.USER and self.kind in (Kind.PREFERENCE, Kind.DECISION)
+
+    @property
     def holds_from_ms(self) -> int:
         """Since when it holds: since it was said, unless another time was given, in milliseconds since 1970."""
         return self.valid_from_ms or self.created_at_ms

@@ -64,9 +64,7 @@ def search_passages(
     expression = match_expression(terms)
     if not expression:
         return []
-    if project_id is None:
-        return _scores(store, _passages(expression, *weights, limit))
-    return _scores(store, _passages_of_project(expression, project_id, *weights, limit))
+    return _best_passages(store, expression, weights, limit, project_id)
 
 
 def search_episodes(
@@ -101,9 +99,7 @@ def search_notes(
     expression = match_expression(terms)
     if not expression:
         return []
-    if project_id is None:
-        return _scores(store, _notes(expression, *weights, limit))
-    return _scores(store, _notes_of_project(expression, project_id, *weights, limit))
+    return _best_notes(store, expression, weights, limit, project_id)
 
 
 def passages_with_phrase(store: Reader, phrase: str, limit: int, *, project_id: int | None = None) -> list[int]:
@@ -120,9 +116,7 @@ def passages_with_phrase(store: Reader, phrase: str, limit: int, *, project_id: 
     expression = " OR ".join(
         [f"own : {quoted(looked_up)}"] + [f"(own : {own} AND after : {after})" for own, after in parts if own and after]
     )
-    if project_id is None:
-        return [row_id for row_id, _ in _scores(store, _passages(expression, 1.0, 0.0, 0.0, limit))]
-    return [row_id for row_id, _ in _scores(store, _passages_of_project(expression, project_id, 1.0, 0.0, 0.0, limit))]
+    return [row_id for row_id, _ in _best_passages(store, expression, (1.0, 0.0, 0.0), limit, project_id)]
 
 
 def has_all_words(store: Reader, words: Sequence[str], *, project_id: int | None = None) -> bool:
@@ -130,15 +124,26 @@ def has_all_words(store: Reader, words: Sequence[str], *, project_id: int | None
     together = _all_of(tuple(words))
     if not together:
         return True
-    own = f"own : {together}"
+    found = _best_passages(store, f"own : {together}", (1.0, 0.0, 0.0), 1, project_id)
+    return bool(found or _best_notes(store, together, (1.0, 1.0), 1, project_id))
+
+
+def _best_passages(
+    store: Reader, expression: str, weights: tuple[float, float, float], limit: int, project_id: int | None
+) -> list[tuple[int, float]]:
+    """The best passages of an expression; of all projects unless one is named."""
     if project_id is None:
-        asked = _passages(own, 1.0, 0.0, 0.0, 1), _notes(together, 1.0, 1.0, 1)
-    else:
-        asked = (
-            _passages_of_project(own, project_id, 1.0, 0.0, 0.0, 1),
-            _notes_of_project(together, project_id, 1.0, 1.0, 1),
-        )
-    return any(_scores(store, query) for query in asked)
+        return _scores(store, _passages(expression, *weights, limit))
+    return _scores(store, _passages_of_project(expression, project_id, *weights, limit))
+
+
+def _best_notes(
+    store: Reader, expression: str, weights: tuple[float, float], limit: int, project_id: int | None
+) -> list[tuple[int, float]]:
+    """The best chunks of notes of an expression; those that a project may see where one is named."""
+    if project_id is None:
+        return _scores(store, _notes(expression, *weights, limit))
+    return _scores(store, _notes_of_project(expression, project_id, *weights, limit))
 
 
 def _scores(store: Reader, query: Statement) -> list[tuple[int, float]]:

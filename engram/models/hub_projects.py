@@ -37,7 +37,8 @@ def shared_identity(store: Reader, project: ProjectRow) -> list[str]:
     if is_shareable(row.remote):
         folder = tables.ProjectFolder
         by_itself = folder.select(folder.identity).where((folder.project_id == project.id) & (folder.reason == _KNOWN))
-        linked = [name for name in linked if name not in store.fetch_values(by_itself)]
+        automatic = set(store.fetch_values(by_itself))
+        linked = [name for name in linked if name not in automatic]
     if linked:
         return [linked[0].removeprefix(PLACEHOLDER), row.first_commit, project.name]
     identity = row.remote if is_shareable(row.remote) else _BY_ID + row.stable_id
@@ -52,9 +53,10 @@ def is_shareable(remote: str) -> bool:
 
 def former_identity(store: Reader, project: ProjectRow, identity: str) -> str:
     """Return by what a project was told before its remote was known; "" where it is told by that still."""
+    if identity.startswith(_BY_ID):
+        return ""
     table = tables.Project
-    former = _BY_ID + str(store.fetch_value(table.select(table.stable_id).where(table.id == project.id)))
-    return "" if identity.startswith(_BY_ID) else former
+    return _BY_ID + str(store.fetch_value(table.select(table.stable_id).where(table.id == project.id)))
 
 
 def place_of(tx: Tx, shared: Sequence[Any], former: str = "") -> ProjectRow:

@@ -51,6 +51,11 @@ _BEHIND_SAME_PATH = "/0"
 MOVED = "moved from "
 
 
+def path_of(identity: str) -> str:
+    """The identity without what tells apart the repositories that were at one path."""
+    return identity.partition(AT_SAME_PATH)[0]
+
+
 @dataclass(frozen=True, slots=True)
 class Claim:
     """A project that is or was at a path, and what its repository said of itself."""
@@ -143,7 +148,7 @@ def _with_folder(tx: Tx, project: ProjectRow, root: str) -> ProjectRow:
     """Give a project without a folder the one that it has now; whoever had that before has none."""
     if not root or project.root:
         return project
-    for claim in claims_of(tx, project.identity.partition(AT_SAME_PATH)[0]):
+    for claim in claims_of(tx, path_of(project.identity)):
         if claim.project.id != project.id and claim.project.root == root and not claim.reason:
             lose_folder(tx, claim.project.id)
     tx.run(tables.Project.update(root=root).where(tables.Project.id == project.id))

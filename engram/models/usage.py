@@ -66,11 +66,11 @@ class Usage:
 
 def usage_since(store: Store, since_ms: int) -> Usage:
     """Figures from ``since_ms`` until now, in one consistent view."""
-    session, turn, episode = tables.Session, tables.Turn, tables.Episode
+    session, episode = tables.Session, tables.Episode
     with store.snapshot() as reader:
         return Usage(
             sessions=_count(reader, session, session.last_at_ms >= since_ms),
-            prompts=_count(reader, turn, _is_prompt_since(since_ms)),
+            prompts=count_prompts_since(reader, since_ms),
             memories=_count(reader, episode, episode.created_at_ms >= since_ms),
             projects_with_none=_projects_with_none(reader, since_ms),
             shown=_count(reader, tables.Injection, WAS_SHOWN & (tables.Injection.at_ms >= since_ms)),
@@ -78,6 +78,11 @@ def usage_since(store: Store, since_ms: int) -> Usage:
             most_used=_most_used(reader, since_ms),
             late=late_since(reader, since_ms),
         )
+
+
+def count_prompts_since(store: Reader, since_ms: int) -> int:
+    """The turns since a time that begin with a prompt."""
+    return _count(store, tables.Turn, _is_prompt_since(since_ms))
 
 
 def _count(store: Reader, table: type[tables.Table], condition: ColumnBase) -> int:

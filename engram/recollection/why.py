@@ -8,7 +8,7 @@ from typing import Any
 
 from engram.clock import iso_time
 from engram.enums import Channel, Verdict
-from engram.extraction.user_rules import Judgement, judge
+from engram.extraction.user_rules import Judgement, judge, typed_prompt, typed_texts
 from engram.models import outcomes
 from engram.models.episodes import Episode, episodes_of_session, find_episode
 from engram.models.outcomes import SAME_MOMENT_MS, Outcome
@@ -17,7 +17,6 @@ from engram.models.store import Store
 from engram.models.turns import StoredTurn, turns_of_session
 from engram.recollection.prompt_filter import filter_prompt
 from engram.recollection.prompts import digest_of
-from engram.redaction.voice import typed_text
 from engram.reports.verdicts import REASONS, SHOWN_VERDICTS, is_near, outcome_to_json
 from engram.transcripts.record import Opening
 
@@ -112,8 +111,8 @@ def _no_rules(store: Store, session_id: str, turns: Sequence[StoredTurn]) -> dic
     kept = {episode.summary for episode in episodes_of_session(store, session_id)}
     found = {}
     for stored, after in zip(turns, [*turns, None][1:], strict=True):
-        following = typed_text(after.turn.users_prompt) if after is not None else ""
-        judged = [one for said in stored.turn.users_texts for one in judge(typed_text(said.text), following=following)]
+        following = typed_prompt(None if after is None else after.turn)
+        judged = [one for typed in typed_texts(stored.turn) for one in judge(typed, following=following)]
         found[stored.id] = tuple(one for one in judged if one.refusal is not None and one.sentence not in kept)
     return found
 

@@ -27,7 +27,7 @@ from engram.models.stages import note_failure
 from engram.models.store import Store
 from engram.models.work import WorkState, list_work
 from engram.reports.health import Health
-from engram.reports.usage import REPORT_DAYS, late_text, report_of_days
+from engram.reports.usage import REPORT_DAYS, late_of_days, late_text
 from engram.settings import Settings
 from engram.transcripts.registry import present_folders, skipped
 from engram.version import install_command
@@ -97,14 +97,14 @@ def check_all(store: Store, settings: Settings, health: Health, *, is_quick: boo
 
 def _answers(store: Store) -> Iterator[Check]:
     """Answers that came after the hook of their prompt had ended."""
-    usage = report_of_days(store)
-    late = sum(usage.late.values())
-    is_often = late > MAX_LATE_SHARE * usage.prompts and late >= MIN_LATE
-    text = f"{late} of {usage.prompts} prompts in {REPORT_DAYS} days were answered too late"
+    by_cause, prompts = late_of_days(store)
+    late = sum(by_cause.values())
+    is_often = late > MAX_LATE_SHARE * prompts and late >= MIN_LATE
+    text = f"{late} of {prompts} prompts in {REPORT_DAYS} days were answered too late"
     yield Check(
         "answers in time",
         State.WARN if is_often else State.OK,
-        f"{text} ({late_text(usage.late)})" if late else text,
+        f"{text} ({late_text(by_cause)})" if late else text,
         "what comes too late is handed over at the next tool call; `engram status` says what is at work"
         if is_often
         else "",

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from engram.enums import Scope
 from engram.models.store import Store
-from engram.models.usage import Usage, claim_telling, told_at_ms, usage_since
+from engram.models.usage import Usage, claim_telling, count_prompts_since, late_since, told_at_ms, usage_since
 from engram.redaction.display import fence_safe, one_line
 
 #: Days that the report covers by default, and days between two such lines.
@@ -14,6 +14,12 @@ REPORT_DAYS = 7
 #: Longest summary of the most used memory, in characters.
 MAX_NAME_CHARACTERS = 80
 DAY_MS = 86_400_000
+
+
+def late_of_days(store: Store, days: int = REPORT_DAYS) -> tuple[dict[str, int], int]:
+    """Return the answers of the last days that came too late, by cause, and the number of prompts."""
+    since_ms = store.now_ms() - days * DAY_MS
+    return late_since(store, since_ms), count_prompts_since(store, since_ms)
 
 
 def report_of_days(store: Store, days: int = REPORT_DAYS) -> Usage:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 from engram.models.commits import last_commits_of
@@ -22,11 +23,13 @@ def public_hits(store: Reader, hits: Sequence[Hit]) -> list[PublicHit]:
     agents = agents_of(store, sessions)
     links = pull_requests_of(store, sessions)
     commits = last_commits_of(store, {hit.turn_id for hit in hits if hit.turn_id is not None})
+    # Claude Code's depends on what its transcript says: each transcript is looked at once.
+    command_of = cache(resume_command)
     return [
         PublicHit.of(
             hit,
             Origin(
-                resume=_resume_command(hit, agents.get(hit.session_id, "")),
+                resume=_resume_command(hit, agents.get(hit.session_id, ""), command_of),
                 commit="" if hit.turn_id is None else commits.get(hit.turn_id, ""),
                 pull_request=_pull_request_for(hit.created_at_ms, links.get(hit.session_id, ())),
             ),
@@ -35,11 +38,11 @@ def public_hits(store: Reader, hits: Sequence[Hit]) -> list[PublicHit]:
     ]
 
 
-def _resume_command(hit: Hit, agent_name: str) -> str:
+def _resume_command(hit: Hit, agent_name: str, command_of: Callable[[str, str, Path], str]) -> str:
     """Return the command that resumes a hit's session; "" if the transcript is gone, since then nothing does."""
     paths = (Path(place.path) for place in hit.evidence if place.path and os.path.exists(place.path))
     path = next(paths, None)
-    return resume_command(agent_name, hit.session_id, path) if agent_name and path else ""
+    return command_of(agent_name, hit.session_id, path) if agent_name and path else ""
 
 
 def _pull_request_for(at_ms: int, links: Sequence[PullRequest]) -> str:

@@ -243,15 +243,17 @@ class RecallServer:
         """Count a prompt whose hook left before its answer, with the cause."""
         if request is None or not _PROMPT.search(request):
             return
-        runtime = self._runtime
-        with contextlib.suppress(EngramError), runtime.store.transaction() as tx:
-            if count_without_vector(tx):
-                cause = "texts were being embedded"
-            elif os.getloadavg()[0] > BUSY_LOAD * (os.cpu_count() or 1):
-                cause = "the machine was busy"
-            else:
-                cause = "the worker had other work" if runtime.is_busy else "the search took long"
-            note_late(tx, cause)
+        with contextlib.suppress(EngramError):
+            cause = self._why_late()
+            with self._runtime.store.transaction() as tx:
+                note_late(tx, cause)
+
+    def _why_late(self) -> str:
+        if count_without_vector(self._runtime.store):
+            return "texts were being embedded"
+        if os.getloadavg()[0] > BUSY_LOAD * (os.cpu_count() or 1):
+            return "the machine was busy"
+        return "the worker had other work" if self._runtime.is_busy else "the search took long"
 
     def _tell_unseen(
         self, request: bytes | None, tell: Callable[[RecollectionService, Mapping[str, Any]], object]

@@ -32,6 +32,7 @@ from engram.worker.answers import parse_request
 from engram.worker.client import ask_worker
 from engram.worker.reception import MAX_REQUEST_BYTES
 from engram.worker.server import Patience, RecallServer
+from engram_hooks import prompt
 
 HOOK_BEGIN = b'{"hook_event_name": "Us'
 HOOK = HOOK_BEGIN + b'erPromptSubmit"}'
@@ -514,6 +515,13 @@ def test_a_quick_silence_is_no_vain_wait() -> None:
 
 def test_no_prompt_is_kept_waiting_where_the_setting_says_so() -> None:
     assert Patience(0.0).of(PATIENT) == 0.0
+
+
+def test_worker_and_hook_agree_on_what_a_prompt_waits() -> None:
+    assert recall_server._TAKES_SIGNS == prompt.TAKES_SIGNS
+    assert recall_server.UNSIGNED_WAIT_SECONDS == prompt.SECONDS
+    assert recall_server.MAX_HOOK_WAIT_SECONDS == Settings().prompt_wait_seconds == prompt.MAX_SECONDS
+    assert reception.SIGN_SECONDS < prompt.LIFE_SECONDS
 
 
 def test_many_clients_at_once_are_all_answered(home: Home) -> None:
