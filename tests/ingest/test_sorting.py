@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import random
+import select
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -318,10 +321,29 @@ from engram.ingest import moves
 from engram.models.store import open_store
 from engram.settings import Settings
 moves._SESSIONS_AT_ONCE = 1
+#wait
 settings = Settings(home=Path(sys.argv[1]), sqlite_driver=sys.argv[2])
 with open_store(Path(sys.argv[3]), driver=settings.sqlite_driver) as store:
     moves.sort_projects(store, settings)
 """
+
+#: The same, from a line on standard input on, with an answer at its end.
+WAITING_CHILD = CHILD.replace("#wait", "print(flush=True); input()") + "print(flush=True)"
+
+
+def start(child: subprocess.Popen[bytes], kill_after: float | None = None) -> float:
+    """Let a waiting child sort, and kill it after that many seconds; returns the seconds until it ended."""
+    assert child.stdin is not None
+    assert child.stdout is not None
+    child.stdout.readline()
+    began = time.monotonic()
+    child.stdin.write(b"\n")
+    child.stdin.flush()
+    if kill_after is not None:
+        select.select([child.stdout], [], [], kill_after)
+        child.kill()
+    child.stdout.read()
+    return time.monotonic() - began
 
 
 @pytest.mark.parametrize(
@@ -350,6 +372,38 @@ def test_a_sorting_that_was_killed_goes_on_and_is_taken_back_as_one(
     undo_sorting(mixed, actor=Actor.USER)
     assert state(mixed) == before
     assert list_sortings(mixed) == []
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_a_sorting_that_is_killed_at_random_instants_ends_as_if_it_had_not_been(
+    mixed: Store, settings: Settings, tmp_path: Path
+) -> None:
+    before, instants = state(mixed), random.Random(7)
+    mixed.checkpoint()
+    command = [sys.executable, "-c", WAITING_CHILD, str(settings.home), settings.sqlite_driver]
+    clean, torn = tmp_path / "clean.db", tmp_path / "torn.db"
+    shutil.copyfile(mixed.path, clean)
+    with subprocess.Popen([*command, str(clean)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        seconds = start(child)
+    with open_store(clean, driver=settings.sqlite_driver) as other:
+        expected = state(other)
+    killed = inside = 0
+    while killed < 100:
+        for old in tmp_path.glob("torn.db*"):
+            old.unlink()
+        shutil.copyfile(mixed.path, torn)
+        for _ in range(instants.randint(1, 3)):
+            with subprocess.Popen([*command, str(torn)], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+                start(child, kill_after=instants.uniform(0, seconds))
+            killed += child.returncode == -signal.SIGKILL
+        with open_store(torn, driver=settings.sqlite_driver) as store:
+            inside += state(store) not in (before, expected)
+            sort_projects(store, settings)
+            assert state(store) == expected
+            undo_sorting(store, actor=Actor.USER)
+            assert (state(store), list_sortings(store)) == (before, [])
+    assert inside > 0
 
 
 @pytest.mark.parametrize("paused", ["you", "harbor", "everything"])
