@@ -6,7 +6,7 @@
     ├── StoreError              memory.db can't be opened, read or written
     │   ├── ForeignDatabase     the file is a database, but not Engram's
     │   ├── NewerSchema         a newer Engram wrote the file
-    │   ├── UnsupportedSchema   the file is older than Engram's first release
+    │   ├── OlderSchema         an earlier version wrote the file, and this process must not bring it up to date
     │   ├── BrokenDatabase      SQLite reports that the file is damaged
     │   └── Conflict            a compare-and-set found a change; try again
     ├── TranscriptError         a transcript can't be read at all
@@ -57,8 +57,13 @@ class NewerSchema(StoreError):
     """A newer version of Engram wrote the memory database. Update Engram."""
 
 
-class UnsupportedSchema(StoreError):
-    """The memory database is older than Engram's first release and can't be read. Move it away."""
+class OlderSchema(StoreError):
+    """An earlier version of Engram wrote the memory database. Run `engram install` or `engram up`."""
+
+    def __init__(self, message: str = "", version: int = 0) -> None:
+        super().__init__(message)
+        #: Version of the tables in the file.
+        self.version = version
 
 
 class BrokenDatabase(StoreError):

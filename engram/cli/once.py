@@ -55,7 +55,7 @@ def run_once(
     started = time.monotonic()
     settings = workspace.settings
     start_logging(workspace.places.prepare().logs, "cli", settings.log_level, redact)
-    with workspace.store() as store, _bars(is_quiet) as bars:
+    with workspace.store(may_upgrade=True) as store, _bars(is_quiet) as bars:
         report = _read(workspace, store, bars, sources)
         _compile(workspace, bars)
         runtime = make_runtime(_in_a_hurry(settings), store, compile_if_missing=True)
@@ -87,7 +87,7 @@ def run_once(
 
 def read_sources(workspace: Workspace, sources: Sequence[Source | Path], *, is_quiet: bool) -> dict[str, Any]:
     """Read sessions and store their turns, with a progress bar; no memories are made. Returns the counts."""
-    with workspace.store() as store, _bars(is_quiet) as bars:
+    with workspace.store(may_upgrade=True) as store, _bars(is_quiet) as bars:
         return _read(workspace, store, bars, sources)
 
 

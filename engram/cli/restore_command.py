@@ -28,6 +28,9 @@ def restore(workspace: Workspace, file: Path | None, only_list: bool, yes: bool,
     current memory is kept as memory.replaced.db. What you saved, pinned, edited or forgot since the backup is carried
     over, and the transcripts are read again from where the backup ends. Stop Engram first.
 
+    Before a new version changes an earlier one's memory.db, it makes a copy, which --list names. To go back to that
+    version, install it and restore the copy with it: that carries over what you did since.
+
     Example: engram restore --list
     """
     places = workspace.places.prepare()
@@ -69,15 +72,28 @@ def _print_list(backups: list[Backup], as_json: bool) -> None:
         print_json(
             {
                 "backups": [
-                    {"path": str(backup.path), "made_at": iso(backup.made_at_ms), "bytes": backup.size}
+                    {
+                        "path": str(backup.path),
+                        "made_at": iso(backup.made_at_ms),
+                        "bytes": backup.size,
+                        "upgraded_from": backup.upgraded_from or None,
+                    }
                     for backup in backups
                 ]
             }
         )
         return
     print_table(
-        ["backup", "made", "MB#"],
-        [(backup.path.name, when(backup.made_at_ms), f"{backup.size / 1e6:.1f}") for backup in backups],
+        ["backup", "made", "MB#", ""],
+        [
+            (
+                backup.path.name,
+                when(backup.made_at_ms),
+                f"{backup.size / 1e6:.1f}",
+                "the way back to the version before an upgrade" if backup.upgraded_from else "",
+            )
+            for backup in backups
+        ],
         empty="There are no backups yet. The worker makes one every day.",
     )
 

@@ -89,6 +89,7 @@ def _run(workspace: Workspace) -> None:
     arguments = workspace.arguments()
     supervisor = Supervisor([Child(name, engram_command(arguments, name)) for name in ("watch", "work")])
     workspace.places.prepare()
+    workspace.upgrade()
     with _stop_signals() as stopping:
         click.echo(f"Engram is running. Press Ctrl-C to stop. Memory: {workspace.settings.home}", err=True)
         supervisor.start()

@@ -66,13 +66,36 @@ class Workspace:
         return arguments
 
     @contextlib.contextmanager
-    def store(self) -> Iterator[Store]:
-        """The open memory; folder and database are created if they are missing. Raises HomeError or StoreError."""
+    def store(self, *, may_upgrade: bool = False) -> Iterator[Store]:
+        """The open memory; folder and database are created if they are missing. Raises HomeError or StoreError.
+
+        Args:
+            may_upgrade: copy a memory.db of an earlier version and bring it up to date first.
+        """
         from engram.models.copies import open_memory  # a quarter of a second that many commands do not need
 
         self.places.prepare()
+        if may_upgrade:
+            self.upgrade()
         with open_memory(self.places.memory_db, driver=self.settings.sqlite_driver, is_made=True) as store:
             yield store
+
+    def upgrade(self) -> None:
+        """Bring a memory.db of an earlier version up to date, and say where the copy from before is.
+
+        Raises:
+            OlderSchema: a worker or watcher of another version runs.
+            StoreError: it can't be opened, or not copied.
+        """
+        from engram.worker.memory_file import upgrade_memory
+
+        copy = upgrade_memory(self.places, self.settings)
+        if copy is not None:
+            click.echo(
+                f"memory.db was brought up to date. The way back: `engram restore {copy.name}` with the version of "
+                "before",
+                err=True,
+            )
 
     def wake_worker(self) -> None:
         """Tell a running worker that memories changed."""

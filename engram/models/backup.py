@@ -1,6 +1,7 @@
 """Daily copies of memory.db: made by SQLite's backup API while others read and write, checked, two kept.
 
-Where memory.db was lost, and a new one made, the newest backup of the earlier one is kept until somebody deletes it.
+Where memory.db was lost, and a new one made, the newest backup of the earlier one is kept until somebody deletes it. So
+is the copy that is made before the tables of an earlier version are changed: the way back to that version.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,6 +35,10 @@ from engram.models.transaction import Reader
 
 #: Backups of one memory.db that are kept, the newest ones.
 KEEP = 2
+#: Copies from before an upgrade that are kept, the newest ones, each of another version of the tables.
+KEEP_UPGRADED = 2
+#: What ends the name of such a copy: the version of its tables.
+_TABLES = re.compile(r"-tables-(\d+)\.db")
 #: Pages copied in one go; other threads run between two of them.
 _PAGES = 256
 #: Free disk that a backup leaves, in bytes.
@@ -47,6 +53,12 @@ class Backup:
     #: When it was made, in milliseconds since 1970.
     made_at_ms: int
     size: int
+
+    @property
+    def upgraded_from(self) -> int:
+        """Version of the tables of a copy from before an upgrade, the way back to that version; 0 for other backups."""
+        found = _TABLES.search(self.path.name)
+        return int(found[1]) if found else 0
 
 
 def list_backups(folder: Path) -> list[Backup]:
@@ -69,6 +81,8 @@ def _by_memory(store: Reader, folder: Path) -> list[list[Backup]]:
     made_at_ms = int(get_meta(store, MADE_AT) or 0)
     found: dict[float, list[Backup]] = {made_at_ms: []}
     for backup in list_backups(folder):
+        if backup.upgraded_from:
+            continue
         found.setdefault(min(_began_ms(backup.path, store.driver), made_at_ms), []).append(backup)
     return list(found.values())
 
@@ -105,24 +119,52 @@ def make_backup(store: Reader, folder: Path, *, keep: int = KEEP) -> Backup:
         StoreError: it cannot be made, such as on a full disk; the older backups stay.
     """
     with holding_backups(folder):
-        _drop_leftovers(folder)
-        size = store.path.stat().st_size
-        if free_bytes(folder) < size + _SPARE_BYTES:
-            raise StoreError(f"no backup: less than {(size + _SPARE_BYTES) // 1_000_000} MB of disk are free")
-        target = folder / f"memory-{iso_time(store.now_ms()).replace(':', '')}.db"
-        half = target.with_name(f".{target.name}.tmp")
-        try:
-            os.close(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE))
-            _copy(store, half)
-            _check(store, half)
-            os.replace(half, target)
-        except OSError as error:
-            raise StoreError(f"no backup: {error.strerror or error}") from error
-        finally:
-            _drop_leftovers(folder)
+        made = _make(store, folder, "")
         present, *earlier = _by_memory(store, folder)
         for old in [*present[keep:], *(old for backups in earlier for old in backups[1:])]:
             drop_database(old.path)
+    return made
+
+
+def make_copy_before_upgrade(path: Path, folder: Path, version: int, *, driver: str) -> Backup:
+    """Copy the memory.db at ``path``, whose tables have an earlier ``version``, into ``folder``: the way back.
+
+    A copy of the same version goes, and so do those of all but the newest two versions.
+
+    Raises:
+        BrokenDatabase: the copy, and so memory.db, is damaged.
+        StoreError: it cannot be made, such as on a full disk.
+    """
+    store = Store(path, driver=driver)  # not opened: that would change its tables
+    try:
+        with holding_backups(folder):
+            made = _make(store, folder, f"-tables-{version}")
+            others = [copy for copy in list_backups(folder) if copy.upgraded_from and copy.path != made.path]
+            older = [copy for copy in others if copy.upgraded_from != version]
+            for old in [*(copy for copy in others if copy not in older), *older[KEEP_UPGRADED - 1 :]]:
+                drop_database(old.path)
+    finally:
+        store.close()
+    return made
+
+
+def _make(store: Reader, folder: Path, ending: str) -> Backup:
+    """Make one copy in a folder that is held. Raises StoreError."""
+    _drop_leftovers(folder)
+    size = store.path.stat().st_size
+    if free_bytes(folder) < size + _SPARE_BYTES:
+        raise StoreError(f"no backup: less than {(size + _SPARE_BYTES) // 1_000_000} MB of disk are free")
+    target = folder / f"memory-{iso_time(store.now_ms()).replace(':', '')}{ending}.db"
+    half = target.with_name(f".{target.name}.tmp")
+    try:
+        os.close(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE))
+        _copy(store, half)
+        _check(store, half)
+        os.replace(half, target)
+    except OSError as error:
+        raise StoreError(f"no backup: {error.strerror or error}") from error
+    finally:
+        _drop_leftovers(folder)
     return Backup(target, store.now_ms(), target.stat().st_size)
 
 

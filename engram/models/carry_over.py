@@ -1,8 +1,9 @@
-"""Carries a memory.db of version 4, whose tables were written by hand, over into the tables of
+"""Carries a memory.db of versions 1 to 4, whose tables were written by hand, over into the tables of
 ``engram.models.tables``.
 
-The old tables get other names, the new ones are made just as in a new file, and every row is copied by the names of
-its columns. Raw SQL throughout: it reads tables that have no models.
+Versions 1 to 3 first become version 4 by the steps of their time. Then the old tables get other names, the new ones
+are made just as in a new file, and every row is copied by the names of its columns. Raw SQL throughout: it reads
+tables that have no models.
 """
 
 from __future__ import annotations
@@ -13,11 +14,14 @@ from typing import Any
 
 from engram.failpoint import reach
 from engram.models import tables
-from engram.models.packed import unpack_text
+from engram.models.packed import pack_text, unpack_text
+from engram.models.packed_entries import entry_key, in_order, pack_entries
 from engram.models.schema import schema_statements
+from engram.models.uuids import unpack_uuid
 from engram.text.unspaced import in_pairs
+from engram.transcripts.record import EntryRef
 
-#: The version that is carried over. Earlier ones never left the house they were made in.
+#: The version that is carried over. Earlier ones, from before the first release, are brought to it first.
 CARRIED_VERSION = 4
 #: What the names of the old tables begin with meanwhile.
 _PREFIX = "version_4_"
@@ -46,6 +50,50 @@ def prepared_for_carry_over(database: Any) -> Iterator[None]:
     finally:
         database.execute_sql("PRAGMA legacy_alter_table = OFF")
         database.execute_sql("PRAGMA foreign_keys = ON")
+
+
+def bring_to_carried_version(database: Any, version: int) -> None:
+    """Bring the rows of versions 1 to 3 into the form of version 4; call it where ``carry_over`` is called next.
+
+    What that makes anew in any case (text indexes, views, empty tables and columns) is left out. The vectors of
+    versions 1 and 2 go: they are made again.
+    """
+    execute = database.execute_sql
+    if "kept_at_ms" not in _columns(database, "episode"):
+        # The first days of version 1 had no such column.
+        execute("ALTER TABLE episode ADD COLUMN kept_at_ms INTEGER NOT NULL DEFAULT 0")
+        execute("UPDATE episode SET kept_at_ms = created_at_ms")
+    if version < 2:
+        execute("ALTER TABLE spend ADD COLUMN ledger_ms INTEGER NOT NULL DEFAULT 0")
+        execute("UPDATE spend SET ledger_ms = at_ms")
+    if version < 3:
+        execute("DROP TABLE vector")
+        _pack_turns(database)
+        for row_id, content in execute("SELECT id, content FROM episode").fetchall():
+            execute("UPDATE episode SET content = ? WHERE id = ?", (pack_text(content), row_id))
+    if version < CARRIED_VERSION:
+        # What is superseded by a memory that is gone comes back into force; notes are indexed again.
+        execute(
+            "UPDATE episode SET status = 'active', superseded_by = '', valid_to_ms = NULL WHERE status = 'superseded' "
+            "AND NOT EXISTS (SELECT 1 FROM episode s WHERE s.episode_id = episode.superseded_by)"
+        )
+        execute("UPDATE note SET size = -1")
+    reach("migrate.step")
+
+
+def _pack_turns(database: Any) -> None:
+    """Put each turn's entries into its row, and a key for each into a table that only finds the turn."""
+    execute = database.execute_sql
+    execute("ALTER TABLE turn ADD COLUMN entries BLOB NOT NULL DEFAULT x''")
+    execute("CREATE TABLE entry_of_turn (key INTEGER PRIMARY KEY, turn_id INTEGER NOT NULL)")
+    for (turn_id,) in execute("SELECT id FROM turn").fetchall():
+        rows = execute("SELECT uuid, offset, length, line FROM entry WHERE turn_id = ?", (turn_id,)).fetchall()
+        entries = in_order(EntryRef(unpack_uuid(uuid), offset, size, line) for uuid, offset, size, line in rows)
+        execute("UPDATE turn SET entries = ? WHERE id = ?", (pack_entries(entries), turn_id))
+        for entry in entries:
+            execute("INSERT OR IGNORE INTO entry_of_turn VALUES (?, ?)", (entry_key(entry.uuid), turn_id))
+    execute("DROP TABLE entry")
+    execute("ALTER TABLE entry_of_turn RENAME TO entry")
 
 
 def carry_over(database: Any) -> None:

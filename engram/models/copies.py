@@ -15,7 +15,7 @@ from engram.models.transaction import Tx
 
 
 @contextlib.contextmanager
-def open_memory(path: Path, *, driver: str, is_made: bool) -> Iterator[Store]:
+def open_memory(path: Path, *, driver: str, is_made: bool, may_upgrade: bool = False) -> Iterator[Store]:
     """Open memory.db beside other processes; a restore waits until it is closed.
 
     Damage that SQLite reports meanwhile is noted, so that the worker looks closely.
@@ -24,12 +24,16 @@ def open_memory(path: Path, *, driver: str, is_made: bool) -> Iterator[Store]:
         path: of memory.db.
         driver: of SQLite.
         is_made: make a missing one, and set aside another program's database.
+        may_upgrade: change the tables of an earlier version. Only who made a copy of memory.db first may do that, see
+            ``engram.worker.memory_file``.
 
     Raises:
+        OlderSchema: an earlier version wrote it, and it must not be upgraded; it is as it was.
         StoreError: it cannot be opened.
     """
     with using_database(path) as damage:
-        store = open_store(path, driver=driver) if is_made else Store(path, driver=driver)
+        make = open_store if is_made else Store
+        store = make(path, driver=driver, may_upgrade=may_upgrade)
         try:
             if not is_made:
                 store.open()

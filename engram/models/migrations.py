@@ -1,11 +1,12 @@
-"""The version of memory.db: made new, carried over from version 4, and brought on by numbered steps.
+"""The version of memory.db: made new, carried over from versions 1 to 4, and brought on by numbered steps.
 
-Everything runs under ``BEGIN EXCLUSIVE`` with the version checked again inside, so that any number of processes may
-open a file at once, and each may be killed at any instant.
+Everything runs in one ``BEGIN EXCLUSIVE`` with the version checked again inside: any number of processes may open a
+file at once, each may be killed at any instant, and a file never stays between two versions.
 """
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,10 +14,10 @@ from typing import Any
 import peewee
 
 from engram.clock import SYSTEM_CLOCK
-from engram.errors import BrokenDatabase, NewerSchema, UnsupportedSchema
+from engram.errors import BrokenDatabase, NewerSchema, OlderSchema
 from engram.failpoint import reach
 from engram.models import migration_steps
-from engram.models.carry_over import CARRIED_VERSION, carry_over, prepared_for_carry_over
+from engram.models.carry_over import CARRIED_VERSION, bring_to_carried_version, carry_over, prepared_for_carry_over
 from engram.models.schema import APPLICATION_ID, schema_statements
 
 Migration = Callable[[Any], None]
@@ -24,8 +25,8 @@ Migration = Callable[[Any], None]
 #: The first version whose tables are made from ``engram.models.tables``.
 FIRST_VERSION = 5
 #: One function a version, from ``FIRST_VERSION`` on: the first leads from 5 to 6. A new file is made as the newest
-#: version at once, and a file of version 4 is carried over to the newest at once: both come from the tables as they are
-#: declared, so that a step has to change what it finds into just that.
+#: version at once, and a file of versions 1 to 4 is carried over to the newest at once: both come from the tables as
+#: they are declared, so that a step has to change what it finds into just that.
 MIGRATIONS: Sequence[Migration] = migration_steps.STEPS
 
 #: Key in ``meta`` of the version that the tables have: the header, which says so too, may be damaged.
@@ -43,35 +44,35 @@ def newest_version(migrations: Sequence[Migration] = MIGRATIONS) -> int:
     return FIRST_VERSION + len(migrations)
 
 
-def migrate(database: Any, migrations: Sequence[Migration] = MIGRATIONS) -> int:
-    """Bring the database to the newest version; returns the number of transactions that this took.
+def migrate(database: Any, migrations: Sequence[Migration] = MIGRATIONS, *, may_upgrade: bool = True) -> bool:
+    """Bring the database to the newest version; returns whether this call changed it.
 
     Any number of processes may call this at once: one migrates, the others wait and find it done.
 
+    Args:
+        database: the open database.
+        migrations: the numbered steps.
+        may_upgrade: change the tables of an earlier version; a new file gets its tables in any case.
+
     Raises:
         NewerSchema: the database is newer than this program; nothing was changed.
-        UnsupportedSchema: it is of a version from before the first release; nothing was changed.
+        OlderSchema: it is older and may not be upgraded; nothing was changed.
         BrokenDatabase: the header names another version than the tables have; nothing was changed.
     """
-    version = _checked_version(database)
-    _check_supported(version, migrations)
-    done = 0
-    if version == CARRIED_VERSION:
-        with prepared_for_carry_over(database):
-            done += _step(database, migrations)
-    while _step(database, migrations):
-        done += 1
-    return done
-
-
-def _check_supported(version: int, migrations: Sequence[Migration]) -> None:
-    if version > newest_version(migrations):
+    version, newest = _checked_version(database), newest_version(migrations)
+    if version > newest:
         raise NewerSchema()
-    if 0 < version < CARRIED_VERSION:
-        raise UnsupportedSchema(
-            f"memory.db has tables of version {version}, from before Engram's first release, which this version cannot "
-            "read; move the file out of the memory folder, and Engram makes a new memory of the transcripts"
+    if version == newest:
+        return False
+    if version and not may_upgrade:
+        raise OlderSchema(
+            f"memory.db was written by an earlier version of Engram (its tables have version {version}, this version's "
+            f"{newest}). Run `engram install`, which ends what still runs of that version, makes a copy of memory.db "
+            "and brings it up to date; or stop that version and run `engram up`",
+            version,
         )
+    with prepared_for_carry_over(database) if 0 < version <= CARRIED_VERSION else contextlib.nullcontext():
+        return _bring_up(database, migrations)
 
 
 def _version(database: Any) -> int:
@@ -90,18 +91,19 @@ def _checked_version(database: Any) -> int:
     return int(version)
 
 
-def _step(database: Any, migrations: Sequence[Migration]) -> bool:
-    """Bring the database one step on in a transaction of its own; False where none is left."""
-    if _version(database) == newest_version(migrations):
-        return False
+def _bring_up(database: Any, migrations: Sequence[Migration]) -> bool:
+    """Bring the database to the newest version in one transaction; False if another process has done that."""
+    newest = newest_version(migrations)
     with database.atomic("EXCLUSIVE"):
         reach("migrate.begin")
         version = _version(database)
-        _check_supported(version, migrations)
-        if version == newest_version(migrations):
+        if version > newest:
+            raise NewerSchema()
+        if version == newest:
             return False
         try:
-            reached = _change_tables(database, version, migrations)
+            while version < newest:
+                version = _change_tables(database, version, migrations)
         except (peewee.OperationalError, peewee.IntegrityError) as error:
             is_refused = isinstance(error, peewee.IntegrityError)
             if is_refused or any(words in str(error) for words in _CONTRADICTIONS):
@@ -109,9 +111,9 @@ def _step(database: Any, migrations: Sequence[Migration]) -> bool:
             raise
         database.execute_sql(
             "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?), (?, '1')",
-            (_RECORDED, str(reached), TOMBSTONES_DUE),
+            (_RECORDED, str(version), TOMBSTONES_DUE),
         )
-        database.execute_sql(f"PRAGMA user_version = {reached}")
+        database.execute_sql(f"PRAGMA user_version = {version}")
     return True
 
 
@@ -120,7 +122,8 @@ def _change_tables(database: Any, version: int, migrations: Sequence[Migration])
     if version == 0:
         _make_tables(database)
         return newest_version(migrations)
-    if version == CARRIED_VERSION:
+    if version <= CARRIED_VERSION:
+        bring_to_carried_version(database, version)
         carry_over(database)
         return newest_version(migrations)
     migrations[version - FIRST_VERSION](database)

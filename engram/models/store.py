@@ -13,7 +13,7 @@ import peewee
 from engram.atomic import FILE_MODE, FOLDER_MODE, locked_folder
 from engram.clock import SYSTEM_CLOCK, Clock
 from engram.enums import Actor
-from engram.errors import BrokenDatabase, ForeignDatabase, StoreError
+from engram.errors import BrokenDatabase, ForeignDatabase, OlderSchema, StoreError
 from engram.models.database import CACHE_KB, choose_driver, open_database
 from engram.models.file_checks import (
     file_identity,
@@ -52,12 +52,17 @@ class Store(Reader):
         busy_ms: int = 5000,
         cache_kb: int = CACHE_KB,
         is_damaged: bool = False,
+        may_upgrade: bool = True,
     ) -> None:
-        """Prepare, but do not touch, the database at ``path``; one that ``is_damaged`` is read as far as it goes."""
+        """Prepare, but do not touch, the database at ``path``; one that ``is_damaged`` is read as far as it goes.
+
+        Unless it ``may_upgrade``, opening leaves the tables of an earlier version as they are.
+        """
         chosen = choose_driver(driver)
         database = open_database(path, chosen, busy_ms=busy_ms, cache_kb=cache_kb, is_damaged=is_damaged)
         super().__init__(database, path, driver=chosen, clock=clock)
         self._busy_ms = busy_ms
+        self._may_upgrade = may_upgrade
         self._log_path = f"{path}-wal"
         self._log_kept_seconds = -LOG_AGAIN_SECONDS
 
@@ -70,6 +75,7 @@ class Store(Reader):
             ForeignDatabase: the file belongs to another program.
             BrokenDatabase: the file is damaged or no database.
             NewerSchema: the file was written by a newer Engram.
+            OlderSchema: it was written by an earlier Engram, and must not be upgraded.
             StoreError: anything else that SQLite says.
         """
         self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
@@ -90,7 +96,7 @@ class Store(Reader):
         with self._mapped_errors():
             self._connect()
             self._check_owner(identity)
-            migrate(self._database)
+            migrate(self._database, may_upgrade=self._may_upgrade)
         if self.value("SELECT 1 FROM meta WHERE key = ?", (TOMBSTONES_DUE,)):
             self._delete_forgotten()
         return self
@@ -252,21 +258,29 @@ class Store(Reader):
         return ""
 
 
-def open_store(path: Path, *, driver: str = "auto", clock: Clock = SYSTEM_CLOCK, cache_kb: int = CACHE_KB) -> Store:
+def open_store(
+    path: Path,
+    *,
+    driver: str = "auto",
+    clock: Clock = SYSTEM_CLOCK,
+    cache_kb: int = CACHE_KB,
+    may_upgrade: bool = True,
+) -> Store:
     """Open memory.db; another program's database found there is set aside as ``memory.v2.db`` first.
 
     Args:
         cache_kb: how much of the file each connection holds in memory, in KB.
+        may_upgrade: change the tables of an earlier version.
 
     Raises:
-        BrokenDatabase, NewerSchema, StoreError: as ``Store.open``.
+        BrokenDatabase, NewerSchema, OlderSchema, StoreError: as ``Store.open``.
     """
-    store = Store(path, driver=driver, clock=clock, cache_kb=cache_kb)
+    store = Store(path, driver=driver, clock=clock, cache_kb=cache_kb, may_upgrade=may_upgrade)
     try:
         return store.open()
     except ForeignDatabase:
         store.close()
-    except BrokenDatabase:
+    except (BrokenDatabase, OlderSchema):
         store.close()
         raise
     with locked_folder(path.parent):
@@ -279,4 +293,4 @@ def open_store(path: Path, *, driver: str = "auto", clock: Clock = SYSTEM_CLOCK,
         if own.is_file():
             move_aside(own, path)
         store._make_private()
-    return Store(path, driver=driver, clock=clock, cache_kb=cache_kb).open()
+    return Store(path, driver=driver, clock=clock, cache_kb=cache_kb, may_upgrade=may_upgrade).open()

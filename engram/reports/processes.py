@@ -7,11 +7,14 @@ import fcntl
 import os
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from engram.atomic import read_regular
+from engram.paths import Home
 from engram.process_lock import is_process_alive
+from engram.version import code_version
 
 #: Time limit for ``ps``, in seconds.
 _PS_SECONDS = 5
@@ -51,6 +54,38 @@ def process_state(lock: Path) -> ProcessState:
         code=code,
         silent_seconds=_silent_seconds(lock),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class OtherProcess:
+    """A process of Engram that runs other code than this one."""
+
+    #: worker, watcher or supervisor.
+    name: str
+    lock: Path
+    #: None if unknown.
+    pid: int | None
+    #: The version of its code; "" if its lock does not name one.
+    code: str
+
+    @property
+    def described(self) -> str:
+        """Which process, with its id and version, for a message."""
+        return f"{self.name} (pid {self.pid or '?'}, {self.code or 'which does not say its version'})"
+
+
+def processes_of_other_code(
+    home: Home, names: Sequence[str] = ("worker", "watcher", "supervisor")
+) -> list[OtherProcess]:
+    """The processes of a memory folder that run other code than this one, such as an earlier version's."""
+    locks = {"worker": home.worker_lock, "watcher": home.watcher_lock, "supervisor": home.supervisor_lock}
+    own = code_version()
+    found = []
+    for name in names:
+        holder = _read_holder(locks[name])
+        if holder is not None and holder[0] != os.getpid() and holder[1] != own:
+            found.append(OtherProcess(name, locks[name], *holder))
+    return found
 
 
 def is_held(lock: Path) -> bool:
@@ -103,6 +138,16 @@ def _silent_seconds(lock: Path) -> float | None:
     except OSError:
         return None
     return silent_seconds if silent_seconds >= 0 else None
+
+
+def parent_of(pid: int) -> int | None:
+    """The id of a process's parent; None if it can't be read."""
+    with contextlib.suppress(OSError, ValueError, subprocess.SubprocessError):
+        finished = subprocess.run(
+            ["ps", "-o", "ppid=", "-p", str(pid)], capture_output=True, text=True, timeout=_PS_SECONDS, check=True
+        )
+        return int(finished.stdout)
+    return None
 
 
 def rss_mb(pid: int) -> float | None:

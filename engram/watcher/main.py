@@ -6,13 +6,14 @@ import logging
 import os
 import signal
 import sys
+import time
 
-from engram.errors import AlreadyRunning, BrokenDatabase
+from engram.errors import AlreadyRunning, BrokenDatabase, OlderSchema
 from engram.heartbeat import Heartbeat
 from engram.log import start_logging
 from engram.models.replacement import using_database
 from engram.models.stages import note_failure
-from engram.models.store import open_store
+from engram.models.store import Store, open_store
 from engram.paths import Home
 from engram.process_lock import EXIT_RESTART, ProcessLock
 from engram.redaction import redact
@@ -27,6 +28,8 @@ logger = logging.getLogger(__name__)
 QUEUE_SECONDS = 1.0
 #: How much of memory.db is held in memory, in KB; little, since storing what was read looks up little.
 CACHE_KB = 512
+#: How often a memory.db of an earlier version is looked at again, in seconds.
+UPGRADE_POLL_SECONDS = 0.5
 
 
 def run_watcher(settings: Settings, *, has_parent: bool = False) -> int:
@@ -55,10 +58,27 @@ def run_watcher(settings: Settings, *, has_parent: bool = False) -> int:
         return _watch(settings, home, lock, log_damage)
 
 
+def _open_when_upgraded(settings: Settings, home: Home, lock: ProcessLock) -> Store:
+    """Open memory.db; if an earlier version wrote it, wait until the worker has brought it up to date.
+
+    A signal ends the process meanwhile. Raises StoreError.
+    """
+    has_said = False
+    while True:
+        try:
+            return open_store(home.memory_db, driver=settings.sqlite_driver, cache_kb=CACHE_KB, may_upgrade=False)
+        except OlderSchema as error:
+            if not has_said:
+                logger.warning("action=wait reason=%s", error)
+                has_said = True
+        lock.touch()
+        time.sleep(UPGRADE_POLL_SECONDS)
+
+
 def _watch(settings: Settings, home: Home, lock: ProcessLock, log_damage: str) -> int:
     """Open the memory and watch until a signal comes or memory.db is damaged."""
     try:
-        store = open_store(home.memory_db, driver=settings.sqlite_driver, cache_kb=CACHE_KB)
+        store = _open_when_upgraded(settings, home, lock)
     except BrokenDatabase as error:
         logger.error("action=open failed=%s", error)
         return EXIT_RESTART

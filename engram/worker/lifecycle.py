@@ -70,7 +70,7 @@ class WorkerServices:
         limit_matrix_threads()
         link_python(home)
         log_damage = opened.enter_context(using_database(home.memory_db))
-        store = open_or_set_aside(home, self._settings)
+        store = open_or_set_aside(home, self._settings, is_service=self._consumer.has_parent or _is_service())
         opened.callback(store.close)
         if log_damage:
             note_failure(store, "memory", log_damage)
@@ -164,6 +164,12 @@ def _take_lock(home: Home) -> ProcessLock:
         return ProcessLock(home.worker_lock, code_version())
     except AlreadyRunning as error:
         raise AlreadyRunning(f"a worker is already running for {home.root}; this one ends") from error
+
+
+def _is_service() -> bool:
+    """True if systemd or launchd started this very process."""
+    by_launchd = os.environ.get("XPC_SERVICE_NAME", "").startswith("recall.engram")
+    return by_launchd or os.environ.get("SYSTEMD_EXEC_PID") == str(os.getpid())
 
 
 def _start_log(home: Home, level: str) -> None:

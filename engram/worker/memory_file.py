@@ -1,25 +1,32 @@
-"""Opens memory.db in the worker: a damaged file is set aside, and what the user kept by hand is carried over."""
+"""Opens memory.db in the worker: an earlier version's is copied and upgraded, a damaged one is set aside, and what the
+user kept by hand is carried over.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import logging
 import os
+import signal
+import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
 from engram.atomic import drop_leftovers
 from engram.clock import SYSTEM_CLOCK, Clock, iso_time
-from engram.errors import BrokenDatabase, StoreError
-from engram.models.backup import Backup, list_backups
+from engram.errors import BrokenDatabase, OlderSchema, StoreError
+from engram.models.backup import Backup, list_backups, make_copy_before_upgrade
 from engram.models.fulltext import rebuild_indexes
 from engram.models.recovery import Recovered
+from engram.models.replacement import is_replaced, using_database
 from engram.models.restore import rebuild_memory
 from engram.models.set_aside import clean_after_swap
 from engram.models.soundness import find_all_damage, quick_damage
 from engram.models.stages import is_damage_noted, list_stages, note_failure, note_success
 from engram.models.store import Store, open_store
 from engram.paths import Home
+from engram.reports.processes import OtherProcess, parent_of, processes_of_other_code
 from engram.settings import Settings
 
 logger = logging.getLogger(__name__)
@@ -30,9 +37,84 @@ BROKEN_NAME = "memory.broken.db"
 LEFTOVER_SECONDS = 600
 #: A larger file is checked once a day, not at every start.
 LARGE_BYTES = 100_000_000
+#: How long an upgrade waits for a process of another version to end, in seconds: it may just be stopped.
+OTHERS_SECONDS = 20.0
+_POLL_SECONDS = 0.1
 
 
-def open_or_set_aside(home: Home, settings: Settings, *, clock: Clock = SYSTEM_CLOCK) -> Store:
+def open_upgraded(
+    home: Home,
+    settings: Settings,
+    *,
+    clock: Clock = SYSTEM_CLOCK,
+    wait_seconds: float = 0.0,
+    is_service: bool = False,
+) -> Store:
+    """Open memory.db; one of an earlier version is copied into the folder of backups and brought up to date first.
+
+    Args:
+        home: the memory folder.
+        settings: give the driver of SQLite.
+        clock: the time.
+        wait_seconds: how long to wait for a worker or watcher of another version to end.
+        is_service: what started this process also started the others, and starts again what ends: end those of another
+            version. Otherwise a worker that was started again after an update would wait for its watcher for ever.
+
+    Raises:
+        OlderSchema: an earlier version wrote it, and a worker or watcher of another version runs; it is as it was.
+        BrokenDatabase: it is damaged.
+        StoreError: it can't be opened, or the copy can't be made.
+    """
+    driver = settings.sqlite_driver
+    try:
+        return open_store(home.memory_db, driver=driver, clock=clock, may_upgrade=False)
+    except OlderSchema as error:
+        version = error.version
+    until = time.monotonic() + wait_seconds
+    while others := processes_of_other_code(home, ("worker", "watcher")):
+        if time.monotonic() >= until:
+            raise OlderSchema(
+                f"memory.db was written by an earlier version of Engram, and another version's {others[0].described} "
+                "still runs: memory.db stays as it is. Run `engram install`, which ends it; or stop it first",
+                version,
+            )
+        if is_service:
+            _end_siblings(others)
+        time.sleep(_POLL_SECONDS)
+    copy = make_copy_before_upgrade(home.memory_db, home.backups, version, driver=driver)
+    logger.info("action=upgrade from=%d copy=%s", version, copy.path.name)
+    return open_store(home.memory_db, driver=driver, clock=clock)
+
+
+def _end_siblings(others: Sequence[OtherProcess]) -> None:
+    """End the processes that have the same parent as this one; a clean end would not be followed by a new start."""
+    for other in others:
+        if other.pid is not None and parent_of(other.pid) == os.getppid():
+            logger.warning("action=end_sibling process=%s pid=%d code=%s", other.name, other.pid, other.code)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(other.pid, signal.SIGKILL)
+
+
+def upgrade_memory(home: Home, settings: Settings) -> Path | None:
+    """Bring a memory.db of an earlier version up to date; returns the copy from before, if one was made.
+
+    A damaged one is left to the worker.
+
+    Raises:
+        OlderSchema, StoreError: as ``open_upgraded``.
+    """
+    if not os.path.lexists(home.memory_db) and not is_replaced(home.memory_db):
+        return None
+    before = {backup.path for backup in list_backups(home.backups)}
+    with contextlib.suppress(BrokenDatabase), using_database(home.memory_db):
+        open_upgraded(home, settings).close()
+    made = [backup.path for backup in list_backups(home.backups) if backup.path not in before]
+    return made[0] if made else None
+
+
+def open_or_set_aside(
+    home: Home, settings: Settings, *, clock: Clock = SYSTEM_CLOCK, is_service: bool = False
+) -> Store:
     """Open memory.db; a damaged file is moved to ``memory.broken.db`` and a new one created. With the worker's lock
     held.
 
@@ -40,11 +122,12 @@ def open_or_set_aside(home: Home, settings: Settings, *, clock: Clock = SYSTEM_C
     damaged file as far as it can be read, and from the backups.
 
     Raises:
+        OlderSchema: an earlier version wrote it, and its watcher does not end.
         StoreError: it cannot be opened for another reason.
     """
     drop_leftovers(home.root, LEFTOVER_SECONDS)
     try:
-        store = open_store(home.memory_db, driver=settings.sqlite_driver, clock=clock)
+        store = open_upgraded(home, settings, clock=clock, wait_seconds=OTHERS_SECONDS, is_service=is_service)
         damage = _damage_of(store)
         if not damage:
             clean_after_swap(store)

@@ -1,0 +1,281 @@
+"""A new version over a living installation: memory.db is only changed by who may do that, with a copy made first."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from engram.cli.main import engram
+from engram.errors import OlderSchema
+from engram.models import episodes
+from engram.models.backup import list_backups, make_backup
+from engram.models.migrations import newest_version
+from engram.models.soundness import find_all_damage
+from engram.models.store import open_store
+from engram.paths import Home
+from engram.process_lock import ProcessLock
+from engram.reports.processes import processes_of_other_code
+from engram.settings import Settings
+from engram.version import code_version
+from engram.watcher import main as watcher
+from engram.worker.memory_file import open_or_set_aside, upgrade_memory
+from tests.cli.conftest import Run
+from tests.models.version_1 import FORGOTTEN, PINNED, REPLACED, SAVED, put_version
+from tests.models.version_4 import put_version_4, read_rows
+
+#: Commands that open the memory, each with arguments that a parser takes.
+COMMANDS: tuple[tuple[str, ...], ...] = (
+    ("status",),
+    ("status", "--json"),
+    ("recall", "crane"),
+    ("search", "crane"),
+    ("expand", "ep_1"),
+    ("why", "ep_1"),
+    ("where",),
+    ("timeline",),
+    ("save", "The crane is green.", "--global"),
+    ("edit", "ep_1", "--summary", "x"),
+    ("pin", "ep_1"),
+    ("bad", "ep_1"),
+    ("undo", "ep_1"),
+    ("forget", "ep_1", "--yes"),
+    ("contradictions",),
+    ("report",),
+    ("sessions",),
+    ("projects",),
+    ("tasks",),
+    ("cost",),
+    ("pause",),
+    ("consolidate",),
+    ("purge", "ep_1", "--yes"),
+    ("export",),
+    ("ingest",),
+    ("hub", "status"),
+    ("doctor",),
+)
+UPGRADE = (
+    "import sys; from pathlib import Path; from engram.settings import Settings; from engram.worker.memory_file import "
+    "upgrade_memory; s = Settings(home=Path(sys.argv[1])); upgrade_memory(s.places, s)"
+)
+#: Holds a lock as a process of another version does, until its input ends.
+HOLD = (
+    "import sys; from pathlib import Path; from engram.process_lock import ProcessLock; "
+    "lock = ProcessLock(Path(sys.argv[1]), sys.argv[2]); print('held', flush=True); sys.stdin.read()"
+)
+
+
+def version_of(path: Path) -> int:
+    connection = sqlite3.connect(path)
+    try:
+        return int(connection.execute("PRAGMA user_version").fetchone()[0])
+    finally:
+        connection.close()
+
+
+@pytest.fixture
+def old(home: Home) -> Path:
+    """A memory.db of an earlier version in the memory folder of the test."""
+    return put_version_4(home.prepare().memory_db)
+
+
+@pytest.fixture(params=["0.0.9+0ld", ""])
+def held(request: pytest.FixtureRequest, home: Home) -> Iterator[subprocess.Popen[str]]:
+    """A watcher of another version, which names its code or does not."""
+    with hold(home.watcher_lock, str(request.param)) as process:
+        yield process
+        process.kill()
+
+
+def hold(lock: Path, code: str) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", HOLD, str(lock), code]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
+
+@pytest.mark.parametrize("arguments", COMMANDS, ids=" ".join)
+def test_a_command_leaves_the_memory_of_an_earlier_version_and_says_so_in_a_line(
+    old: Path, arguments: tuple[str, ...]
+) -> None:
+    rows = read_rows(old, "episode")
+
+    result = CliRunner().invoke(engram, list(arguments))
+
+    assert result.exit_code == 1, result.output
+    said = [line for line in result.output.splitlines() if "earlier version of Engram" in line]
+    assert len(said) == 1
+    assert "engram install" in said[0]
+    if arguments != ("doctor",):
+        assert result.output.splitlines() == said
+    assert version_of(old) == 4
+    assert read_rows(old, "episode") == rows
+    assert list_backups(old.parent / "backups") == []
+
+
+def test_up_makes_a_copy_first_which_restore_names_as_the_way_back(
+    old: Path, run: Run, run_json: Any, home: Home
+) -> None:
+    saved = {row["episode_id"] for row in read_rows(old, "episode") if row["source"] == "manual"}
+
+    result = run("up", "--once", "--json")
+
+    (copy,) = list_backups(home.backups)
+    assert copy.upgraded_from == 4
+    assert f"engram restore {copy.path.name}" in result.stderr
+    assert version_of(copy.path) == 4
+    assert version_of(old) == newest_version()
+    assert "the way back" in run("restore", "--list").output
+    (listed,) = run_json("restore", "--list")["backups"]
+    assert (listed["path"], listed["upgraded_from"]) == (str(copy.path), 4)
+    assert saved <= {row["episode_id"] for row in read_rows(old, "episode")}
+    assert "brought up to date" not in run("up", "--once", "--json").stderr
+
+
+@pytest.mark.parametrize("arguments", [("up",), ("up", "--once"), ("work",)], ids=" ".join)
+def test_nothing_changes_the_memory_while_a_process_of_another_version_runs(
+    old: Path, held: subprocess.Popen[str], run: Run, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    monkeypatch.setattr("engram.worker.memory_file.OTHERS_SECONDS", 0.0)
+
+    if arguments == ("work",):
+        settings = Settings(home=old.parent)
+        with pytest.raises(OlderSchema, match=rf"watcher \(pid {held.pid},.*engram install"):
+            open_or_set_aside(settings.places, settings)
+    else:
+        said = run(*arguments, code=1).output.splitlines()[-1]
+        assert f"watcher (pid {held.pid}" in said
+        assert "engram install" in said
+
+    assert held.poll() is None
+    assert version_of(old) == 4
+    assert list_backups(old.parent / "backups") == []
+
+
+def test_a_process_of_the_same_code_or_this_one_is_no_other(home: Home) -> None:
+    home.prepare()
+    own = ProcessLock(home.worker_lock, "0.0.9+0ld")
+    with hold(home.watcher_lock, code_version()) as same, hold(home.supervisor_lock, "0.0.9+0ld") as other:
+        found = processes_of_other_code(home)
+        same.kill()
+        other.kill()
+    own.release()
+
+    assert [(process.name, process.pid, process.code) for process in found] == [("supervisor", other.pid, "0.0.9+0ld")]
+
+
+def test_a_service_ends_its_own_watcher_of_another_version(old: Path, held: subprocess.Popen[str]) -> None:
+    settings = Settings(home=old.parent)
+
+    # This process started the watcher; for the worker, a supervisor has started both.
+    command = UPGRADE.replace("upgrade_memory(s.places, s)", "open_or_set_aside(s.places, s, is_service=True).close()")
+    command = command.replace("import upgrade_memory", "import open_or_set_aside")
+    subprocess.run([sys.executable, "-c", command, str(settings.home)], check=True)
+
+    assert held.wait() == -signal.SIGKILL
+    assert version_of(old) == newest_version()
+    assert [copy.upgraded_from for copy in list_backups(settings.places.backups)] == [4]
+
+
+def test_a_watcher_waits_for_the_worker_to_bring_the_memory_up_to_date(
+    old: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = Settings(home=old.parent)
+    lock = ProcessLock(settings.places.watcher_lock, code_version())
+    has_waited = threading.Event()
+    monkeypatch.setattr(watcher.time, "sleep", lambda _: has_waited.set())
+    opened: list[int] = []
+
+    def wait() -> None:
+        with watcher._open_when_upgraded(settings, settings.places, lock) as store:
+            opened.append(store.schema_version())
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    assert has_waited.wait(60)
+    assert opened == []
+    upgrade_memory(settings.places, settings)
+    thread.join(60)
+    lock.release()
+
+    assert opened == [newest_version()]
+
+
+def test_daily_backups_leave_the_way_back_and_a_new_upgrade_replaces_it(settings: Settings) -> None:
+    places = settings.places
+    for version in (1, 2, 3, 3):
+        put_version(places.memory_db, version)
+        for suffix in ("-wal", "-shm"):
+            places.memory_db.with_name(f"memory.db{suffix}").unlink(missing_ok=True)
+        upgrade_memory(places, settings)
+        places.memory_db.unlink()
+    put_version_4(places.memory_db)
+    upgrade_memory(places, settings)
+
+    with open_store(places.memory_db) as store:
+        for _ in range(3):
+            make_backup(store, places.backups)
+
+    found = [copy.upgraded_from for copy in list_backups(places.backups)]
+    assert sorted(version for version in found if version) == [3, 4]
+
+
+@pytest.mark.parametrize("point", ["migrate.begin", "migrate.step"])
+def test_a_kill_at_any_moment_of_an_upgrade_leaves_one_version_or_the_other(tmp_path: Path, point: str) -> None:
+    for count in (1,) if point == "migrate.begin" else (1, 2, 30, 60, 100, 119):
+        home = Home(tmp_path / f"home-{count}").prepare()
+        put_version(home.memory_db, 1 + count % 3)
+        version = version_of(home.memory_db)
+        crash = os.environ | {"ENGRAM_CRASH": f"{point}:{count}"}
+        assert subprocess.run([sys.executable, "-c", UPGRADE, str(home.root)], env=crash).returncode == -signal.SIGKILL
+        assert version_of(home.memory_db) == version
+
+        subprocess.run([sys.executable, "-c", UPGRADE, str(home.root)], check=True)
+
+        assert version_of(home.memory_db) == newest_version()
+        assert [copy.upgraded_from for copy in list_backups(home.backups)] == [version]
+
+
+@pytest.mark.parametrize("version", [1, 2, 3])
+@pytest.mark.parametrize("is_of_first_days", [False, True])
+def test_versions_from_before_the_first_release_lose_nothing_and_bring_nothing_back(
+    settings: Settings, version: int, is_of_first_days: bool
+) -> None:
+    put_version(settings.places.memory_db, version, is_of_first_days=is_of_first_days and version == 1)
+
+    upgrade_memory(settings.places, settings)
+
+    with open_store(settings.places.memory_db) as store:
+        assert find_all_damage(store) == ""
+        assert store.value("SELECT count(*) FROM pragma_foreign_key_check") == 0
+        kept = {name: episodes.find_episode(store, name) for name in (SAVED, PINNED, REPLACED)}
+        assert kept[SAVED].content.startswith("The ferry leaves at seven; the harbour master")
+        assert kept[PINNED].is_pinned
+        assert kept[REPLACED].status == "active", "what replaced it was forgotten"
+        keys = {bytes(key) for (key,) in store.rows("SELECT key FROM tombstone")}
+        assert FORGOTTEN.encode() in keys
+        assert store.rows("SELECT scope, until_ms FROM pause")[0][1] == 99
+        assert store.value("SELECT text FROM said") == "Why does the ferry wait for fog?"
+        assert store.value("SELECT bytes_read FROM transcript") == 90
+        assert store.value("SELECT ledger_ms FROM spend") == 7
+
+
+def test_the_report_of_a_backup_says_whether_it_is_the_way_back(old: Path, run: Run) -> None:
+    run("up", "--once", "--json")
+    with open_store(old) as store:
+        make_backup(store, old.parent / "backups")
+
+    listed = json.loads(run("restore", "--list", "--json").stdout)["backups"]
+
+    assert sorted(backup["upgraded_from"] or 0 for backup in listed) == [0, 4]
