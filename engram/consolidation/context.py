@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from engram import process_limits
 from engram.atomic import read_whole, write_atomic
@@ -19,10 +19,6 @@ from engram.models.unjoined import held_back_rows
 from engram.models.watermarks import Watermark, undone
 from engram.settings import Settings
 
-if TYPE_CHECKING:
-    from engram.consolidation.distill import Distilling
-    from engram.consolidation.reconcile import Reconciling
-
 #: Maximum size of a note that is read, in bytes; a larger file is never rewritten.
 MAX_NOTE_BYTES = 20_000_000
 #: Memories that are read at a time.
@@ -32,6 +28,56 @@ _BATCH_ROWS = 500
 #: first:
 #: pairs with one of the row ids, or all pairs.
 Similar = Callable[[float, Collection[int] | None], Iterator[tuple[int, int, float]]]
+
+
+class DistilledPart(Protocol):
+    """What became of a part of a session."""
+
+    @property
+    def session_id(self) -> str:
+        """The session."""
+
+    @property
+    def turns(self) -> int:
+        """Number of turns."""
+
+    @property
+    def new(self) -> int:
+        """Number of new memories."""
+
+    @property
+    def replaced(self) -> int:
+        """Number of memories that were replaced."""
+
+
+class Distilling(Protocol):
+    """Distills sessions again; its calls count against the caps of the extractor."""
+
+    def distill_next(self) -> DistilledPart | None:
+        """Distill the next part of a session; None if none waits. Raises ExtractionError, Conflict."""
+
+
+class Related(Protocol):
+    """A relation between a later and an earlier memory."""
+
+    @property
+    def newer(self) -> Episode:
+        """The later memory."""
+
+    @property
+    def action(self) -> str:
+        """same, corrects, supersedes or resolves."""
+
+    @property
+    def older(self) -> Episode:
+        """The earlier memory."""
+
+
+class Reconciling(Protocol):
+    """Relates memories; its calls count against the caps of the extractor."""
+
+    def relate(self, memories: Sequence[Episode], new: frozenset[int]) -> Sequence[Related]:
+        """Return which memories end or repeat others. Raises ExtractionError if the model is unavailable."""
 
 
 class TimeIsUp(Exception):

@@ -1,46 +1,25 @@
-"""Apply what a language model says about which memories of a project end or repeat others, within fixed rules."""
+"""What a language model does in a consolidation, within fixed rules.
+
+It says which memories of a project end or repeat others, and distills again what the local extractor kept.
+"""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from typing import Protocol
 
-from engram.consolidation.context import Context
+from engram.consolidation.context import Context, Related
 from engram.enums import Actor, Scope, Status
-from engram.errors import ExtractionError
+from engram.errors import Conflict, ExtractionError
 from engram.models import episode_changes, episode_evidence
 from engram.models.contradictions import ENDING_REASONS, Ending, ending_of, note_contradiction
 from engram.models.episodes import Episode
+from engram.models.model_readings import second_chances
 from engram.text.summary_words import words_of
 
 logger = logging.getLogger(__name__)
 
 #: Minimum number of common words of two memories that the model may relate.
 MIN_SHARED_WORDS = 2
-
-
-class Related(Protocol):
-    """A relation between a later and an earlier memory."""
-
-    @property
-    def newer(self) -> Episode:
-        """The later memory."""
-
-    @property
-    def action(self) -> str:
-        """same, corrects, supersedes or resolves."""
-
-    @property
-    def older(self) -> Episode:
-        """The earlier memory."""
-
-
-class Reconciling(Protocol):
-    """Relates memories; its calls count against the caps of the extractor."""
-
-    def relate(self, memories: Sequence[Episode], new: frozenset[int]) -> Sequence[Related]:
-        """Return which memories end or repeat others. Raises ExtractionError if the model is unavailable."""
 
 
 def reconcile(context: Context) -> None:
@@ -134,3 +113,27 @@ def _is_about_the_same(first: Episode, second: Episode) -> bool:
     """Return True if two memories have enough words in common to be about the same subject."""
     words = words_of(" ".join((first.summary, *first.entities)))
     return len(words & words_of(" ".join((second.summary, *second.entities)))) >= MIN_SHARED_WORDS
+
+
+def distill_again(context: Context) -> None:
+    """Distill waiting sessions again. Every part is a run of its own, which can be undone."""
+    if context.distilling is None:
+        return
+    if context.is_dry:
+        waiting = second_chances(context.store).waiting
+        if waiting:
+            context.tell(f"distill {waiting} sessions again")
+        return
+    while True:
+        context.check_time()
+        try:
+            part = context.distilling.distill_next()
+        except (ExtractionError, Conflict) as error:
+            logger.info("action=distill_again paused=%s", error)
+            return
+        if part is None:
+            return
+        context.tell(
+            f"distill {part.turns} turns of session {part.session_id} again: "
+            f"{part.new} new memories, {part.replaced} replaced"
+        )

@@ -10,10 +10,9 @@ from functools import partial
 from engram.consolidation import steps
 from engram.consolidation.branches import confirm_merged
 from engram.consolidation.confirm import confirm_recent
-from engram.consolidation.context import Context, Similar, TimeIsUp, digest_of
-from engram.consolidation.distill import Distilling, distill_again
+from engram.consolidation.context import Context, Distilling, Reconciling, Similar, TimeIsUp, digest_of
 from engram.consolidation.graduation import NOTE, follow_graduation, graduate, not_graduating, retire, without_lines
-from engram.consolidation.reconcile import Reconciling, reconcile
+from engram.consolidation.reconcile import distill_again, reconcile
 from engram.consolidation.rejudge import rejudge_elements, rejudge_rules
 from engram.consolidation.stale import mark_stale
 from engram.consolidation.supersede import supersede_outdated

@@ -17,8 +17,7 @@ from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.tasks.serial_executor import BackgroundExecutor, SerialExecutor
 
 if TYPE_CHECKING:
-    from engram.consolidation.distill import Distilling
-    from engram.consolidation.reconcile import Reconciling
+    from engram.consolidation.context import Distilling, Reconciling
     from engram.embedding.embedder import Embedder
     from engram.extraction.language_model import LanguageModel
     from engram.extraction.protocol import Extractor
