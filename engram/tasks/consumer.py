@@ -6,17 +6,14 @@ import logging
 import signal
 import sys
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engram.errors import AlreadyRunning, EngramError, SettingsError
 from engram.models.store import Store
 from engram.process_lock import EXIT_RESTART
 from engram.settings import Settings, load
-from engram.tasks.library import WORKER_THREAD, Consumer, ConsumerStopped, Worker
+from engram.tasks.library import WORKER_THREAD, Consumer, ConsumerStopped, Huey, Worker
 from engram.tasks.runtime import Runtime, make_runtime
-
-if TYPE_CHECKING:
-    from engram.tasks.queue import EngramQueue
 
 logger = logging.getLogger(__name__)
 
@@ -52,7 +49,7 @@ class EngramConsumer(Consumer):
 
     def __init__(
         self,
-        queue: EngramQueue,
+        queue: Huey,
         *,
         settings: Settings | None = None,
         make_runtime: Callable[[Settings, Store], Runtime] = make_runtime,
@@ -64,7 +61,7 @@ class EngramConsumer(Consumer):
         """Prepare; nothing runs before ``serve`` or ``run``.
 
         Args:
-            queue: whose tasks run.
+            queue: whose tasks run, an ``EngramQueue``.
             settings: by default those of the environment and config.toml.
             make_runtime: creates the services of the tasks.
             has_parent: a supervisor started this process; the memory folder must exist.

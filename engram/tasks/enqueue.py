@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 from engram.models.leases import is_overdue
 from engram.models.store import Store
 from engram.models.work import Work, WorkState, due_work, find_work, is_work_paused
 from engram.settings import Settings
-from engram.tasks.consolidate import consolidate
-from engram.tasks.embed import embed
-from engram.tasks.extract import extract
-from engram.tasks.flush import flush
-from engram.tasks.index_notes import index_notes
-from engram.tasks.recollect import recollect
+from engram.tasks.queue import huey
 
 #: Pieces of work that are enqueued at one time; the rest waits for the next time.
 MAX_ENQUEUED = 500
@@ -22,8 +14,10 @@ MAX_ENQUEUED = 500
 #: The reason of an extraction that a number of messages made due; any other means that the session fell silent.
 ENOUGH_MESSAGES = "messages"
 
-_OF_SESSION: dict[str, Callable[[str], Any]] = {"extract": extract, "recollect": recollect}
-_WITHOUT_KEY: dict[str, Callable[[], Any]] = {"embed": embed, "index_notes": index_notes, "consolidate": consolidate}
+#: Kinds of work whose task has the same name and gets the session's id.
+_OF_SESSION = ("extract", "recollect")
+#: Kinds of work whose task has the same name and no argument.
+_WITHOUT_KEY = ("embed", "index_notes", "consolidate")
 
 
 def enqueue_due(store: Store, settings: Settings, session_id: str | None = None) -> int:
@@ -46,7 +40,7 @@ def enqueue_consolidation_if_overdue(store: Store, settings: Settings) -> bool:
     """Enqueue a consolidation if the last one is longer ago than ``consolidate_seconds``."""
     is_enqueued = is_overdue(store, "consolidate", settings.consolidate_seconds)
     if is_enqueued:
-        consolidate()
+        huey.enqueue_by_name("consolidate")
     return is_enqueued
 
 
@@ -54,11 +48,11 @@ def _enqueue(work: Work, settings: Settings) -> bool:
     if work.kind == "extract" and settings.extractor == "off":
         return False
     if work.kind == "extract" and work.reason != ENOUGH_MESSAGES:
-        flush(work.key)
+        huey.enqueue_by_name("flush", work.key)
     elif work.kind in _OF_SESSION:
-        _OF_SESSION[work.kind](work.key)
+        huey.enqueue_by_name(work.kind, work.key)
     elif work.kind in _WITHOUT_KEY:
-        _WITHOUT_KEY[work.kind]()
+        huey.enqueue_by_name(work.kind)
     else:
         return False
     return True

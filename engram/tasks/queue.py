@@ -83,6 +83,10 @@ class EngramQueue(Huey):
         self.storage.place(home, driver, busy_seconds)
         return self
 
+    def enqueue_by_name(self, name: str, *args: str) -> None:
+        """Enqueue a task by its name, for modules that tasks import. Raises HueyException for an unknown name."""
+        self.enqueue(self._registry.string_to_task(name)(args))
+
     def create_consumer(self, **options: Any) -> EngramConsumer:
         """Return the worker: the consumer with its tasks and hooks. ``huey_consumer`` and ``engram work`` call this.
 
