@@ -31,7 +31,7 @@ CROWDED = {
     "engram/cli": 67,
     "engram/extraction": 50,
     "engram/install": 28,
-    "engram/models": 101,
+    "engram/models": 102,
     "engram/page/templates": 36,
     "engram/recollection": 37,
 }

@@ -1,25 +1,27 @@
 """The one door to memories: whatever changes one goes through here, and its history records who changed it and why.
 
 Row, text index, entities, vector and history change in one transaction. ``episode_evidence`` does the same for the
-entries that a memory rests on, and ``episode_undo`` takes a change back.
+entries that a memory rests on, and ``episode_undo`` takes a change back. What must hear of each change has a
+``ChangeListener``; whoever opens the memory names its module (``engram.models.open_memory``).
 """
 
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import secrets
 import zlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from peewee import SQL, fn
+from peewee import SQL, Query, fn
 
 from engram.enums import CURRENT_STATUSES, Actor, Scope, Status, Voice
-from engram.models import episode_rows, hub_said, hub_shares, tables
+from engram.models import episode_rows, tables
 from engram.models.episode_history import ERASE, Change, add_first_steps, add_history, drop_history, snapshot
 from engram.models.episodes import Episode, Evidence, episodes_superseded_by, find_episode, select_episodes
-from engram.models.store import Store
+from engram.models.store import LISTENER_MODULES, Store
 from engram.models.tombstones import TombstoneKind, add_tombstones
 from engram.models.transaction import Reader, Tx
 from engram.models.usefulness import mark_used
@@ -32,6 +34,38 @@ MOVE = "move"
 DECIDE = "decide"
 #: Fields that history keeps of a new memory. The rest stands in the memory, or in what a later change replaced.
 _FIRST_FIELDS = ("kind", "status", "importance", "confidence", "source", "extractor")
+
+
+class ChangeListener:
+    """Hears of every change of a memory, in the transaction of the change. Each method does nothing by itself."""
+
+    def made(self, tx: Tx, episode: Episode, action: str) -> None:
+        """A memory was stored."""
+
+    def changed(self, tx: Tx, before: Episode, after: Episode, action: str, actor: Actor) -> None:
+        """Fields of a memory changed."""
+
+    def erased(self, tx: Tx, before: Episode, after: Episode) -> None:
+        """Words of a memory were forgotten."""
+
+    def moved(self, tx: Tx, episode_ids: Query) -> None:
+        """The memories whose ids the query selects are about to move to another project."""
+
+    def deleted(self, tx: Tx, episode: Episode, *, is_purge: bool) -> None:
+        """A memory is about to be deleted for good."""
+
+    def vetoed(self, tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
+        """Changes, as action and id of the memory, were taken back and must not be made again."""
+
+
+def _listeners() -> list[ChangeListener]:
+    return [importlib.import_module(name).LISTENER for name in LISTENER_MODULES]
+
+
+def note_vetoed(tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
+    """Tell the listeners that changes, as action and id of the memory, were taken back."""
+    for listener in _listeners():
+        listener.vetoed(tx, changes)
 
 
 def add_episode(
@@ -49,7 +83,8 @@ def add_episode(
     made = dataclasses.replace(made, id=episode_rows.insert_episode(tx, made))
     episode_rows.insert_evidence(tx, made.id, evidence)
     add_history(tx, made.episode_id, action, reason, {}, _first_fields(made), actor=actor, run_id=run_id)
-    hub_said.note_made(tx, made, action)
+    for listener in _listeners():
+        listener.made(tx, made, action)
     return made
 
 
@@ -71,8 +106,9 @@ def add_episodes(
         actor=actor,
         action=action,
     )
-    for episode in made:
-        hub_said.note_made(tx, episode, action)
+    for listener in _listeners():
+        for episode in made:
+            listener.made(tx, episode, action)
     return made
 
 
@@ -154,8 +190,8 @@ def _change_fields(
     after = dataclasses.replace(episode, **changes, revision=episode.revision + 1, updated_at_ms=tx.now_ms())
     episode_rows.update_episode(tx, after, changes)
     _record_change(tx, episode, after, action, reason, actor=actor, run_id=run_id, undoes=undoes)
-    hub_said.note_changed(tx, episode, after, action, actor)
-    hub_shares.note_changed(tx, episode, after, actor)
+    for listener in _listeners():
+        listener.changed(tx, episode, after, action, actor)
     return after
 
 
@@ -197,8 +233,8 @@ def erase_fields(tx: Tx, episode: Episode, reason: str, *, actor: Actor, **chang
     if "entities" in changes:
         episode_rows.delete_unused_entities(tx)
     add_history(tx, episode.episode_id, ERASE, reason, {}, {}, actor=actor)
-    hub_said.note_erased(tx, episode, after)
-    hub_shares.note_erased(tx, after)
+    for listener in _listeners():
+        listener.erased(tx, episode, after)
     return after
 
 
@@ -266,7 +302,8 @@ def _move_episodes(
         (tx.now_ms(), MOVE, reason, actor.value, to_project, value, to_project),
     )
     if is_said:
-        hub_said.note_moved(tx, tables.Episode.select(tables.Episode.episode_id).where(SQL(condition, (value,))))
+        for listener in _listeners():
+            listener.moved(tx, tables.Episode.select(tables.Episode.episode_id).where(SQL(condition, (value,))))
     tx.run(
         f"UPDATE episode SET project_id = ?, revision = revision + 1 WHERE {condition} AND project_id IS NOT ?",
         (to_project, value, to_project),
@@ -293,7 +330,8 @@ def remove_episode(tx: Tx, episode: Episode, *, actor: Actor, is_purge: bool = F
     Other machines forget it, unless it is a purge.
     """
     _release_predecessors(tx, episode, actor)
-    hub_said.note_deleted(tx, episode, is_purge=is_purge)
+    for listener in _listeners():
+        listener.deleted(tx, episode, is_purge=is_purge)
     episode_rows.delete_episode_rows(tx, episode)
 
 
@@ -362,7 +400,8 @@ def _release_predecessors(tx: Tx, episode: Episode, actor: Actor) -> None:
             after = dataclasses.replace(replaced, superseded_by=successor.episode_id if successor else "")
             episode_rows.update_episode(tx, after, ["superseded_by"])
             _record_change(tx, hidden, after, RELEASE, reason, actor=actor)
-            hub_said.note_changed(tx, replaced, after, RELEASE, actor)
+            for listener in _listeners():
+                listener.changed(tx, replaced, after, RELEASE, actor)
     for predecessor in restored:
         _make_current(tx, dataclasses.replace(predecessor, superseded_by=""), reason, actor=actor)
 

@@ -1,4 +1,4 @@
-"""What is said of memories: ``episode_changes`` calls this for each change, in the transaction of the change.
+"""What is said of memories: it hears of each change by ``episode_changes``, in the transaction of the change.
 
 Only what somebody said or decided is said to other machines: a new memory, a change by a person or an agent, a turn
 that grew. What tidying does (merge, archive, supersede, age) stays here; where it rewrites a text, the text that was
@@ -19,6 +19,7 @@ from engram.enums import Actor, Status
 from engram.hub.protocol.stamps import next_clock
 from engram.hub.protocol.statement import EXTRACTED, TEXT
 from engram.models import tables
+from engram.models.episode_changes import ChangeListener
 from engram.models.episodes import Episode
 from engram.models.hub_spaces import Space, change_space, private_space, server_by_id, server_of, space_by_id
 from engram.models.records import RecordReader
@@ -142,18 +143,98 @@ class Clock:
             change_space(self._tx, self.space.id, clock=self._hlc)
 
 
-def note_made(tx: Tx, episode: Episode, action: str) -> None:
-    """Say that a memory was made."""
-    if action == SYNC or episode.origin or (space := private_space(tx)) is None:
-        return
-    clock = Clock(tx, space)
-    row = said_row(clock, episode, first_said(episode, clock.stamp, is_extracted=action == EXTRACT))
-    known = find_said(tx, space.id, clock.server.member_id, row["memory_id"])
-    if known is not None and known.is_forgotten:
-        # It was taken away, and imported again: to other machines it is another memory.
-        row["memory_id"] = memory_id_of(f"{episode.stable_id} {tx.now_ms()} {episode.id}")
-    tx.insert_many(tables.HubMemory, [row], or_ignore=True)
-    clock.store()
+class SaidListener(ChangeListener):
+    """Keeps what is said of each change, in the transaction of the change."""
+
+    def made(self, tx: Tx, episode: Episode, action: str) -> None:
+        """Say that a memory was made."""
+        if action == SYNC or episode.origin or (space := private_space(tx)) is None:
+            return
+        clock = Clock(tx, space)
+        row = said_row(clock, episode, first_said(episode, clock.stamp, is_extracted=action == EXTRACT))
+        known = find_said(tx, space.id, clock.server.member_id, row["memory_id"])
+        if known is not None and known.is_forgotten:
+            # It was taken away, and imported again: to other machines it is another memory.
+            row["memory_id"] = memory_id_of(f"{episode.stable_id} {tx.now_ms()} {episode.id}")
+        tx.insert_many(tables.HubMemory, [row], or_ignore=True)
+        clock.store()
+
+    def changed(self, tx: Tx, before: Episode, after: Episode, action: str, actor: Actor) -> None:
+        """Say what somebody changed of a memory; keep what was said where tidying rewrites it."""
+        own = None if action == SYNC else _own(tx, before.episode_id)
+        if own is None:
+            return
+        memory, space = own
+        clock = Clock(tx, space)
+        said, own_text = dict(memory.said), memory.own_text
+        if any(getattr(before, name) != getattr(after, name) for name in TEXT_FIELDS):
+            is_grown = action == EXTRACT and TEXT not in said
+            if actor not in _BY_HAND and not is_grown:
+                own_text = own_text or text_of(before)
+            else:
+                if text_of(after) != own_text:
+                    said[TEXT if actor in _BY_HAND else EXTRACTED] = clock.stamp()[:2]
+                own_text = None
+        if actor in _BY_HAND:
+            said |= _decided(tx, before, after, clock)
+        if TEXT in said:
+            said.pop(EXTRACTED, None)
+        _store(tx, clock, memory, said, own_text)
+
+    def erased(self, tx: Tx, before: Episode, after: Episode) -> None:
+        """Say what is left of a memory whose words were forgotten, so that they go everywhere.
+
+        Where tidying had put the words there, what was said stays as it is.
+        """
+        own = _own(tx, before.episode_id)
+        if own is None:
+            return
+        memory, space = own
+        own_text, left = memory.own_text, text_of(after)
+        if own_text is not None:
+            own_text = {name: own_text[name] if left[name] else left[name] for name in own_text}
+            if own_text == memory.own_text:
+                return
+        clock = Clock(tx, space)
+        said = {name: value for name, value in memory.said.items() if name != EXTRACTED} | {TEXT: clock.stamp()[:2]}
+        _store(tx, clock, memory, said, own_text)
+
+    def moved(self, tx: Tx, episode_ids: Query) -> None:
+        """Say again what belongs to another project now; given a query for the ids of memories."""
+        memory = tables.HubMemory
+        if private_space(tx) is not None:
+            tx.run(
+                memory.update(version=memory.version + 1).where(
+                    memory.episode_id.in_(episode_ids) & (memory.version > 0) & (memory.is_forgotten == 0)
+                )
+            )
+
+    def deleted(self, tx: Tx, episode: Episode, *, is_purge: bool) -> None:
+        """Say that a memory was forgotten, in every space where its words are this person's. A purge stays here.
+
+        What was shared of a purged memory stays shared: its ids are kept, so that it can be taken back.
+        """
+        for memory in said_of_episode(tx, episode.episode_id):
+            if is_purge and _is_share(tx, memory):
+                tx.run(_detach(memory.space_id, memory.author, memory.memory_id))
+            elif is_purge:
+                tx.run(_delete(memory.space_id, memory.author, memory.memory_id))
+            else:
+                tx.run(_forget(memory.space_id, memory.author, memory.memory_id))
+
+    def vetoed(self, tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
+        """Say that changes of memories, as action and id, were taken back and are not to be made again."""
+        by_memory: dict[str, set[str]] = {}
+        for action, episode_id in changes:
+            by_memory.setdefault(episode_id, set()).add(action)
+        for episode_id, actions in by_memory.items():
+            if (own := _own(tx, episode_id)) is None:
+                continue
+            memory, space = own
+            clock = Clock(tx, space)
+            known = memory.said.get("vetoes", [0, 0, []])[2]
+            said = dict(memory.said) | {"vetoes": clock.stamp(sorted({*known, *actions}))}
+            _store(tx, clock, memory, said, memory.own_text)
 
 
 def first_said(episode: Episode, stamp: Any, *, is_extracted: bool) -> dict[str, list[Any]]:
@@ -181,29 +262,6 @@ def said_row(clock: Clock, episode: Episode, said: Mapping[str, Any], own_text: 
     }
 
 
-def note_changed(tx: Tx, before: Episode, after: Episode, action: str, actor: Actor) -> None:
-    """Say what somebody changed of a memory; keep what was said where tidying rewrites it."""
-    own = None if action == SYNC else _own(tx, before.episode_id)
-    if own is None:
-        return
-    memory, space = own
-    clock = Clock(tx, space)
-    said, own_text = dict(memory.said), memory.own_text
-    if any(getattr(before, name) != getattr(after, name) for name in TEXT_FIELDS):
-        is_grown = action == EXTRACT and TEXT not in said
-        if actor not in _BY_HAND and not is_grown:
-            own_text = own_text or text_of(before)
-        else:
-            if text_of(after) != own_text:
-                said[TEXT if actor in _BY_HAND else EXTRACTED] = clock.stamp()[:2]
-            own_text = None
-    if actor in _BY_HAND:
-        said |= _decided(tx, before, after, clock)
-    if TEXT in said:
-        said.pop(EXTRACTED, None)
-    _store(tx, clock, memory, said, own_text)
-
-
 def _decided(tx: Tx, before: Episode, after: Episode, clock: Clock) -> dict[str, list[Any]]:
     """Return the fields that a person or an agent decided."""
     decided = {}
@@ -224,69 +282,10 @@ def _decided(tx: Tx, before: Episode, after: Episode, clock: Clock) -> dict[str,
     return decided
 
 
-def note_erased(tx: Tx, before: Episode, after: Episode) -> None:
-    """Say what is left of a memory whose words were forgotten, so that they go everywhere.
-
-    Where tidying had put the words there, what was said stays as it is.
-    """
-    own = _own(tx, before.episode_id)
-    if own is None:
-        return
-    memory, space = own
-    own_text, left = memory.own_text, text_of(after)
-    if own_text is not None:
-        own_text = {name: own_text[name] if left[name] else left[name] for name in own_text}
-        if own_text == memory.own_text:
-            return
-    clock = Clock(tx, space)
-    said = {name: value for name, value in memory.said.items() if name != EXTRACTED} | {TEXT: clock.stamp()[:2]}
-    _store(tx, clock, memory, said, own_text)
-
-
-def note_deleted(tx: Tx, episode: Episode, *, is_purge: bool) -> None:
-    """Say that a memory was forgotten, in every space where its words are this person's. A purge stays here.
-
-    What was shared of a purged memory stays shared: its ids are kept, so that it can be taken back.
-    """
-    for memory in said_of_episode(tx, episode.episode_id):
-        if is_purge and _is_share(tx, memory):
-            tx.run(_detach(memory.space_id, memory.author, memory.memory_id))
-        elif is_purge:
-            tx.run(_delete(memory.space_id, memory.author, memory.memory_id))
-        else:
-            tx.run(_forget(memory.space_id, memory.author, memory.memory_id))
-
-
 def _is_share(tx: Tx, memory: SaidMemory) -> bool:
     space = space_by_id(tx, memory.space_id)
     server = None if space is None or space.server_id is None else server_by_id(tx, space.server_id)
     return space is not None and space.is_team and server is not None and server.member_id == memory.author
-
-
-def note_vetoed(tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
-    """Say that changes of memories, as action and id, were taken back and are not to be made again."""
-    by_memory: dict[str, set[str]] = {}
-    for action, episode_id in changes:
-        by_memory.setdefault(episode_id, set()).add(action)
-    for episode_id, actions in by_memory.items():
-        if (own := _own(tx, episode_id)) is None:
-            continue
-        memory, space = own
-        clock = Clock(tx, space)
-        known = memory.said.get("vetoes", [0, 0, []])[2]
-        said = dict(memory.said) | {"vetoes": clock.stamp(sorted({*known, *actions}))}
-        _store(tx, clock, memory, said, memory.own_text)
-
-
-def note_moved(tx: Tx, episode_ids: Query) -> None:
-    """Say again what belongs to another project now; given a query for the ids of memories."""
-    memory = tables.HubMemory
-    if private_space(tx) is not None:
-        tx.run(
-            memory.update(version=memory.version + 1).where(
-                memory.episode_id.in_(episode_ids) & (memory.version > 0) & (memory.is_forgotten == 0)
-            )
-        )
 
 
 def said_privately(tx: Tx, episode_id: str) -> SaidMemory | None:
@@ -366,3 +365,6 @@ def _forget(space_id: int, author: int, memory_id: bytes) -> Query:
         waits_for=SQL("NULL"),
         version=memory.version + is_own,
     ).where((memory.space == space_id) & (memory.author == author) & (memory.memory_id == memory_id))
+
+
+LISTENER = SaidListener()

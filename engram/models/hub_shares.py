@@ -19,6 +19,7 @@ from engram.enums import Actor, Status
 from engram.hub.protocol.frames import Row
 from engram.hub.protocol.statement import TEXT, Statement, join
 from engram.models import tables
+from engram.models.episode_changes import RELEASE, ChangeListener
 from engram.models.episodes import Episode
 from engram.models.hub_said import SAID, Clock, SaidMemory, find_said, memory_id_of
 from engram.models.hub_spaces import Space, list_spaces, private_space, server_of
@@ -177,23 +178,25 @@ def link_many_shares(tx: Tx, made: Sequence[tuple[str, str]]) -> None:
             link_shares(tx, stable_id, episode_id)
 
 
-def note_changed(tx: Tx, before: Episode, after: Episode, actor: Actor) -> None:
-    """Tell teams that a shared memory is over, or holds again, where its author said so by hand."""
-    force = (before.status.is_current, before.superseded_by)
-    if actor not in _BY_HAND or force == (after.status.is_current, after.superseded_by):
-        return
-    for share in shares_of(tx, after.episode_id):
-        clock = Clock(tx, share.space)
-        is_over = after.status in (Status.ARCHIVED, Status.SUPERSEDED)
-        said = {**share.said.said, "ends": clock.stamp((after.valid_to_ms or 0) if is_over else None)}
-        clock.store()
-        tx.run(_say(share.space.id, share.said.author, share.said.memory_id, json.dumps(said)))
+class ShareListener(ChangeListener):
+    """Keeps the copies in the spaces of teams as their author has them."""
 
+    def changed(self, tx: Tx, before: Episode, after: Episode, action: str, actor: Actor) -> None:
+        """Tell teams that a shared memory is over, or holds again, where its author said so by hand."""
+        force = (before.status.is_current, before.superseded_by)
+        if action == RELEASE or actor not in _BY_HAND or force == (after.status.is_current, after.superseded_by):
+            return
+        for share in shares_of(tx, after.episode_id):
+            clock = Clock(tx, share.space)
+            is_over = after.status in (Status.ARCHIVED, Status.SUPERSEDED)
+            said = {**share.said.said, "ends": clock.stamp((after.valid_to_ms or 0) if is_over else None)}
+            clock.store()
+            tx.run(_say(share.space.id, share.said.author, share.said.memory_id, json.dumps(said)))
 
-def note_erased(tx: Tx, episode: Episode) -> None:
-    """Take back every share of a memory of which words were forgotten: the copies may hold them."""
-    for share in shares_of(tx, episode.episode_id):
-        take_back(tx, share.space, share.said)
+    def erased(self, tx: Tx, before: Episode, after: Episode) -> None:
+        """Take back every share of a memory of which words were forgotten: the copies may hold them."""
+        for share in shares_of(tx, after.episode_id):
+            take_back(tx, share.space, share.said)
 
 
 def _with_spaces(store: Reader, memories: Sequence[SaidMemory]) -> list[Share]:
@@ -259,3 +262,6 @@ def _erase(space_id: int, author: int, memory_id: bytes) -> Query:
         version=memory.version + 1,
     )
     return changes.where((memory.space == space_id) & (memory.author == author) & (memory.memory_id == memory_id))
+
+
+LISTENER = ShareListener()

@@ -20,6 +20,11 @@ def put_meta(tx: Tx, key: str, value: str) -> None:
     tx.run(_replace_value(key, value))
 
 
+def drop_meta(tx: Tx, key: str) -> None:
+    """Delete the value under a key, if there is one."""
+    tx.run(_delete_value(key))
+
+
 @prepared
 def _value_of(key: str) -> Query:
     return tables.MetaValue.select(tables.MetaValue.value).where(tables.MetaValue.key == key)
@@ -28,3 +33,8 @@ def _value_of(key: str) -> Query:
 @prepared
 def _replace_value(key: str, value: str) -> Query:
     return tables.MetaValue.insert(key=key, value=value).on_conflict_replace()
+
+
+@prepared
+def _delete_value(key: str) -> Query:
+    return tables.MetaValue.delete().where(tables.MetaValue.key == key)

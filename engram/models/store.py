@@ -12,8 +12,7 @@ import peewee
 
 from engram.atomic import FILE_MODE, FOLDER_MODE, locked_folder
 from engram.clock import SYSTEM_CLOCK, Clock
-from engram.enums import Actor
-from engram.errors import BrokenDatabase, ForeignDatabase, OlderSchema, StoreError
+from engram.errors import BrokenDatabase, ForeignDatabase, StoreError
 from engram.models.database import CACHE_KB, choose_driver, open_database
 from engram.models.file_checks import (
     file_identity,
@@ -22,10 +21,9 @@ from engram.models.file_checks import (
     is_emptied,
     is_foreign_file,
     is_no_file,
-    move_aside,
 )
-from engram.models.migrations import TOMBSTONES_DUE, migrate
-from engram.models.replacement import finish_replacement, free_name
+from engram.models.migrations import migrate
+from engram.models.replacement import finish_replacement
 from engram.models.schema import APPLICATION_ID
 from engram.models.transaction import Reader, Tx
 
@@ -38,6 +36,10 @@ LOG_AGAIN_SECONDS = 1.0
 #: uninstallation that gave the name back.
 ASIDE_NAME = "memory.v2.db"
 UNINSTALLED_NAME = "memory.uninstalled.db"
+
+#: Modules whose ``LISTENER`` hears of every change of a memory. They are named, not imported: most processes that open
+#: the memory change none.
+LISTENER_MODULES: list[str] = []
 
 
 class Store(Reader):
@@ -91,23 +93,13 @@ class Store(Reader):
             self._refuse_foreign(identity)
         if not os.path.lexists(self.path):
             with locked_folder(self.path.parent):
-                self._make_private()
+                self.make_private()
         identity = file_identity(self.path)
         with self._mapped_errors():
             self._connect()
             self._check_owner(identity)
             migrate(self._database, may_upgrade=self._may_upgrade)
-        if self.value("SELECT 1 FROM meta WHERE key = ?", (TOMBSTONES_DUE,)):
-            self._delete_forgotten()
         return self
-
-    def _delete_forgotten(self) -> None:
-        """A database that was just migrated may be an old copy: what its tombstones name goes."""
-        from engram.models.forgetting import apply_tombstones  # it needs a Store
-
-        with self.transaction() as tx:
-            apply_tombstones(tx, actor=Actor.TIDYING)
-            tx.run("DELETE FROM meta WHERE key = ?", (TOMBSTONES_DUE,))
 
     def _refuse_foreign(self, identity: tuple[int, int] | None) -> None:
         """Raise what a database without Engram's mark is; ``identity`` is that of the file that lacks it.
@@ -127,7 +119,7 @@ class Store(Reader):
             raise BrokenDatabase(f"{self.path} is damaged: its header lacks Engram's mark")
         raise ForeignDatabase(f"{self.path} is a database of another program")
 
-    def _make_private(self) -> None:
+    def make_private(self) -> None:
         """Make the file 0600 before SQLite opens it; its -wal and -shm take over the mode.
 
         Only a file that is new is opened and closed here: closing one drops this process's own locks on it.
@@ -266,31 +258,7 @@ def open_store(
     cache_kb: int = CACHE_KB,
     may_upgrade: bool = True,
 ) -> Store:
-    """Open memory.db; another program's database found there is set aside as ``memory.v2.db`` first.
+    """Open memory.db as ``engram.models.open_memory`` does, which replaces this function."""
+    from engram.models import open_memory
 
-    Args:
-        cache_kb: how much of the file each connection holds in memory, in KB.
-        may_upgrade: change the tables of an earlier version.
-
-    Raises:
-        BrokenDatabase, NewerSchema, OlderSchema, StoreError: as ``Store.open``.
-    """
-    store = Store(path, driver=driver, clock=clock, cache_kb=cache_kb, may_upgrade=may_upgrade)
-    try:
-        return store.open()
-    except ForeignDatabase:
-        store.close()
-    except (BrokenDatabase, OlderSchema):
-        store.close()
-        raise
-    with locked_folder(path.parent):
-        # Another process may have set it aside meanwhile, and what lies there now is ours.
-        with contextlib.suppress(ForeignDatabase):
-            return store.open()
-        store.close()
-        move_aside(path, free_name(path, ASIDE_NAME))
-        own = path.with_name(UNINSTALLED_NAME)
-        if own.is_file():
-            move_aside(own, path)
-        store._make_private()
-    return Store(path, driver=driver, clock=clock, cache_kb=cache_kb, may_upgrade=may_upgrade).open()
+    return open_memory.open_store(path, driver=driver, clock=clock, cache_kb=cache_kb, may_upgrade=may_upgrade)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from peewee import Query, Select, fn
 
 from engram.models import tables
-from engram.models.hub_said import note_vetoed
+from engram.models.episode_changes import note_vetoed
 from engram.models.meta import get_meta, put_meta
 from engram.models.statement import prepared
 from engram.models.transaction import Reader, Tx

@@ -11,9 +11,10 @@ import time
 from engram.errors import AlreadyRunning, BrokenDatabase, OlderSchema
 from engram.heartbeat import Heartbeat
 from engram.log import start_logging
+from engram.models.open_memory import open_store
 from engram.models.replacement import using_database
 from engram.models.stages import note_failure
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from engram.paths import Home
 from engram.process_lock import EXIT_RESTART, ProcessLock
 from engram.redaction import redact

@@ -18,13 +18,14 @@ from engram.clock import SYSTEM_CLOCK, Clock, iso_time
 from engram.errors import BrokenDatabase, OlderSchema, StoreError
 from engram.models.backup import Backup, list_backups, make_copy_before_upgrade
 from engram.models.fulltext import rebuild_indexes
+from engram.models.open_memory import open_store
 from engram.models.recovery import Recovered
 from engram.models.replacement import is_replaced, using_database
 from engram.models.restore import rebuild_memory
 from engram.models.set_aside import clean_after_swap
 from engram.models.soundness import find_all_damage, quick_damage
 from engram.models.stages import is_damage_noted, list_stages, note_failure, note_success
-from engram.models.store import Store, open_store
+from engram.models.store import Store
 from engram.paths import Home
 from engram.reports.processes import OtherProcess, parent_of, processes_of_other_code
 from engram.settings import Settings

@@ -1,0 +1,78 @@
+"""How memory.db is opened: another program's file is set aside, what was forgotten goes, and the hub hears of changes.
+
+Everything that opens the memory goes through ``open_store``. Only what looks into copies opens a ``Store`` itself.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from engram.atomic import locked_folder
+from engram.clock import SYSTEM_CLOCK, Clock
+from engram.enums import Actor
+from engram.errors import BrokenDatabase, ForeignDatabase, OlderSchema
+from engram.models.database import CACHE_KB
+from engram.models.file_checks import move_aside
+from engram.models.meta import drop_meta, get_meta
+from engram.models.migrations import TOMBSTONES_DUE
+from engram.models.replacement import free_name
+from engram.models.store import ASIDE_NAME, LISTENER_MODULES, UNINSTALLED_NAME, Store
+
+LISTENER_MODULES += ["engram.models.hub_said", "engram.models.hub_shares"]
+
+
+def open_store(
+    path: Path,
+    *,
+    driver: str = "auto",
+    clock: Clock = SYSTEM_CLOCK,
+    cache_kb: int = CACHE_KB,
+    may_upgrade: bool = True,
+) -> Store:
+    """Open memory.db; another program's database found there is set aside as ``memory.v2.db`` first.
+
+    A file that was just migrated may be an old copy: what its tombstones name is deleted.
+
+    Args:
+        path: the file; it is made if there is none.
+        driver: auto, cysqlite or sqlite3.
+        clock: the time that is stored.
+        cache_kb: how much of the file each connection holds in memory, in KB.
+        may_upgrade: change the tables of an earlier version.
+
+    Raises:
+        BrokenDatabase, NewerSchema, OlderSchema, StoreError: as ``Store.open``.
+    """
+    store = _open_own(Store(path, driver=driver, clock=clock, cache_kb=cache_kb, may_upgrade=may_upgrade))
+    if get_meta(store, TOMBSTONES_DUE) is not None:
+        # Loading it takes longer than everything else here, and it is due after a migration alone.
+        from engram.models.forgetting import apply_tombstones
+
+        with store.transaction() as tx:
+            apply_tombstones(tx, actor=Actor.TIDYING)
+            drop_meta(tx, TOMBSTONES_DUE)
+    return store
+
+
+def _open_own(store: Store) -> Store:
+    """Open a store; a database of another program makes place for a new one."""
+    path = store.path
+    try:
+        return store.open()
+    except ForeignDatabase:
+        store.close()
+    except (BrokenDatabase, OlderSchema):
+        store.close()
+        raise
+    with locked_folder(path.parent):
+        # Another process may have set it aside meanwhile, and what lies there now is ours.
+        with contextlib.suppress(ForeignDatabase):
+            return store.open()
+        store.close()
+        move_aside(path, free_name(path, ASIDE_NAME))
+        own = path.with_name(UNINSTALLED_NAME)
+        if own.is_file():
+            move_aside(own, path)
+        store.make_private()
+    return store.open()

@@ -1,0 +1,109 @@
+"""Opening the memory: what was forgotten goes, another program's file is set aside, and listeners hear of changes."""
+
+from __future__ import annotations
+
+import sqlite3
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from peewee import Query
+
+from engram.clock import FixedClock
+from engram.enums import Actor, Scope
+from engram.models import episode_changes, meta, store, tombstones
+from engram.models.episode_changes import ChangeListener
+from engram.models.episodes import Episode, Evidence, find_episode, new_episode_id
+from engram.models.open_memory import open_store
+from engram.models.store import Store
+from engram.models.tombstones import TombstoneKind
+from engram.models.transaction import Tx
+from engram.models.watermarks import note_undone
+
+
+def keep(store: Store, summary: str = "The cache lives in SQLite") -> Episode:
+    made = Episode(new_episode_id(), "decision", summary, summary, scope=Scope.GLOBAL)
+    with store.transaction() as tx:
+        return episode_changes.add_episode(tx, made, [Evidence("a" * 32, "s1")], actor=Actor.USER)
+
+
+def test_what_tombstones_name_goes_when_a_migrated_file_is_opened(tmp_path: Path, clock: FixedClock) -> None:
+    path = tmp_path / "memory.db"
+    with open_store(path, clock=clock) as memory:
+        kept, forgotten = keep(memory), keep(memory, "Tests run against SQLite")
+        with memory.transaction() as tx:
+            tombstones.add_tombstones(tx, TombstoneKind.EPISODE, [forgotten.episode_id.encode()])
+    with open_store(path, clock=clock) as memory:
+        assert find_episode(memory, forgotten.episode_id) is not None
+        with memory.transaction() as tx:
+            meta.put_meta(tx, "tombstones_due", "1")
+
+    with open_store(path, clock=clock) as memory:
+        assert find_episode(memory, forgotten.episode_id) is None
+        assert find_episode(memory, kept.episode_id) is not None
+        assert meta.get_meta(memory, "tombstones_due") is None
+
+
+def test_the_database_of_another_program_is_set_aside(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with sqlite3.connect(path) as other:
+        other.execute("CREATE TABLE recipes (name TEXT)")
+    other.close()
+
+    with open_store(path) as memory:
+        keep(memory)
+
+    assert (tmp_path / "memory.v2.db").is_file()
+
+
+class Recorder(ChangeListener):
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, ...]] = []
+
+    def made(self, tx: Tx, episode: Episode, action: str) -> None:
+        self.heard.append(("made", episode.episode_id, action))
+
+    def changed(self, tx: Tx, before: Episode, after: Episode, action: str, actor: Actor) -> None:
+        self.heard.append(("changed", after.episode_id, action, actor.value))
+
+    def erased(self, tx: Tx, before: Episode, after: Episode) -> None:
+        self.heard.append(("erased", after.episode_id))
+
+    def moved(self, tx: Tx, episode_ids: Query) -> None:
+        self.heard.append(("moved", *map(str, tx.fetch_values(episode_ids))))
+
+    def deleted(self, tx: Tx, episode: Episode, *, is_purge: bool) -> None:
+        self.heard.append(("deleted", episode.episode_id, str(is_purge)))
+
+    def vetoed(self, tx: Tx, changes: object) -> None:
+        self.heard.append(("vetoed", str(changes)))
+
+
+def test_a_listener_hears_of_every_kind_of_change(
+    tmp_path: Path, clock: FixedClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = ModuleType("a_listener")
+    module.LISTENER = recorder = Recorder()  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "a_listener", module)
+    monkeypatch.setattr(store, "LISTENER_MODULES", [*store.LISTENER_MODULES, "a_listener"])
+    monkeypatch.setattr(episode_changes, "LISTENER_MODULES", store.LISTENER_MODULES)
+
+    with open_store(tmp_path / "memory.db", clock=clock) as memory:
+        made = keep(memory)
+        with memory.transaction() as tx:
+            edited = episode_changes.change_episode(tx, made, "edit", actor=Actor.USER, summary="It lives in a file")
+            note_undone(tx, [("archive", made.episode_id)])
+            episode_changes.move_episodes(tx, [made.id], None, "moved", actor=Actor.USER)
+            erased = episode_changes.erase_fields(tx, edited, "forgotten", actor=Actor.USER, content="")
+            episode_changes.delete_episode(tx, erased, actor=Actor.USER)
+
+    name = made.episode_id
+    assert recorder.heard == [
+        ("made", name, "add"),
+        ("changed", name, "edit", "user"),
+        ("vetoed", str([("archive", name)])),
+        ("moved", name),
+        ("erased", name),
+        ("deleted", name, "False"),
+    ]
