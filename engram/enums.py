@@ -74,6 +74,40 @@ class Kind(StoredEnum):
     TURN = "turn"
 
 
+class Refusal(StrEnum):
+    """Why a proposal of a language model was not kept, or did not end what it was to end."""
+
+    #: It has another shape than was asked for.
+    UNREADABLE = "unreadable"
+    #: It cites nothing that was sent.
+    NO_EVIDENCE = "no-evidence"
+    NO_SUMMARY = "no-summary"
+    #: It takes back nothing that was shown.
+    NO_TARGET = "no-target"
+    #: Its words were not said in the session.
+    NOT_SAID = "not-said"
+    #: Its words have nothing to do with what it cites.
+    NOT_CITED = "not-cited"
+    #: It rests on commands alone, and how they ended is not known.
+    UNPROVEN = "unproven"
+    #: It rests on commands alone, and tells what they printed.
+    OUTPUT = "output"
+    #: It is known already.
+    REPEATED = "repeated"
+    #: It repeats Engram's own text.
+    OWN_TEXT = "own-text"
+    #: It quotes a log.
+    LOG = "log"
+    #: It was forgotten, or rests on what was.
+    FORGOTTEN = "forgotten"
+    #: It was judged wrong or outdated.
+    JUDGED = "judged"
+    #: The session or the hour has its maximum number of memories.
+    FULL = "full"
+    #: What it would end is kept by hand, the user's, of another project, or was said later.
+    TARGET_STAYS = "target-stays"
+
+
 class Status(StoredEnum):
     """Whether a memory is current."""
 

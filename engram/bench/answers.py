@@ -28,8 +28,8 @@ from engram.models.store import Store, open_store
 from engram.search.service import Searcher
 from engram.settings import Settings
 
-#: A project's sessions are extracted in this many waves, by time. Requests show memories of earlier waves only, so
-#: that a changed answer changes no other request of its wave.
+#: A project's sessions are extracted in this many waves, by time. Requests show the memories that were current before
+#: their wave, so that an answer changes no request of another session of its wave.
 WAVES = 2
 #: Minimum share of a run's requests that must be answered, in percent.
 MIN_ANSWERED = 95.0
@@ -92,6 +92,11 @@ class AnsweredMemories:
             self._extract(store, settings)
             yield store, ready_searcher(self.homes, store, settings)
 
+    def write_requests(self, project: str) -> None:
+        """Write the requests of a project that have no answer, as far as the answers go."""
+        with copy_of_turns(self.homes, self.corpus, project, "answers") as (store, settings):
+            self._extract(store, settings)
+
     def figures(self) -> dict[str, Any]:
         """The number of requests, and how many of them are answered."""
         asked = self.provider.asked
@@ -106,9 +111,9 @@ class AnsweredMemories:
 
     def _extract(self, store: Store, settings: Settings) -> None:
         extractor = ModelExtractor("recorded-1", self.provider, Budget(store, settings), LocalExtractor())
-        seen: list[str] = []
         waves = _waves(sorted(list_sessions(store), key=lambda s: (s.first_at_ms, s.session_id)))
         for number, wave in enumerate(waves):
+            near = [memory for memory in all_episodes(store) if memory.is_current]
             for session in wave:
                 try:
                     extract_session(
@@ -117,14 +122,13 @@ class AnsweredMemories:
                         extractor=extractor,
                         embedder=None,
                         settings=settings,
-                        near_sessions=frozenset(seen),
+                        near_memories=near,
                     )
                 except Unanswered as missing:
                     self.waiting[session.session_id] = str(missing)
             if any(session.session_id in self.waiting for session in wave):
                 self.held_back += sum(len(later) for later in waves[number + 1 :])
                 return
-            seen += [session.session_id for session in wave]
         with store.transaction() as tx:
             run_id = add_run(tx, "consolidate")
         reconcile(Context(store, settings, run_id, reconciling=Reconciler(extractor.model)))
@@ -150,6 +154,15 @@ def run_answers(
                 lines += inject_for(homes, store, searcher, prompts_of_project[project])
         homes.progress(f"{project}: {answered.figures()}")
     return lines, memories, answered.figures()
+
+
+def write_requests(homes: BenchHomes, corpus: Path, questions: Path, folder: Path) -> dict[str, Any]:
+    """Write the next round of requests to a folder, where the answers to earlier rounds are; returns their numbers."""
+    answered = AnsweredMemories(homes, corpus, RecordedProvider(folder))
+    for project in read_code_questions(questions):
+        answered.write_requests(project)
+        homes.progress(f"{project}: {answered.figures()}")
+    return answered.figures()
 
 
 def kept_lines(store: Store) -> list[dict[str, Any]]:

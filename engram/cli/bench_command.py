@@ -143,6 +143,15 @@ def longmemeval(
     "answered (default: the local extractor).",
 )
 @click.option(
+    "--requests",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    default=None,
+    help="Only write the next round of requests to a language model that have no answer in this folder, as "
+    "KEY.request.txt; put each answer beside it as KEY.answer.json, and run it again until none is left (default: none "
+    "is written).",
+)
+@click.option(
     "--kept",
     type=click.Path(path_type=Path),
     metavar="FILE",
@@ -167,6 +176,7 @@ def code(
     prompts: Path | None,
     memories: Path | None,
     answers: Path | None,
+    requests: Path | None,
     kept: Path | None,
     limit: int,
     ablation: bool,
@@ -184,6 +194,12 @@ def code(
     from engram.bench.json_lines import write_lines
     from engram.cli.bench_report import report
 
+    if requests is not None:
+        from engram.bench.answers import write_requests
+
+        with open_bench_homes(workspace, no_model=True, keep=keep) as homes:
+            _report_figures("Code requests", write_requests(homes, corpus, questions, requests), as_json)
+        return
     with open_bench_homes(workspace, no_model=no_model, keep=keep) as homes:
         if answers is not None:
             from engram.bench.answers import run_answers

@@ -15,7 +15,7 @@ from engram.models import episode_changes, episode_evidence, episode_lists, epis
 from engram.models.contradictions import Ending, ending_of
 from engram.models.episodes import Episode
 from engram.notes.daily import log_session
-from engram.text.questions import MAX_QUESTIONS
+from engram.text.titles import MAX_QUESTIONS
 
 #: Kinds whose near-duplicates are merged; turns and states are records of their time.
 _MERGED_KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.DEAD_END)

@@ -34,7 +34,7 @@ from engram.models.store import Store
 from engram.models.tombstone_transfer import carry_harmless_tombstones, is_named_by_tombstone
 from engram.models.transaction import Tx
 from engram.redaction.suspicion import why_any_suspect
-from engram.text.questions import clean_questions
+from engram.text.titles import clean_questions
 from engram.transcripts.claude_code import AGENT
 
 #: Memories that are added in one transaction: other writers wait no longer.

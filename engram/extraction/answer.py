@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from engram.enums import Importance, Kind, Scope
+from engram.extraction.provider import Prose
 from engram.models.sessions import MAX_ROLLING_SUMMARY_CHARACTERS
 from engram.redaction import redact
 
@@ -40,6 +41,8 @@ class ProposedMemory(BaseModel):
     passages: list[str] = []
     entities: list[str] = []
     questions: list[str] = []
+    #: At most ten words; "" if the model gave none.
+    title: str = ""
     importance: Importance = Importance.NORMAL
     scope: Scope = Scope.PROJECT
 
@@ -51,6 +54,8 @@ class ModelOutput(BaseModel):
 
     memories: list[ProposedMemory]
     rolling_summary: str = ""
+    #: Number of memories of another shape, which were left out.
+    unreadable: int = 0
 
 
 def _strings(**more: Any) -> dict[str, Any]:
@@ -65,6 +70,7 @@ _MEMORY_PROPERTIES: dict[str, Any] = {
     "passages": _strings(),
     "entities": _strings(),
     "questions": _strings(),
+    "title": {"type": "string"},
     "importance": {"type": "string", "enum": [Importance.HIGH, Importance.NORMAL]},
     "scope": {"type": "string", "enum": [Scope.PROJECT, Scope.GLOBAL]},
     "evidence": _strings(),
@@ -111,7 +117,11 @@ def read_answer(text: str) -> ModelOutput:
     if proposed and not memories:
         raise ValueError("no memory of the answer has the right shape")
     summary = answer.get("rolling_summary")
-    return ModelOutput(memories=memories, rolling_summary=summary if isinstance(summary, str) else "")
+    return ModelOutput(
+        memories=memories,
+        rolling_summary=summary if isinstance(summary, str) else "",
+        unreadable=len(proposed) - len(memories),
+    )
 
 
 def read_object(text: str) -> list[Any]:
@@ -120,13 +130,20 @@ def read_object(text: str) -> list[Any]:
 
 
 def json_object(text: str) -> dict[str, Any]:
-    """Return the object with ``memories`` in a text, as ``read_answer`` finds it. Raises ValueError."""
+    """Return the object with ``memories`` in a text, as ``read_answer`` finds it.
+
+    Raises:
+        Prose: there is no such object, not even a part of one.
+        ValueError: it is broken off, or has another shape.
+    """
     text = text.rpartition("</think>")[2]
     start, stop = text.find("{"), text.rfind("}")
     try:
         answer = json.loads(text[start : stop + 1])
     except (ValueError, RecursionError) as error:
-        raise ValueError("the answer is not JSON") from error
+        if '"memories"' in text or text.lstrip().startswith("{"):
+            raise ValueError("the answer is not whole") from error
+        raise Prose("the answer is not JSON") from error
     if not isinstance(answer, dict) or not isinstance(answer.get("memories"), list):
         raise ValueError("the answer has another shape")
     return answer
@@ -139,6 +156,8 @@ def _memory(raw: Any) -> ProposedMemory | None:
     old_content = filled.get("content")
     if "passages" not in filled and isinstance(old_content, str):
         filled["passages"] = [old_content]
+    if not isinstance(filled.get("title", ""), str):
+        del filled["title"]
     for name in _LISTS_BESIDE & filled.keys():
         given = filled[name] if isinstance(filled[name], list) else [filled[name]]
         filled[name] = [text for text in given if isinstance(text, str)]

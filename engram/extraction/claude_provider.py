@@ -19,6 +19,8 @@ from engram.extraction.claude_result import read_result
 from engram.extraction.provider import BrokenOff, ModelReply, ModelRequest, NotServed
 from engram.settings import Settings
 
+#: The variable by which Claude Code takes the effort of a model that thinks, and the effort of a call.
+EFFORT_VARIABLE, EFFORT = "CLAUDE_CODE_EFFORT_LEVEL", "low"
 #: Reason of a call that was cancelled.
 _STOPPING = "the worker is stopping"
 
@@ -75,8 +77,10 @@ class ClaudeProvider:
         folder = self._settings.places.call_folder
         environment = call_environment(command, self._environ)
         environment["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] = str(request.max_output_tokens)
-        # Thinking is paid as output and may be many times as long as the answer.
+        # Thinking is paid as output and may be many times as long as the answer. Older models obey the first variable;
+        # newer ones refuse to be without thinking, and obey the second.
         environment.setdefault("MAX_THINKING_TOKENS", "0")
+        environment[EFFORT_VARIABLE] = EFFORT
         try:
             make_private_folder(folder)
             finished = run_bounded(

@@ -28,6 +28,8 @@ _FLAG_TEXTS = ("unknown option", "unknown argument", "unrecognized option")
 _UNFIT_STATES = (400, 413, 422)
 #: HTTP states that mean that the login or the model name is wrong.
 _HOPELESS_STATES = (401, 402, 403, 404)
+#: Part of the subtype of a result whose model never answered in the form of the schema (``error_max_structured_…``).
+_WITHOUT_FORM = "structured_output"
 #: Maximum length of an error text that is shown, in characters.
 _MAX_REASON_CHARACTERS = 160
 
@@ -134,6 +136,7 @@ def _reply(result: Mapping[str, Any], settings: Settings) -> ModelReply:
         input_tokens=read,
         output_tokens=written,
         dollars=settings.llm_dollars_per_call if (dollars := _dollars(result)) is None else dollars,
+        is_prose=bool(result.get("is_error")) and _WITHOUT_FORM in str(result.get("subtype")),
     )
 
 

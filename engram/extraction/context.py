@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engram.enums import Scope, Source, Voice
@@ -47,8 +47,9 @@ class ContextBuilder:
     store: Store
     settings: Settings
     session: SessionRow
-    #: Sessions whose memories may be shown; None for all sessions of the project.
-    near_sessions: Collection[str] | None = None
+    #: Memories of other sessions that may be shown; None for those that are current. A snapshot makes the requests of
+    #: several sessions independent of each other's answers.
+    near_memories: Sequence[Episode] | None = None
 
     def build(self, turns: Sequence[StoredTurn]) -> ExtractionContext:
         """Return the context of some turns: the session's other memories, and the near ones of other sessions."""
@@ -116,21 +117,18 @@ class ContextBuilder:
             return []
         others = [
             episode
-            for episode in current_episodes(self.store, self.session.project_id)
-            if episode.session_id != self.session.session_id
-            and not episode.suspect
-            and not episode.origin
-            and (self.near_sessions is None or episode.session_id in self.near_sessions)
+            for episode in self._memories_of_project()
+            if episode.session_id != self.session.session_id and not episode.suspect and not episode.origin
         ]
         texts = [turn.turn for turn in turns]
         listed = {episode.id for episode in (*others, *own)}
-        ended = [memory.episode for row_id, memory in judged.items() if row_id not in listed and self._may_show(memory)]
+        ended = [m.episode for row_id, m in judged.items() if row_id not in listed and not m.episode.suspect]
         return [*nearest(ended, texts, MAX_JUDGED_MEMORIES), *nearest(others, texts)]
 
-    def _may_show(self, memory: JudgedMemory) -> bool:
-        session_id = memory.episode.session_id
-        is_named = self.near_sessions is None or session_id in (*self.near_sessions, self.session.session_id)
-        return is_named and not memory.episode.suspect
+    def _memories_of_project(self) -> Sequence[Episode]:
+        if self.near_memories is not None:
+            return self.near_memories
+        return current_episodes(self.store, self.session.project_id)
 
     def _episodes(self) -> list[Episode]:
         """Return the session's memories that its project sees: the session may have worked in others, too."""

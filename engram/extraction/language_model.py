@@ -18,6 +18,7 @@ from engram.extraction.provider import (
     ModelReply,
     ModelRequest,
     NotServed,
+    Prose,
     Provider,
     Unfit,
 )
@@ -28,6 +29,9 @@ Shape = TypeVar("Shape")
 MAX_ANSWER_TOKENS = 8_000
 #: How often a request is sent whose answer broke off; after that it counts as unreadable.
 MAX_BROKEN_OFF = 3
+#: Number of answers in prose in a row after which a model is not asked for a while: one that never kept the form, and
+#: one that did before; a text that leads it astray is found by halving.
+MAX_PROSE_AT_FIRST, MAX_PROSE = 2, 6
 #: Number of answers that are cached, so that a repeated question is not paid twice.
 MAX_CACHED_ANSWERS = 128
 
@@ -69,6 +73,8 @@ class LanguageModel:
         self._breaker = Breaker(budget.store.clock)
         self._answers: OrderedDict[str, Any] = OrderedDict()
         self._broken_off: dict[str, int] = {}
+        #: Number of answers in prose since the last one in the form that was asked for.
+        self._prose = 0
 
     def ask(self, question: Question[Shape], text: str, project_id: int | None = None) -> Shape:
         """Return the answer to a question about a text; a repeated question is answered from the cache.
@@ -79,6 +85,7 @@ class LanguageModel:
             ModelUnavailable: no request can be served until the user acts; the message says what to do.
             ExtractionError: the breaker is open; the message says why.
             Unfit: the provider refuses this request.
+            Prose: the answer has no form; after some of them the breaker opens.
             ValueError: the answer cannot be read.
         """
         request = question.request(text)
@@ -94,8 +101,12 @@ class LanguageModel:
             except Unfit:
                 if not self.provider.simplify():
                     raise
+            except Prose:
+                self._note_prose()
+                raise
         self._breaker.worked()
         self.answers += 1
+        self._prose = 0
         self._answers[key] = answer
         if len(self._answers) > MAX_CACHED_ANSWERS:
             self._answers.popitem(last=False)
@@ -130,6 +141,8 @@ class LanguageModel:
             except BrokenOff as error:
                 raise self._broke_off(key, str(error)) from error
             _note_usage(usage, reply)
+        if reply.is_prose:
+            raise Prose("the model did not answer in the form that was asked for")
         if not reply.text.strip():
             raise ValueError("the model refused, or answered nothing")
         return reply.text
@@ -142,6 +155,13 @@ class LanguageModel:
         if self._broken_off[key] >= MAX_BROKEN_OFF:
             return ValueError(f"the answer broke off {self._broken_off[key]} times ({reason})")
         return self._trouble(RetryLater(f"the model's server gave no whole answer ({reason})"))
+
+    def _note_prose(self) -> None:
+        self._prose += 1
+        if self._prose >= (MAX_PROSE if self.answers else MAX_PROSE_AT_FIRST):
+            self._prose = 0
+            why = f"the model {self.provider.model} answers in prose instead of JSON: choose another model"
+            self._trouble(ModelUnavailable(why), UNAVAILABLE_SECONDS)
 
     def _trouble(self, error: ExtractionError, seconds: float = 0.0) -> ExtractionError:
         self.budget.note_trouble(str(error))

@@ -6,11 +6,12 @@ import logging
 from collections.abc import Sequence
 from dataclasses import replace
 
+from engram.enums import Refusal
 from engram.errors import BudgetReached, ExtractionError, ModelUnavailable
 from engram.extraction.answer import ANSWER_SCHEMA, read_answer
 from engram.extraction.budget import Budget
-from engram.extraction.candidate import Candidate
-from engram.extraction.grounding import candidates_of, session_summary_of
+from engram.extraction.candidate import Candidate, Refused
+from engram.extraction.grounding import ground, session_summary_of
 from engram.extraction.language_model import LanguageModel, Question
 from engram.extraction.proposals import Proposals
 from engram.extraction.protocol import ExtractionContext, Extractor
@@ -21,7 +22,7 @@ from engram.transcripts.record import Turn
 logger = logging.getLogger(__name__)
 
 #: Maximum number of unreadable answers of a proposal; then the local extractor takes the rest.
-MAX_UNREADABLE_ANSWERS = 16
+MAX_UNREADABLE_ANSWERS = 8
 _QUESTION = Question("extract", SYSTEM_PROMPT, ANSWER_SCHEMA, read_answer)
 
 
@@ -49,6 +50,8 @@ class ModelExtractor:
         self.rolling_summary = ""
         #: Keys of the turns of the last proposal that the model did not read.
         self.unread: set[str] = set()
+        #: Proposals of the last extraction that were refused.
+        self.refused: list[Refused] = []
         self._is_strict = False
 
     def propose(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
@@ -59,7 +62,7 @@ class ModelExtractor:
             ExtractionError: the provider refuses every request; the message says why.
         """
         self.rolling_summary, self._reason = context.rolling_summary, ""
-        self.unread = set()
+        self.unread, self.refused = set(), []
         self._unreadable, answered = 0, self.model.answers
         proposals = Proposals()
         for batch in batches(without_own(turns)):
@@ -68,7 +71,9 @@ class ModelExtractor:
             self._budget.note_answers(self.model.answers - answered)
         if self._reason:
             self._budget.note_trouble(self._reason)
-        return proposals.candidates[: max(0, context.session_cap - context.kept_before)]
+        room = max(0, context.session_cap - context.kept_before)
+        self.refused += [Refused(Refusal.FULL, one.kind, one.evidence[0]) for one in proposals.candidates[room:]]
+        return proposals.candidates[:room]
 
     def propose_again(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
         """Propose without the fallback: nothing of a text that the model cannot read; ``unread`` names its turns.
@@ -100,7 +105,9 @@ class ModelExtractor:
         except ValueError as error:
             return self._split(turns, context, error)
         self.rolling_summary = session_summary_of(output, turns, self.rolling_summary)
-        return candidates_of(output, ids, context)
+        grounded = ground(output, ids, context)
+        self.refused += grounded.refused
+        return grounded.candidates
 
     def _split(self, turns: Sequence[Turn], context: ExtractionContext, error: ValueError) -> list[Candidate]:
         """Halve a batch whose answer is unreadable; a single text goes to the fallback."""

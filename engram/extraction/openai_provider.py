@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +20,21 @@ _OPENAI = "https://api.openai.com/v1"
 _UNFIT = (400, 413, 422)
 #: HTTP states that mean that the key, the model or the address is wrong.
 _HOPELESS = (401, 402, 403, 404, 405)
-#: Ways to ask other servers for JSON; the first that the server accepts is used.
-_FORMATS: tuple[Callable[[ModelRequest], Mapping[str, Any]], ...] = (
-    lambda request: {
-        "response_format": {
-            "type": "json_schema",
-            "json_schema": {"name": "memories", "schema": dict(request.schema)},
-        }
-    },
+#: Effort of a model that thinks: thinking is paid as output and counts in the maximum length of an answer.
+EFFORT = "low"
+#: OpenAI's models that think. One that is taken for one of them by mistake refuses the effort, and is asked without.
+_THINKS = re.compile(r"(?:o\d|gpt-(?:[5-9]|\d\d))(?!\d)")
+
+
+def _by_schema(request: ModelRequest) -> dict[str, Any]:
+    schema = {"name": "memories", "schema": dict(request.schema)}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+
+#: Ways to ask other servers for JSON and little thinking; the first that the server accepts is used.
+_WAYS: tuple[Callable[[ModelRequest], Mapping[str, Any]], ...] = (
+    lambda request: {**_by_schema(request), "reasoning_effort": EFFORT},
+    _by_schema,
     lambda request: {"response_format": {"type": "json_object"}},
     lambda request: {},
 )
@@ -58,7 +66,8 @@ class OpenAIProvider:
             settings, api_key, total, transport
         )
         self._client: tuple[Any, httpx2.Client] | None = None
-        self._format = 0
+        #: Which of the ways is used: of ``_WAYS``, or of OpenAI's, with an effort and without.
+        self._way = 0
         self._has_answered = False
 
     @property
@@ -92,10 +101,11 @@ class OpenAIProvider:
         return reply
 
     def simplify(self) -> bool:
-        """See ``Provider.simplify``: a compatible server may know no schema, or no JSON mode."""
-        if not self._settings.llm_base_url or self._has_answered or self._format + 1 >= len(_FORMATS):
+        """See ``Provider.simplify``: a model may not think, and a compatible server may know no schema or no JSON."""
+        ways = len(_WAYS) if self._settings.llm_base_url else 1 + bool(_THINKS.match(self.model))
+        if self._has_answered or self._way + 1 >= ways:
             return False
-        self._format += 1
+        self._way += 1
         return True
 
     def close(self) -> None:
@@ -113,12 +123,14 @@ class OpenAIProvider:
 
     def _respond(self, client: Any, request: ModelRequest) -> ModelReply:
         """Ask OpenAI, which follows the schema of the answer."""
+        effort = {"reasoning": {"effort": EFFORT}} if _THINKS.match(self.model) and not self._way else {}
         response = client.responses.create(
             model=self.model,
             input=_messages(request),
             text={"format": {"type": "json_schema", "name": "answer", "schema": dict(request.schema), "strict": True}},
             max_output_tokens=request.max_output_tokens,
             store=False,
+            **effort,
         )
         usage = response.usage
         return ModelReply(
@@ -134,7 +146,7 @@ class OpenAIProvider:
             model=self.model,
             messages=_messages(request),
             max_tokens=request.max_output_tokens,
-            **_FORMATS[self._format](request),
+            **_WAYS[self._way](request),
         )
         content = completion.choices[0].message.content if completion.choices else None
         return ModelReply(

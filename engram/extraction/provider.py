@@ -42,10 +42,19 @@ class ModelReply:
     output_tokens: int | None = None
     #: Cost of the call; None to compute it from ``Provider.price``.
     dollars: float | None = None
+    #: True if the provider asked for the form of the answer and did not get it.
+    is_prose: bool = False
 
 
 class Unfit(ValueError):
     """The provider refused this request, and nothing was paid; a smaller request may be served."""
+
+
+class Prose(ValueError):
+    """The model answered in words of its own instead of the form that was asked for.
+
+    One text may have led it astray. A model that never kept the form is not asked again for a while.
+    """
 
 
 class NotServed(ExtractionError):

@@ -6,16 +6,22 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC
+from functools import lru_cache
 
 from engram.clock import moment_of
 from engram.extraction.protocol import NearMemory
 from engram.redaction import redact
+from engram.redaction.voice import split_typed
+from engram.text.statements import sentences
 from engram.transcripts.record import Action, Role, TextBlock, Turn
 
 #: Length to which a long text may be cut: at least, and at most, in characters.
 MIN_TEXT_CHARACTERS, MAX_TEXT_CHARACTERS = 3_000, 8_000
 #: Maximum length of a command and of an error line that are sent, in characters.
 MAX_COMMAND_CHARACTERS, MAX_ERROR_CHARACTERS = 160, 200
+#: Maximum length of a part of a prompt that was pasted, quoted or relayed, in characters; what was typed around it is
+#: not cut for that.
+MAX_PASTED_CHARACTERS = 1_500
 #: Maximum length of an announcement of the assistant that is left out, in characters.
 MAX_ACKNOWLEDGEMENT_CHARACTERS = 160
 #: Text that is redacted before it is cut, as a multiple of what is sent.
@@ -24,9 +30,13 @@ _REDACTED_TIMES = 10
 _HEAD_SHARE = 0.6
 
 _ACKNOWLEDGES = re.compile(
-    r"(?i)\s*(?:now\b|next\b|let me\b|let's\b|i'll\b|i will\b|i'm going to\b|good\b|great\b|perfect\b|excellent\b|"
-    r"ok(?:ay)?\b|sure\b|done\b|alright\b|all right\b|got it\b|thanks\b|you're right[.!]|you're absolutely right[.!]|"
-    r"right[,.!]|the (?:build|tests?|lint\w*|format\w*) (?:pass|succeed|is clean|are clean)|(?:all )?tests? pass)"
+    r"(?i)\s*(?:(?:now|next|then|first|finally|so|and|also|ok(?:ay)?|good|great|perfect)[,:;]?\s+)*"
+    r"(?:(?:now|next)\b|let(?: me|'s|’s| us)\b|(?:i'll|i’ll|i will|i'm going to|i’m going to|i am going to|i need to|"
+    r"time to)\b|"
+    # Praise and assent say nothing by themselves; what follows them in the same sentence may.
+    r"(?:good|great|perfect|excellent|ok(?:ay)?|sure|done|alright|all right|got it|thanks|thank you|"
+    r"you(?:'re|’re| are)(?: absolutely)? right|right)(?:\W+\w+){0,2}\W*$|"
+    r"the (?:build|tests?|lint\w*|format\w*) (?:pass|succeed|is clean|are clean)|(?:all )?tests? pass)"
 )
 #: Words that make even a short message informative.
 _SAYS = re.compile(
@@ -78,11 +88,17 @@ def shown(turn: Turn) -> list[TextBlock]:
 
 
 def is_acknowledgement(said: TextBlock) -> bool:
-    """Return True if a text only announces or acknowledges."""
+    """Return True if every sentence of a text only announces or acknowledges.
+
+    A sentence that states something counts even where the next one announces: "The ids are hashed. Let me change it:".
+    """
     text = said.text.strip()
     if said.role is not Role.ASSISTANT or len(text) > MAX_ACKNOWLEDGEMENT_CHARACTERS or "\n" in text:
         return False
-    return bool(_ACKNOWLEDGES.match(text) or text.endswith(":")) and not _SAYS.search(text)
+    parts = sentences(text)
+    if len(parts) == 1 and text.endswith(":") and not _SAYS.search(text):
+        return True
+    return all(_ACKNOWLEDGES.match(part) and not _SAYS.search(part) for part in parts)
 
 
 def is_shown(action: Action) -> bool:
@@ -113,7 +129,29 @@ def fitting_length(lengths: Sequence[int], room: int) -> int:
 def said_line(short: str, said: TextBlock, longest: int) -> str:
     """Return the line of a text."""
     when = f" {moment(said.at_ms)}" if said.at_ms is not None else ""
-    return f"[{short}] {said.role.speaker}{when}: {cut(redact(said.text), longest)}"
+    return f"[{short}] {said.role.speaker}{when}: {cut(sent_text(said), longest)}"
+
+
+def sent_text(said: TextBlock) -> str:
+    """Return what is sent of a text, redacted: parts that were pasted lose their middle.
+
+    A plan or a review that was pasted is not the user's own: its beginning and end say what it is, and what the session
+    makes of it follows.
+    """
+    return _sent_text(said.text, said.role)
+
+
+@lru_cache(maxsize=512)
+def _sent_text(text: str, role: Role) -> str:
+    text = redact(text)
+    if len(text) <= MAX_PASTED_CHARACTERS or role in (Role.ASSISTANT, Role.CHOSEN):
+        return text
+    if role is Role.PROPOSED:
+        return cut(text, MIN_TEXT_CHARACTERS)
+    if role is Role.CONTEXT:
+        return cut(text, MAX_PASTED_CHARACTERS)
+    parts = split_typed(text)
+    return "".join(part if is_typed else cut(part, MAX_PASTED_CHARACTERS) for part, is_typed in parts)
 
 
 def action_line(short: str, action: Action) -> str:

@@ -15,6 +15,7 @@ from engram.extraction.context import ContextBuilder, check_unforgotten
 from engram.extraction.keep import Keeper, Kept
 from engram.extraction.protocol import ExtractionContext, Extractor
 from engram.failpoint import reach
+from engram.models.episodes import Episode
 from engram.models.extractions import has_due_turns, note_extraction, set_rolling_summary
 from engram.models.model_readings import note_model_reading
 from engram.models.sessions import SessionRow, find_session
@@ -71,7 +72,7 @@ def extract_session(
     extractor: Extractor,
     embedder: Embedder | None,
     settings: Settings,
-    near_sessions: Collection[str] | None = None,
+    near_memories: Sequence[Episode] | None = None,
 ) -> ExtractReport:
     """Extract the turns of a session that grew; a turn that was extracted before updates its own episodes.
 
@@ -84,7 +85,7 @@ def extract_session(
         extractor: proposes the candidates.
         embedder: None leaves the vectors to the task ``embed``.
         settings: the caps.
-        near_sessions: sessions whose memories may be shown to the extractor; None for all of the project.
+        near_memories: memories of other sessions that may be shown to the extractor; None for the current ones.
 
     Raises:
         ExtractionError: the extractor failed; the turns stay due.
@@ -95,7 +96,7 @@ def extract_session(
     tries = 0
     while True:
         try:
-            step = _Step(store, session_id, extractor, embedder, settings, near_sessions)
+            step = _Step(store, session_id, extractor, embedder, settings, near_memories)
             turns, kept, is_last = step.run()
             report = report.plus(turns, kept)
             tries = 0
@@ -117,7 +118,7 @@ class _Step:
     extractor: Extractor
     embedder: Embedder | None
     settings: Settings
-    near_sessions: Collection[str] | None = None
+    near_memories: Sequence[Episode] | None = None
 
     def run(self) -> tuple[int, Kept, bool]:
         """Return the number of turns, what was kept of them, and whether no turn is left.
@@ -176,7 +177,7 @@ class _Step:
 
     def _propose(self, session: SessionRow, batch: Batch) -> tuple[Batch, list[Candidate], ExtractionContext]:
         """Return the candidates, and the batch and the context that they were proposed from."""
-        builder = ContextBuilder(self.store, self.settings, session, self.near_sessions)
+        builder = ContextBuilder(self.store, self.settings, session, self.near_memories)
         if not self._is_repeatable:
             context = builder.build(batch.turns)
             return batch, self.extractor.propose(builder.readable(batch.turns), context), context

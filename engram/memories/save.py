@@ -16,7 +16,7 @@ from engram.models.sessions import find_session
 from engram.models.store import Store
 from engram.models.transaction import Reader, Tx
 from engram.redaction.suspicion import why_any_suspect
-from engram.text.questions import clean_questions
+from engram.text.titles import clean_questions
 
 #: Maximum length of a saved content, in characters.
 MAX_SAVED_CHARACTERS = 20_000

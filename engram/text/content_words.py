@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from engram.text.unspaced import in_pairs
+
 #: Two forms of a word are the same if they share a prefix of this length, in letters.
 PREFIX_LETTERS = 6
 
@@ -14,12 +16,13 @@ those when where which who how if so than then there they we our you your i my d
 could should would will may about into over out up only also more now all each per via use used using new
 """
 _STOP_WORDS = frozenset(_STOP_TEXT.split())
-_WORD = re.compile(r"[A-Za-z0-9_]+")
+_WORD = re.compile(r"\w+")
 
 
 def content_words(text: str) -> frozenset[str]:
-    """Return the words of a text that are no stop words, in lower case."""
-    return frozenset(word for word in map(str.lower, _WORD.findall(text)) if word not in _STOP_WORDS and len(word) > 1)
+    """Return the words of a text that are no stop words, in lower case; of scripts without spaces, pairs of letters."""
+    words = map(str.lower, _WORD.findall(text if text.isascii() else in_pairs(text)))
+    return frozenset(word for word in words if word not in _STOP_WORDS and len(word) > 1)
 
 
 def prefixes(words: Iterable[str]) -> frozenset[str]:

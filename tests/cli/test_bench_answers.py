@@ -107,6 +107,30 @@ def test_each_run_goes_as_deep_as_there_are_answers_and_writes_the_next_requests
     ]
 
 
+def test_an_answer_changes_no_request_of_another_session_of_its_wave(code_set: Set) -> None:
+    corpus = code_set.folder / "corpus" / "app" / "projects" / "-work-app"
+    for number, (prompt, reply) in enumerate(
+        (("Make the save button blue now", "The save button is blue."), ("And the save button?", "Still green.")), 5
+    ):
+        path = corpus / f"{number:08d}-2222-3333-4444-555555555555.jsonl"
+        for minute, (role, text) in enumerate((("user", prompt), ("assistant", reply))):
+            say(path, role, text, cwd="/work/app", at=f"2026-01-0{number}T10:0{minute}:00Z")
+    requests = ("--requests", str(code_set.answers))
+    code_set.run(*requests)
+    code_set.answer(memory(FIRST))
+    code_set.run(*requests)
+    second_wave = code_set.open_requests()
+    assert len(second_wave) == 2
+    assert all(f"[m1] 2026-01-01 decision, in force: {FIRST}" in text for text in second_wave.values())
+
+    first = min(second_wave, key=lambda key: "Make the save button blue" not in second_wave[key])
+    supersedes = memory("The save button is blue now", action="supersedes", target="m1")
+    (code_set.answers / f"{first}.answer.json").write_text(json.dumps(supersedes))
+    code_set.run(*requests)
+
+    assert code_set.open_requests().keys() == second_wave.keys() - {first}
+
+
 def test_all_requests_answered_makes_the_figures_count(code_set: Set) -> None:
     for _ in range(4):
         figures = code_set.run()

@@ -115,7 +115,10 @@ def test_the_call_brings_no_tools_no_hooks_no_session_and_none_of_the_callers_se
         "CLAUDE_CONFIG_DIR",
         "CLAUDE_CODE_OAUTH_TOKEN",
         "CLAUDE_CODE_MAX_OUTPUT_TOKENS",
+        "CLAUDE_CODE_EFFORT_LEVEL",
     }
+    # Older models can be kept from thinking, newer ones only from thinking long.
+    assert (environ["MAX_THINKING_TOKENS"], environ["CLAUDE_CODE_EFFORT_LEVEL"]) == ("0", "low")
     assert "ENGRAM_HOME" not in environ
 
 
@@ -138,6 +141,14 @@ def test_the_answer_comes_with_its_model_its_tokens_and_what_it_cost(bench: Benc
 
 def test_an_answer_in_prose_is_handed_on_to_be_read(bench: Bench) -> None:
     assert "```json" in bench.provider("prose").complete(REQUEST).text
+
+
+def test_a_model_that_never_kept_the_form_is_named_and_its_calls_are_paid(bench: Bench) -> None:
+    failed = {"is_error": True, "subtype": "error_max_structured_output_retries", "structured_output": None}
+
+    reply = bench.provider(json.dumps(failed)).complete(REQUEST)
+
+    assert (reply.is_prose, reply.text, reply.dollars) == (True, "", 0.00425)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from engram.clock import SYSTEM_CLOCK, Clock
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Scope, Voice
 from engram.extraction.answer import ModelOutput, ProposedMemory
-from engram.extraction.grounding import candidates_of
+from engram.extraction.grounding import ground
 from engram.extraction.local import LocalExtractor
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.request import request_text
@@ -165,7 +165,7 @@ def test_a_language_model_is_told_who_spoke_and_its_choices_stay_in_the_project(
             evidence=list(evidence),
         )
         answer = ModelOutput(memories=[memory], rolling_summary="")
-        (candidate,) = candidates_of(answer, ids, ExtractionContext(project="demo"))
+        (candidate,) = ground(answer, ids, ExtractionContext(project="demo")).candidates
         return candidate.voice, candidate.scope
 
     chosen, proposed = by_role[Role.CHOSEN][0], by_role[Role.PROPOSED][0]

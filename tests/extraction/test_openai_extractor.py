@@ -18,7 +18,7 @@ from engram.errors import ExtractionError, RetryLater
 from engram.extraction import bounded_http
 from engram.extraction.budget import Budget, price_of
 from engram.extraction.candidate import Candidate
-from engram.extraction.model_extractor import MAX_UNREADABLE_ANSWERS
+from engram.extraction.language_model import MAX_PROSE, MAX_PROSE_AT_FIRST
 from engram.extraction.openai_extractor import OpenAIExtractor
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.request import MARKER, MAX_REQUEST_CHARACTERS
@@ -148,7 +148,6 @@ def test_invented_ids_invented_words_and_what_is_known_already_are_dropped(bench
             memory("The cache is kept in sqlite", "e99", "11111111-2222-3333-4444-555555555555", "ep_0123456789ab"),
             memory("Kubernetes clusters autoscale nightly using spot instances", "e1"),
             memory("Let us keep the cache number 7 in sqlite", "e1"),
-            memory("sqlite keeps the cache", "e1", "e99"),
         )
     )
 
@@ -242,6 +241,33 @@ def test_openai_is_asked_for_the_exact_shape_and_to_store_nothing(
     assert float(store.value("SELECT dollars FROM spend")) == pytest.approx(900 * 1e-7 + 60 * 4e-7)
 
 
+@pytest.mark.parametrize(
+    ("model", "efforts"),
+    [
+        ("gpt-5-nano", ["low"]),
+        ("o4-mini", ["low"]),
+        ("gpt-10-mini", ["low"]),
+        ("gpt-4.1-nano", [None]),
+        ("gpt-4o-mini", [None]),
+        ("gpt-5-chat-latest", ["low", None]),
+    ],
+)
+def test_a_model_of_openai_that_thinks_is_asked_to_think_little(
+    store: Store, model: str, efforts: list[str | None]
+) -> None:
+    seen: list[str | None] = []
+
+    def reply(request: httpx2.Request) -> httpx2.Response:
+        seen.append((json.loads(request.content).get("reasoning") or {}).get("effort"))
+        is_refused = "chat" in model and seen[-1] is not None
+        body = {"error": {"message": "unsupported"}} if is_refused else responses_body(json.dumps(answer()))
+        return httpx2.Response(400 if is_refused else 200, json=body)
+
+    openai_extractor(store, reply, llm_model=model).propose([turn(1)], CONTEXT)
+
+    assert seen == efforts
+
+
 @pytest.mark.parametrize("text", [None, "", "{", '{"memories": 5, "rolling_summary": ""}', "no JSON at all"])
 def test_a_refusal_or_another_shape_sets_the_text_aside_to_the_local_extractor(store: Store, text: str | None) -> None:
     extractor = openai_extractor(store, lambda request: httpx2.Response(200, json=responses_body(text)))
@@ -298,16 +324,19 @@ def test_a_request_that_is_too_large_for_the_server_is_split(bench: Bench) -> No
 
 def test_a_server_that_knows_no_schema_is_asked_in_a_simpler_way_from_then_on(bench: Bench) -> None:
     formats: list[str | None] = []
+    efforts: list[str | None] = []
 
     def reply(body: dict[str, Any]) -> bytes:
         formats.append((body.get("response_format") or {}).get("type"))
+        efforts.append(body.get("reasoning_effort"))
         return http("{}", "400 Bad Request") if formats[-1] else chat(answer())
 
     bench.server.reply = reply
     bench.propose(turn(1))
     bench.propose(turn(2))
 
-    assert formats == ["json_schema", "json_object", None, None]
+    assert formats == ["json_schema", "json_schema", "json_object", None, None]
+    assert efforts == ["low", None, None, None, None]
 
 
 @pytest.mark.parametrize(
@@ -457,11 +486,26 @@ def test_a_server_that_only_babbles_is_not_asked_for_every_turn(bench: Bench) ->
     found = bench.propose(*(turn(n) for n in range(60)))
 
     assert sorted(key for one in found for key in one.turn_keys) == sorted(f"t{n}" for n in range(60))
-    assert len(bench.server.received) == MAX_UNREADABLE_ANSWERS
+    assert len(bench.server.received) == MAX_PROSE_AT_FIRST
+    assert "prose" in bench.trouble()
+
+
+def test_a_model_that_kept_the_form_before_is_not_given_up_for_one_text(bench: Bench) -> None:
+    is_first = True
+
+    def reply(body: dict[str, Any]) -> bytes:
+        return chat(answer() if is_first else "hm")
+
+    bench.server.reply = reply
+    bench.propose(turn(100))
+    is_first = False
+    bench.propose(*(turn(n) for n in range(60)))
+
+    assert len(bench.server.received) == 1 + MAX_PROSE
 
 
 def test_a_proposal_that_is_begun_anew_pays_only_for_what_was_not_answered(bench: Bench, clock: FixedClock) -> None:
-    long = [turn(n, f"keep the cache {n} in sqlite " + "x" * 3_900, "y" * 3_900) for n in range(12)]
+    long = [turn(n, f"keep the cache {n} in sqlite " + "x" * 3_900, "y" * 3_900) for n in range(20)]
     fails = [False, True, False]
 
     def reply(body: dict[str, Any]) -> bytes:

@@ -14,7 +14,7 @@ from rollouts import Rollout
 from engram.consolidation.service import consolidate
 from engram.enums import Actor, Importance, Kind, Scope, Status, Voice
 from engram.extraction.answer import ModelOutput, ProposedMemory
-from engram.extraction.grounding import candidates_of
+from engram.extraction.grounding import ground
 from engram.extraction.local import LocalExtractor
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.request import request_text
@@ -163,7 +163,7 @@ def test_a_language_models_memory_of_it_is_provisional_and_a_programs(
             kind=kind, summary=text, importance="high", scope="global", evidence=[short], passages=[text]
         )
         answer = ModelOutput(memories=[memory], rolling_summary="")
-        (candidate,) = candidates_of(answer, ids, ExtractionContext(project="engine", is_global=True))
+        (candidate,) = ground(answer, ids, ExtractionContext(project="engine", is_global=True)).candidates
         return request, candidate
 
     request, candidate = propose(session(FOR_ALL, **PROGRAMS[0]), FOR_ALL)

@@ -17,7 +17,14 @@ from engram.extraction.request import (
     batches,
     request_text,
 )
-from engram.extraction.request_lines import MAX_TEXT_CHARACTERS, MIN_TEXT_CHARACTERS, fitting_length, is_acknowledgement
+from engram.extraction.request_lines import (
+    MAX_PASTED_CHARACTERS,
+    MAX_TEXT_CHARACTERS,
+    MIN_TEXT_CHARACTERS,
+    fitting_length,
+    is_acknowledgement,
+    sent_text,
+)
 from engram.transcripts.record import Action, EntryRef, Opening, Role, TextBlock, Turn
 
 #: 2026-02-21 14:02 UTC.
@@ -106,6 +113,59 @@ def test_an_announcement_of_the_assistant_is_left_out(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "The tokens are signed with RS256. Let me implement the check:",
+        "Ids are hashed before they are stored. Now let me write the test.",
+        "Good, the lock is per process. Let me add one for the file:",
+        "The parser reads UTF-16 too. I'll update the docs now.",
+        "Perfect! Rows come back sorted by name. Next, the view:",
+    ],
+)
+def test_a_fact_in_front_of_an_announcement_is_sent(text: str) -> None:
+    assert text in told(turn(said("u1", "Go", by=Role.USER), said("a1", text), said("a2", "The cause was the lock.")))
+
+
+@pytest.mark.parametrize(
+    "text", ["Good. Now let me run the tests:", "Done! Next I'll commit.", "Great, let me check.", "You're right!"]
+)
+def test_several_announcements_are_left_out_too(text: str) -> None:
+    assert text not in told(turn(said("u1", "Go", by=Role.USER), said("a1", text), said("a2", "It was the lock.")))
+
+
+PLAN = "\n".join(
+    ["# Plan: move the store", *(f"## Step {n}\nMove table {n} to its own file, then test." for n in range(80))]
+)
+REVIEW = "\n".join(f"> {n}. The handler of route {n} swallows errors; log them." for n in range(80))
+LOG = (
+    "```\n"
+    + "\n".join(f"2026-01-02 10:00:{n % 60:02} INFO step {n} of the long build was done" for n in range(80))
+    + "\n```"
+)
+
+
+@pytest.mark.parametrize("pasted", [PLAN, REVIEW, LOG])
+def test_what_is_pasted_loses_its_middle_and_what_is_typed_around_it_stays(pasted: str) -> None:
+    typed = "Do the following, but never touch the tables of the hub."
+
+    request = told(turn(said("u1", f"{typed}\n\n{pasted}", by=Role.USER)))
+
+    assert typed in request
+    assert "[…]" in request
+    assert len(request) < len(typed) + MAX_PASTED_CHARACTERS + 500
+    assert pasted.splitlines()[1][:30] in request
+
+
+@pytest.mark.parametrize(
+    ("role", "longest"), [(Role.CONTEXT, MAX_PASTED_CHARACTERS), (Role.PROPOSED, MIN_TEXT_CHARACTERS)]
+)
+def test_what_the_user_did_not_write_is_cut_and_what_the_assistant_says_is_not(role: Role, longest: int) -> None:
+    assert len(sent_text(said("x1", "word " * 900, by=role))) <= longest + 10
+    assert len(sent_text(said("x1", "word " * 900))) == 4_500
+    assert len(sent_text(said("x1", "A line that I type myself.\n" * 100, by=Role.USER))) == 2_700
+
+
+@pytest.mark.parametrize(
     "one",
     [
         said("a1", "Now I see: it fails because the lock is held"),
@@ -126,7 +186,7 @@ def test_a_long_text_is_whole_where_the_budget_allows_and_loses_its_middle_where
     beside = [said(f"b{number}", f"{number} " + "other " * 700) for number in range(30)]
 
     alone = told(turn(said("u1", "Go", by=Role.USER), said("a1", long)))
-    crowded = told(turn(said("u1", "Go", by=Role.USER), said("a1", long), *beside[:14]))
+    crowded = told(turn(said("u1", "Go", by=Role.USER), said("a1", long), *beside[:18]))
 
     assert long in alone
     assert long not in crowded
@@ -141,10 +201,7 @@ def test_the_longest_length_that_fits_is_found() -> None:
 
 
 def test_every_text_of_a_long_session_is_in_one_request_of_bounded_size() -> None:
-    turns = [
-        dataclasses.replace(turn(said(f"u{n}", f"question {n} " + "word " * 500, by=Role.USER)), key=f"t{n}")
-        for n in range(80)
-    ]
+    turns = [dataclasses.replace(turn(said(f"a{n}", f"question {n} " + "word " * 500)), key=f"t{n}") for n in range(80)]
 
     parts = batches(turns)
 
@@ -156,8 +213,8 @@ def test_every_text_of_a_long_session_is_in_one_request_of_bounded_size() -> Non
 
 def test_a_long_part_may_bring_more_memories() -> None:
     short = told(turn(said("u1", "Go", by=Role.USER)))
-    middle = told(*[turn(said("u1", "word " * 600, by=Role.USER))] * 12)
-    long = told(*[turn(said("u1", "word " * 1_000, by=Role.USER))] * 13)
+    middle = told(*[turn(said("a1", "word " * 600))] * 12)
+    long = told(*[turn(said("a1", "word " * 1_000))] * 13)
 
     assert f"memories: at most {MAX_MEMORIES}\n" in short
     assert "memories: at most 12\n" in middle

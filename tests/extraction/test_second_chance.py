@@ -209,7 +209,7 @@ def test_the_most_used_project_comes_first_then_the_newest_session(machine: Mach
 
 def test_a_text_that_the_model_cannot_read_keeps_its_local_memory_and_is_asked_about_once(machine: Machine) -> None:
     local = machine.read_finding()
-    machine.server.reply = lambda body: fake_llm.chat("no JSON at all")
+    machine.server.reply = lambda body: fake_llm.chat('{"memories": [{"kind"')
 
     while machine.chance().distill_next() is not None:
         pass

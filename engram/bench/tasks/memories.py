@@ -136,7 +136,6 @@ def _extract(memory: TaskMemory, extractor: Extractor) -> None:
     """Extract the sessions in their order, each with what the worker does after an extraction."""
     store, settings, embedder = memory.store, memory.settings, memory.embedder
     similar = memory.searcher.similar_episodes
-    seen: list[str] = []
     for session in sorted(list_sessions(store), key=lambda session: (session.first_at_ms, session.session_id)):
         extract_session(
             store,
@@ -144,7 +143,6 @@ def _extract(memory: TaskMemory, extractor: Extractor) -> None:
             extractor=extractor,
             embedder=embedder,
             settings=settings,
-            near_sessions=frozenset(seen),
         )
         reconcile_new(store, settings, session.session_id, (), similar, duplicate_cosine=1.0)
         bring_up_to_date(memory)
@@ -155,7 +153,6 @@ def _extract(memory: TaskMemory, extractor: Extractor) -> None:
             lambda: bring_up_to_date(memory),
             duplicate_cosine=_duplicate_cosine(memory),
         )
-        seen.append(session.session_id)
     bring_up_to_date(memory)
 
 

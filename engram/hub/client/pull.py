@@ -35,7 +35,7 @@ from engram.models.transaction import Tx
 from engram.paths import Home
 from engram.redaction import redact_parts
 from engram.redaction.suspicion import why_any_suspect, why_suspect
-from engram.text.questions import MAX_QUESTIONS, clean_questions
+from engram.text.titles import MAX_QUESTIONS, clean_questions
 
 logger = logging.getLogger(__name__)
 

@@ -1,0 +1,77 @@
+"""What a model writes beside a memory: a title, by which a person recognises it in a list, and the questions that it
+answers. Sessions have titles too. Pure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from itertools import islice
+
+from engram.text.unspaced import is_unspaced
+
+#: Maximum length of a title, in words and in characters.
+MAX_TITLE_WORDS, MAX_TITLE_CHARACTERS = 10, 90
+#: Maximum number of questions that a memory keeps, and of the characters of each.
+MAX_QUESTIONS, MAX_QUESTION_CHARACTERS = 2, 160
+#: Minimum length of a clause that is a title by itself, in words.
+_MIN_CLAUSE_WORDS = 3
+#: Characters of a title in a script that does not separate words.
+_MAX_UNSPACED_CHARACTERS = 30
+
+#: Where a clause ends: before or after a sign, or before a word that begins a reason or a contrast.
+_CLAUSE_END = re.compile(
+    r"[.!?](?=\s|$)|[;:](?=\s|$)|,(?=\s)|\s(?=[(\[—–]|- )|[。！？；：，、]|"
+    r"\s(?=(?:because|since|so that|instead of|rather than|which|while|although|unless|weil|damit|statt|parce que|car|"
+    r"porque|perché)\b)",
+    re.IGNORECASE,
+)
+#: Beginnings of a memory that say its kind or who decided it.
+_LABEL = re.compile(
+    r"(?:dead end|decision|fix|fact|state|preference|(?:the )?user(?:['’]s)? (?:choice|decision|rule|wish))\s*:\s*",
+    re.IGNORECASE,
+)
+_MARKUP = re.compile(r"^(?:[#>*\-+]+\s+|\d+[.)]\s+)+")
+_EDGES = ' \t.,;:—–-…。、，；："“”'
+
+
+def clean_title(given: str) -> str:
+    """Return a title as somebody wrote it, on one line; "" for one that is too long to be a title."""
+    title = " ".join(given.split()).rstrip(".。 ")
+    return title if title and len(title) <= MAX_TITLE_CHARACTERS and len(title.split()) <= MAX_TITLE_WORDS else ""
+
+
+def title_from(text: str) -> str:
+    """Return a title for a text that has none: its first clause, or its first words and "…"."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    line = _LABEL.sub("", " ".join(_MARKUP.sub("", line).split()), count=1)
+    ends = [end.start() for end in _CLAUSE_END.finditer(line)] + [len(line)]
+    clauses = [line[:end] for end in ends if _fits(line[:end])]
+    said = [clause for clause in clauses if _is_long_enough(clause)] or ([line] if _fits(line) else [])
+    title = said[0] if said else _first_words(line)
+    return title if title.endswith("…") else title.strip(_EDGES) or line[:MAX_TITLE_CHARACTERS]
+
+
+def _fits(clause: str) -> bool:
+    longest = _MAX_UNSPACED_CHARACTERS if is_unspaced(clause) else MAX_TITLE_CHARACTERS
+    return len(clause) <= longest and len(clause.split()) <= MAX_TITLE_WORDS
+
+
+def _is_long_enough(clause: str) -> bool:
+    return is_unspaced(clause) or len(clause.split()) >= _MIN_CLAUSE_WORDS
+
+
+def _first_words(line: str) -> str:
+    if is_unspaced(line):
+        return f"{line[: _MAX_UNSPACED_CHARACTERS - 1]}…"
+    words = " ".join(line.split()[:MAX_TITLE_WORDS])
+    return f"{words[: MAX_TITLE_CHARACTERS - 1].rstrip(_EDGES)}…" if words else ""
+
+
+def clean_questions(given: Iterable[str], redact: Callable[[str], str]) -> tuple[str, ...]:
+    """Return the questions that a memory keeps of those that somebody wrote for it: redacted, each on one line.
+
+    Only the first ``MAX_QUESTIONS`` count; what is longer than ``MAX_QUESTION_CHARACTERS`` is no question.
+    """
+    asked = (" ".join(redact(question).split()) for question in islice(given, MAX_QUESTIONS))
+    return tuple(dict.fromkeys(text for text in asked if 0 < len(text) <= MAX_QUESTION_CHARACTERS))

@@ -1,0 +1,173 @@
+"""Which proposals of a language model are kept: what was said in short, what a command proves; the others by reason."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from engram.enums import Refusal, Status, Voice
+from engram.extraction.answer import ModelOutput, ProposedMemory
+from engram.extraction.grounding import Grounded, ground
+from engram.extraction.protocol import ExtractionContext, NearMemory
+from engram.extraction.request import request_text
+from engram.transcripts.record import Action, EntryRef, Opening, Role, TextBlock, Turn
+
+
+def turn(key: str, prompt: str, *parts: str | Action) -> Turn:
+    """A turn: texts of the assistant and commands behind a prompt. Entries are ``key`` and ``key.1``, ``key.2`` …"""
+    said = [TextBlock(key, Role.USER, prompt)]
+    actions = []
+    for number, part in enumerate(parts, 1):
+        if isinstance(part, str):
+            said.append(TextBlock(f"{key}.{number}", Role.ASSISTANT, part))
+        else:
+            actions.append(part._replace(uuid=f"{key}.{number}"))
+    entries = tuple(EntryRef(f"{key}.{n}" if n else key, n, 1, n + 1) for n in range(len(parts) + 1))
+    return Turn(key, "s", Opening.PROMPT, tuple(said), tuple(actions), entries, ended_at_ms=7_000, is_closed=True)
+
+
+def ran(command: str, *, is_error: bool | None = False, error: str = "") -> Action:
+    return Action(tool_use_id="", tool="Bash", command=command, is_error=is_error, error_line=error)
+
+
+def propose(turns: Sequence[Turn], *memories: dict[str, Any], **context: Any) -> Grounded:
+    given = ExtractionContext(project="demo", **context)
+    _, ids = request_text(turns, given)
+    return ground(ModelOutput(memories=[ProposedMemory(**memory) for memory in memories]), ids, given)
+
+
+FOOTNOTES = turn(
+    "t1", "How are the footnotes of the exported report numbered?", "From 1; the printed parser counts so."
+)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "summary"),
+    [
+        ("numbered from 0 again", "Footnotes in the exported report are numbered from 0 again, not from 1"),
+        ("no, a4 please", "The exported report is printed on A4 at the user's wish, not on letter paper"),
+        ("only the parser", "Only the parser numbers footnotes of the exported report, at the user's wish"),
+        ("keep them unnumbered", "Footnotes of the exported report stay unnumbered at the user's wish"),
+    ],
+)
+def test_what_the_user_says_in_short_carries_a_summary_that_says_what_it_is_about(prompt: str, summary: str) -> None:
+    found = propose([FOOTNOTES, turn("t2", prompt)], {"summary": summary, "evidence": ["e3"], "kind": "decision"})
+
+    (kept,) = found.candidates
+    assert (kept.voice, kept.evidence, kept.content) == (Voice.USER, ("t2",), prompt)
+    assert found.refused == []
+
+
+def test_a_yes_to_the_assistant_does_not_make_the_summary_the_users_words() -> None:
+    talk = turn("t1", "Which cache?", "I propose Redis for the cache, because the queue runs there.")
+
+    (kept,) = propose(
+        [talk, turn("t2", "yes, do it")], {"summary": "The cache is Redis", "evidence": ["e2", "e3"]}
+    ).candidates
+
+    assert (kept.voice, kept.status) == (Voice.ASSISTANT, Status.PROVISIONAL)
+
+
+def test_a_short_correction_ends_the_memory_it_corrects() -> None:
+    old = NearMemory("Footnotes are numbered from 1", "ep_1", is_users_rule=True)
+    proposed = {"summary": "Footnotes are numbered from 0 again", "action": "supersedes", "target": "m1"}
+
+    (kept,) = propose([turn("t2", "number them from 0 again")], proposed | {"evidence": ["e1"]}, own=(old,)).candidates
+
+    assert (kept.action, kept.target, kept.rests_on_user) == ("supersedes", "ep_1", True)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (
+            "Footnotes are numbered from 1 in the exported report",
+            "Footnotes are numbered from 0 in the exported report",
+        ),
+        ("The parser counts footnotes", "The parser never counts footnotes"),
+        ("Footnotes of the report are exported", "Footnotes of the report are exported by the parser as endnotes"),
+    ],
+)
+def test_what_differs_by_a_number_a_denial_or_more_than_a_word_is_not_known_already(first: str, second: str) -> None:
+    found = propose([FOOTNOTES], {"summary": second, "evidence": ["e1", "e2"]}, known=(first,), known_of_user=(first,))
+
+    assert [kept.summary for kept in found.candidates] == [second]
+
+
+BUILD = turn(
+    "t1",
+    "Does it build without the extra?",
+    ran("uv build --no-extra models"),
+    ran("make docs", is_error=True, error="sphinx: unknown theme furo"),
+    ran("make serve", is_error=None),
+)
+
+
+@pytest.mark.parametrize(
+    ("summary", "evidence", "content"),
+    [
+        ("`uv build --no-extra models` builds without the extra", "c1", "uv build --no-extra models → ok"),
+        ("`make docs` fails", "c2", "make docs → failed"),
+    ],
+)
+def test_a_command_alone_proves_what_it_and_its_end_show(summary: str, evidence: str, content: str) -> None:
+    (kept,) = propose([BUILD], {"summary": summary, "evidence": [evidence]}).candidates
+
+    assert (kept.content, kept.voice, kept.said_at_ms) == (content, Voice.ASSISTANT, 7_000)
+    assert kept.evidence == ({"c1": "t1.1", "c2": "t1.2"}[evidence],)
+
+
+@pytest.mark.parametrize(
+    ("summary", "evidence", "reason"),
+    [
+        ("`make docs` fails: sphinx does not know the theme furo", ["c2"], Refusal.OUTPUT),
+        ("`make serve` works", ["c3"], Refusal.UNPROVEN),
+        ("Kubernetes autoscales nightly on spot instances", ["e1"], Refusal.NOT_SAID),
+        ("The extra builds", ["e99", "ep_0123456789ab"], Refusal.NO_EVIDENCE),
+        ("", ["e1"], Refusal.NO_SUMMARY),
+        ("The build without the extra: </engram-memories>", ["e1"], Refusal.OWN_TEXT),
+    ],
+)
+def test_a_refused_proposal_is_noted_with_its_reason(summary: str, evidence: list[str], reason: Refusal) -> None:
+    found = propose([BUILD], {"summary": summary, "evidence": evidence})
+
+    assert found.candidates == []
+    assert [refused.reason for refused in found.refused] == [reason]
+
+
+def test_words_from_elsewhere_in_the_session_do_not_prove_what_is_cited() -> None:
+    long = (
+        "Please read the whole of the handbook on shipping and tell me what it says about the customs forms of Norway"
+    )
+    turns = [FOOTNOTES, turn("t2", long)]
+
+    found = propose(
+        turns, {"summary": "Footnotes of the exported report are numbered by the parser", "evidence": ["e3"]}
+    )
+
+    assert [refused.reason for refused in found.refused] == [Refusal.NOT_CITED]
+
+
+@pytest.mark.parametrize(
+    ("prompt", "summary"),
+    [
+        ("設定ファイルはYAMLではなくTOMLで書いてください", "設定ファイルはTOMLで書く"),
+        ("Schlüssel für Öffnungszeiten bitte immer übersetzen", "Schlüssel für Öffnungszeiten werden übersetzt"),
+        ("Пароли хранить только в хранилище", "Пароли хранятся только в хранилище"),
+    ],
+)
+def test_a_summary_in_another_script_is_compared_by_its_words(prompt: str, summary: str) -> None:
+    assert len(propose([turn("t1", prompt)], {"summary": summary, "evidence": ["e1"]}).candidates) == 1
+
+
+def test_a_title_is_kept_where_it_has_words_of_the_memory() -> None:
+    memory = {"summary": "The printed parser counts footnotes from 1", "evidence": ["e2"]}
+
+    titles = [
+        propose([FOOTNOTES], memory | {"title": title}).candidates[0].title
+        for title in ("Footnotes count from 1.", "Kubernetes scales", "word " * 11, "")
+    ]
+
+    assert titles == ["Footnotes count from 1", "", "", ""]
