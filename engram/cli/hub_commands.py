@@ -25,7 +25,7 @@ from engram.hub.client.joining import (
     rotate_key,
 )
 from engram.hub.client.keys import Keyring
-from engram.hub.client.rounds import sync_all
+from engram.hub.client.rounds import Round, sync_all
 from engram.hub.protocol.phrase import phrase_of
 from engram.ingest.folder import named_project
 from engram.models.hub_projects import PLACEHOLDER
@@ -278,10 +278,8 @@ def sync(workspace: Workspace, as_json: bool) -> None:
 
     Example: engram hub sync
     """
-    from engram.tasks.sync import LEASE_SECONDS
-
     with workspace.store() as store:
-        rounds = sync_once(workspace, store, LEASE_SECONDS)
+        rounds = sync_once(workspace, store)
     workspace.wake_worker()
     facts = [
         {"pulled": done.pulled, "pushed": done.pushed, "refused": done.refused, "error": done.error} for done in rounds
@@ -292,16 +290,12 @@ def sync(workspace: Workspace, as_json: bool) -> None:
     tell(as_json, {"rounds": facts}, f"{pulled} statements pulled, {pushed} pushed.")
 
 
-def sync_once(workspace: Workspace, store: Store, seconds: float) -> list[Any]:
-    """Make the rounds under the lease that the worker takes too."""
-    import os
+def sync_once(workspace: Workspace, store: Store) -> list[Round]:
+    """Make the rounds under the lease that the worker takes too. Raises HubError while it makes one."""
+    from engram.tasks.sync import take_sync_lease
 
-    from engram.models.leases import release_lease, take_lease
-
-    owner = f"{os.getpid()}-command"
-    if not take_lease(store, "sync", owner, seconds):
+    lease = take_sync_lease(store)
+    if lease is None:
         raise HubError("the worker makes a round just now; try again in a moment")
-    try:
-        return sync_all(store, workspace.places, workspace.redactor(), is_forced=True)
-    finally:
-        release_lease(store, "sync", owner)
+    with lease:
+        return sync_all(store, workspace.places, workspace.redactor(), is_forced=True, goes_on=lease.goes_on)

@@ -281,9 +281,7 @@ def reports(workspace: Workspace, space: str | None, settle: str, as_json: bool)
 
 
 def _sync(workspace: Workspace, store: Store) -> None:
-    from engram.tasks.sync import LEASE_SECONDS
-
-    errors = [done.error for done in sync_once(workspace, store, LEASE_SECONDS) if done.error]
+    errors = [done.error for done in sync_once(workspace, store) if done.error]
     if errors:
         raise HubError(f"{'; '.join(errors)}; they are out: run the command again to erase what they shared")
 

@@ -79,6 +79,8 @@ class EngramConsumer(Consumer):
         if shutdown_timeout is None:
             shutdown_timeout = self.settings.drain_seconds
         super().__init__(queue, worker_type=worker_type, shutdown_timeout=shutdown_timeout, **options)
+        # Whatever a kind of task waits for, one thread is left for the others.
+        queue.storage.most_of_a_kind = self.workers - 1
         self._stop_flag_timeout = SIGNAL_SECONDS
         # Signal -> (restart, graceful), see Huey.
         self._signal_actions = dict.fromkeys(STOP_SIGNALS, (False, True))

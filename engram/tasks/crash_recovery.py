@@ -30,6 +30,11 @@ def recover_from_crash(store: Store) -> None:
             note_crash(store, work, reason, free=FREE_CRASHES, max_attempts=MAX_CRASHES)
 
 
+def is_owner_gone(owner: str) -> bool:
+    """True where the process that took a lease has ended."""
+    return not is_process_alive(_pid_of(owner))
+
+
 def _is_living_other(pid: int) -> bool:
     """True if another process of this id is alive.
 

@@ -68,6 +68,14 @@ def key_of(data: bytes) -> str | None:
         return None
 
 
+def name_of(data: bytes) -> str:
+    """Return the name of a message's task; "" for bytes that are none."""
+    try:
+        return str(json.loads(data)["message"]["name"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return ""
+
+
 def _pack(value: Any) -> Any:
     if isinstance(value, Message):
         return {"message": {name: _pack(part) for name, part in value._asdict().items()}}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from engram.errors import BadRequest, EngramError
 from engram.paths import Home
 from engram.tasks.library import Huey, HueyException, Message, Registry
-from engram.tasks.message import JsonSerializer
+from engram.tasks.message import JsonSerializer, name_of
 from engram.tasks.queue_file import BUSY_SECONDS
 from engram.tasks.storage import QueueStorage
 
@@ -115,8 +115,16 @@ class EngramQueue(Huey):
             try:
                 return self.deserialize_task(data)
             except (BadRequest, HueyException, TypeError, ValueError) as error:
+                self.storage.end_task(name_of(data))
                 self._reject(data, error)
         return None
+
+    def execute(self, task: Any, timestamp: Any = None) -> Any:
+        """Run a task, and let another one of its kind begin; see Huey."""
+        try:
+            return super().execute(task, timestamp)
+        finally:
+            self.storage.end_task(task.name)
 
     def deserialize_task(self, data: bytes) -> Any:
         """Return the task of a message; see Huey. Raises BadRequest if the bytes are no message."""

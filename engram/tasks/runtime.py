@@ -46,6 +46,9 @@ class Runtime:
     executor: SerialExecutor = field(default_factory=SerialExecutor)
     #: Runs tasks that may wait for a language model, one at a time, in their own thread.
     model_executor: BackgroundExecutor = field(default_factory=lambda: BackgroundExecutor("language-model"))
+    #: Makes rounds with hubs, in its own thread: a hub that takes long holds up nothing else, and what is asked for
+    #: meanwhile is one more round.
+    hub_executor: BackgroundExecutor = field(default_factory=lambda: BackgroundExecutor("hub"))
     #: Monotonic time of the start, in seconds.
     started_seconds: float = 0.0
     #: The value of ``embeddable_mark`` when every row had its vector.
@@ -82,6 +85,7 @@ class Runtime:
         """Start no heavy task from now on, and end a running call to a language model."""
         self.executor.close()
         self.model_executor.close()
+        self.hub_executor.close()
         if self.language_model is not None:
             self.language_model.close()
 

@@ -7,12 +7,15 @@ picks a task up after seconds), it queues the same task again and again, every w
 
 from __future__ import annotations
 
+import json
+import threading
+from collections import Counter
 from datetime import datetime
 from typing import Any
 
 from engram.failpoint import reach
 from engram.tasks.library import EmptyData
-from engram.tasks.message import key_of
+from engram.tasks.message import key_of, name_of
 from engram.tasks.queue_file import QueueFile
 from engram.tasks.wake import WakeListener, WakeSender
 
@@ -28,6 +31,11 @@ class QueueStorage(QueueFile):
         super().__init__(name)
         self._listener: WakeListener | None = None
         self._sender: WakeSender | None = None
+        #: How many tasks of one kind may be taken before one of them has ended; 0 for any number. A consumer sets it,
+        #: so that no kind of task ever has all of its threads.
+        self.most_of_a_kind = 0
+        self._running: Counter[str] = Counter()
+        self._taking = threading.Lock()
 
     @property
     def blocking(self) -> bool:
@@ -46,7 +54,10 @@ class QueueStorage(QueueFile):
         self.wake()
 
     def dequeue(self) -> bytes | None:
-        """Remove and return the next message; None if none came for a while (immediately without ``listen``)."""
+        """Remove and return the next message; None if none came for a while (immediately without ``listen``).
+
+        With ``most_of_a_kind``, messages of kinds that run as often as they may are passed over until ``end_task``.
+        """
         data = self._with_repair(self._take)
         listener = self._listener
         if data is None and listener is not None:
@@ -54,13 +65,32 @@ class QueueStorage(QueueFile):
             data = self._with_repair(self._take)
         return data
 
+    def end_task(self, name: str) -> None:
+        """Note that a task of this name ended, which ``dequeue`` had returned."""
+        with self._taking:
+            self._running[name] -= 1
+            self._running += Counter()
+
     def _take(self) -> bytes | None:
+        with self._taking:
+            full = [name for name, count in self._running.items() if 0 < self.most_of_a_kind <= count]
+            data = self._take_but(full)
+            if data is not None and self.most_of_a_kind:
+                self._running[name_of(data)] += 1
+        return data
+
+    def _take_but(self, full: list[str]) -> bytes | None:
+        """Remove and return the next message that is of none of these kinds."""
         with self.db() as cursor:
             cursor.execute("select 1 from task where queue = ? limit 1", (self.name,))
             if cursor.fetchone() is None:
                 return None
         with self.db(commit=True) as cursor:
-            cursor.execute("select id, data from task where queue = ? order by priority desc, id limit 2", (self.name,))
+            cursor.execute(
+                "select id, data from task where queue = ? and (key is null or json_extract(key, '$[0]') not in "
+                "(select value from json_each(?))) order by priority desc, id limit 2",
+                (self.name, json.dumps(full)),
+            )
             rows = cursor.fetchall()
             if not rows:
                 return None

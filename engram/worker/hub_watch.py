@@ -16,7 +16,8 @@ logger = logging.getLogger(__name__)
 LOOK_SECONDS, QUIET_SECONDS = 0.1, 1.0
 #: How often it asks a hub at which it keeps no request open (setting ``hub_wait``), in seconds.
 ASK_SECONDS = 3.0
-#: How long a round that was enqueued gets until the hub is asked again, in seconds.
+#: How long a round that was enqueued gets until the hub is asked again, in seconds: twice as long each time until it
+#: moved a cursor, up to ``REST_SECONDS``. A hub that always says that something changed is asked seldom.
 SETTLE_SECONDS = 0.5
 #: How long it leaves a hub alone that could not be asked, in seconds.
 REST_SECONDS = 30.0
@@ -87,6 +88,8 @@ class HubWatch:
 
         store, settings = self._runtime.store, self._runtime.settings
         pause, seconds = (0.0, WAIT_SECONDS) if settings.hub_wait else (ASK_SECONDS, 0.0)
+        settle = SETTLE_SECONDS
+        former: dict[int, int] = {}
         try:
             while not self._closing.wait(pause):
                 known = server_by_id(store, server.id)
@@ -100,13 +103,16 @@ class HubWatch:
                 try:
                     token = Keyring(settings.places.hub_keys).token(server.url)
                     with Connection(server.url, token) as connection:
-                        has_changed = connection.wait({space.ns_id: space.cursor for space in spaces}, seconds)
+                        cursors = {space.ns_id: space.cursor for space in spaces}
+                        has_changed = connection.wait(cursors, seconds)
                 except EngramError:
                     self._closing.wait(REST_SECONDS)
                     continue
                 if has_changed and not self._closing.is_set():
                     sync()
-                    self._closing.wait(SETTLE_SECONDS)
+                    settle = min(REST_SECONDS, 2 * settle) if cursors == former else SETTLE_SECONDS
+                    former = cursors
+                    self._closing.wait(settle)
         except StoreError as error:
             logger.warning("action=hub_watch failed=%s", error)
         finally:

@@ -34,6 +34,8 @@ logger = logging.getLogger(__name__)
 
 #: How long a thread may hold the interpreter, in seconds: short, so that a recall never waits for an import.
 SWITCH_SECONDS = 0.0005
+#: How long a round with a hub gets to end at its next step, in seconds.
+HUB_DRAIN_SECONDS = 1.0
 
 
 class WorkerServices:
@@ -133,6 +135,8 @@ class WorkerServices:
         has_answered = self._server.close()
         if not has_drained:
             consumer.exit_code = EXIT_RESTART
+        # A round may end at any instant: one that waits for its hub ends with the process.
+        has_answered = runtime.hub_executor.wait(HUB_DRAIN_SECONDS) and has_answered
         return has_answered and consumer.has_drained and not self._loader.is_alive()
 
 

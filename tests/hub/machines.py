@@ -92,8 +92,8 @@ class Machine:
         with open_store(places.memory_db, clock=clock or SYSTEM_CLOCK) as store:
             yield cls(places, store)
 
-    def join(self, hub: Hub, code: str, **options: Any) -> Joined:
-        joined = join_hub(self.store, self.places, hub.url, code, **options)
+    def join(self, hub: Hub, code: str, *, url: str = "", **options: Any) -> Joined:
+        joined = join_hub(self.store, self.places, url or hub.url, code, **options)
         self.phrase = joined.phrase or self.phrase
         return joined
 

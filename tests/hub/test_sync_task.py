@@ -13,6 +13,7 @@ from engram.models.leases import release_lease, take_lease
 from engram.models.stages import list_stages
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.tasks.serial_executor import BackgroundExecutor
 from engram.tasks.sync import sync_under_lease
 from engram.worker import hub_watch
 from tests.hub.machines import Hub, Machine
@@ -22,7 +23,8 @@ Make = Callable[..., Machine]
 
 def runtime_of(machine: Machine) -> Any:
     settings = Settings(home=machine.places.root)
-    return SimpleNamespace(store=machine.store, settings=settings, redact=redact)
+    executor = BackgroundExecutor("hub")
+    return SimpleNamespace(store=machine.store, settings=settings, redact=redact, hub_executor=executor)
 
 
 def test_one_process_makes_a_round_at_a_time_and_a_hub_that_is_down_is_named(hub: Hub, make_machine: Make) -> None:

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from engram.clock import FixedClock
-from engram.models.leases import drop_lease, is_overdue, last_run_ms, lease_owners, release_lease, take_lease
+from engram.models.leases import (
+    drop_lease,
+    is_overdue,
+    last_run_ms,
+    lease_owners,
+    release_lease,
+    renew_lease,
+    take_lease,
+)
 from engram.models.store import Store
 
 
@@ -17,9 +25,18 @@ def test_a_lease_that_ran_out_goes_to_the_next_who_asks(store: Store, clock: Fix
     assert lease_owners(store) == {"scan": "second"}
 
 
-def test_the_holder_takes_its_own_lease_again(store: Store) -> None:
+def test_the_holder_prolongs_its_lease_and_does_not_take_it_twice(store: Store, clock: FixedClock) -> None:
     assert take_lease(store, "scan", "first", 60)
-    assert take_lease(store, "scan", "first", 60)
+    assert not take_lease(store, "scan", "first", 60)
+
+    clock.advance(50)
+    assert renew_lease(store, "scan", "first", 60)
+    clock.advance(50)
+    assert not take_lease(store, "scan", "second", 60)
+
+    clock.advance(11)
+    assert take_lease(store, "scan", "second", 60)
+    assert not renew_lease(store, "scan", "first", 60)
 
 
 def test_only_a_run_counts_as_one(store: Store, clock: FixedClock) -> None:

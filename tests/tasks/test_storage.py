@@ -61,6 +61,37 @@ def test_a_queue_that_nobody_bound_or_whose_folder_went_away_writes_nothing(
     assert not (tmp_path / "home").exists()
 
 
+def test_no_kind_of_task_has_every_thread(make_queue: MakeQueue) -> None:
+    queue = make_queue()
+    queue.storage.most_of_a_kind = 2
+    for one in ("a", "b", "c"):
+        queue.other(one)
+    queue.note("d")
+
+    taken = [queue.dequeue() for _ in range(4)]
+
+    assert [(task.name, task.args[0]) for task in taken[:3]] == [("other", "a"), ("other", "b"), ("note", "d")]
+    assert taken[3] is None  # the third one waits, although a thread is free
+    queue.execute(taken[0])
+    assert queue.dequeue().args[0] == "c"
+    assert queue.dequeue() is None
+
+
+def test_a_task_that_fails_or_cannot_be_read_makes_room_for_the_next(make_queue: MakeQueue) -> None:
+    queue = make_queue()
+    queue.storage.most_of_a_kind = 1
+    queue.fails = queue.task(name="fails")(lambda one: 1 / 0)
+    for one in ("a", "b"):
+        queue.fails(one)
+        queue.storage.enqueue(b'{"message":{"name":"unknown","eta":null,"args":[%d],"kwargs":{}}}' % len(one))
+    queue.storage.enqueue(b"no message")
+    for one in ("a", "b"):
+        task = queue.dequeue()
+        assert task.args[0] == one
+        queue.execute(task)
+    assert queue.dequeue() is None
+
+
 def test_asking_twice_while_it_waits_is_one_task(make_queue: MakeQueue) -> None:
     queue = make_queue()
 

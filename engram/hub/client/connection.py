@@ -1,25 +1,55 @@
-"""The connection to a hub: one kept-alive HTTP connection, with bounds on waits and sizes."""
+"""The connection to a hub: one kept-alive HTTP connection, with a deadline for each request and for the whole round.
+
+A hub that is slow, sends a byte now and then, cuts answers or answers beside the question costs a bounded time and ends
+the request with a ``HubError``; nothing of such an answer is used.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import http.client
+import io
 import ipaddress
+import secrets
+import socket
 import ssl
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 
 from engram.errors import BadRequest, HubRefused, HubUnreachable
 from engram.hub.protocol.frames import PROTOCOL, Answers, Page, Push, pack_push, unpack_answers, unpack_page
-from engram.hub.protocol.messages import HelloAnswer, HelloRequest, from_bytes, to_bytes
+from engram.hub.protocol.messages import REQUEST_HEADER, HelloAnswer, HelloRequest, Membership, from_bytes, to_bytes
 
-#: How long the hub may take for the next bytes, in seconds; a long poll may take ``WAIT_SECONDS`` more.
-TIMEOUT_SECONDS = 30.0
+#: How long a long poll waits for a change, in seconds.
 WAIT_SECONDS = 50.0
-#: Largest answer that is read, in bytes.
-MAX_ANSWER_BYTES = 200_000_000
+#: Largest answer that is read, in bytes: of a page, and of any other request.
+MAX_PAGE_ANSWER_BYTES, MAX_ANSWER_BYTES = 32_000_000, 4_000_000
+#: A connection that was idle for longer is made anew, in seconds: services close idle ones after five.
+_IDLE_SECONDS = 2.0
+#: Requests whose answers or bodies are pages of rows.
+_PAGES = ("pull", "push")
+#: Requests that are never sent a second time by themselves: each would make or change something twice.
+_ONCE = ("code", "team-make", "team-invite", "team-join", "team-role", "team-report")
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """How long a hub may take, in seconds."""
+
+    #: Until the next bytes of an answer.
+    silence: float = 30.0
+    #: For a whole request, with its connection and answer: a small one, and one with a page of rows.
+    message: float = 45.0
+    page: float = 120.0
+    #: For everything that one connection is used for, such as a round. What is left then waits for the next round.
+    round: float = 300.0
+
+
+LIMITS = Limits()
 
 
 def check_url(url: str) -> str:
@@ -49,16 +79,20 @@ def _is_loopback(host: str) -> bool:
 
 
 class Connection:
-    """Asks one hub. For one thread at a time."""
+    """Asks one hub, for one round or command. For one thread at a time."""
 
-    def __init__(self, url: str, token: str = "", *, timeout_seconds: float = TIMEOUT_SECONDS) -> None:
-        """Prepare, but do not connect."""
+    def __init__(self, url: str, token: str = "", *, limits: Limits = LIMITS) -> None:
+        """Prepare, but do not connect. The time of the round begins now."""
         self.url = check_url(url)
         self.token = token
         #: Bytes that were sent and received, without headers.
         self.sent_bytes = self.received_bytes = 0
-        self._timeout_seconds = timeout_seconds
-        self._connection: http.client.HTTPConnection | None = None
+        self._limits = limits
+        self._round_until = time.monotonic() + limits.round
+        self._connection: _Http | None = None
+        self._used_at = 0.0
+        #: The hub names the request that it answers. Once it did, it always must.
+        self._names_requests = False
 
     def __enter__(self) -> Connection:
         return self
@@ -74,24 +108,35 @@ class Connection:
             self._connection.close()
             self._connection = None
 
+    @property
+    def is_over(self) -> bool:
+        """True once the time of the round is over: what is left waits for the next one."""
+        return time.monotonic() >= self._round_until
+
     # -- requests
 
     def hello(self, request: HelloRequest) -> HelloAnswer:
         """Begin a round."""
         answer = self.ask("hello", request.to_json())
-        with _reading():
+        with reading():
             return HelloAnswer.from_json(answer)
+
+    def membership(self, what: str, value: Mapping[str, Any]) -> Membership:
+        """Ask to become a device: ``join`` or ``renew``."""
+        answer = self.ask(what, value)
+        with reading():
+            return Membership.from_json(answer)
 
     def pull(self, ns_id: int, after: int, limit: int) -> Page:
         """Return the next page of a space."""
         data = self.send("pull", to_bytes({"ns": ns_id, "after": after, "limit": limit}))
-        with _reading():
+        with reading():
             return unpack_page(data)
 
     def push(self, push: Push) -> Answers:
         """Push a page."""
         data = self.send("push", pack_push(push))
-        with _reading():
+        with reading():
             return unpack_answers(data)
 
     def wait(self, cursors: Mapping[int, int], seconds: float = WAIT_SECONDS) -> bool:
@@ -102,74 +147,157 @@ class Connection:
 
     def ask(self, what: str, value: Mapping[str, Any] | Sequence[Any], *, extra_seconds: float = 0) -> dict[str, Any]:
         """Send JSON and return the JSON that is answered."""
-        return from_bytes(self.send(what, to_bytes(value), extra_seconds=extra_seconds))
+        data = self.send(what, to_bytes(value), extra_seconds=extra_seconds)
+        with reading():
+            return from_bytes(data)
 
     def send(self, what: str, body: bytes, *, extra_seconds: float = 0) -> bytes:
         """Send a request and return the answer. A connection that the hub closed meanwhile is made anew once.
 
+        Args:
+            what: the request.
+            body: its body.
+            extra_seconds: how long the hub may wait before it answers, beyond the limits.
+
         Raises:
-            HubUnreachable: no answer came.
-            HubRefused: the hub answered no.
+            HubUnreachable: no whole answer came in time.
+            HubRefused: the hub answered no, or something else than what was asked.
         """
+        limits = self._limits
+        seconds = (limits.page if what in _PAGES else limits.message) + extra_seconds
+        until = min(time.monotonic() + seconds, self._round_until)
+        if self._connection is not None and time.monotonic() - self._used_at > _IDLE_SECONDS:
+            self.close()
         is_reused = self._connection is not None
         try:
-            return self._send(what, body, extra_seconds)
+            return self._send(what, body, until, extra_seconds)
         except (http.client.RemoteDisconnected, BrokenPipeError, ConnectionResetError) as error:
             self.close()
-            if not is_reused:
+            if not is_reused or what in _ONCE:
                 raise HubUnreachable(f"{self.url} closed the connection") from error
         except (OSError, http.client.HTTPException) as error:
-            self.close()
-            raise HubUnreachable(f"{self.url} can't be reached: {error or type(error).__name__}") from error
+            raise self._unreachable(what, error) from error
         try:
-            return self._send(what, body, extra_seconds)
+            return self._send(what, body, until, extra_seconds)
         except (OSError, http.client.HTTPException) as error:
-            self.close()
-            raise HubUnreachable(f"{self.url} can't be reached: {error or type(error).__name__}") from error
+            raise self._unreachable(what, error) from error
 
-    def _send(self, what: str, body: bytes, extra_seconds: float) -> bytes:
-        connection = self._connected()
-        if connection.sock is not None:
-            connection.sock.settimeout(self._timeout_seconds + extra_seconds)
-        headers = {"Content-Type": "application/octet-stream"}
+    def _unreachable(self, what: str, error: Exception) -> HubUnreachable:
+        self.close()
+        if isinstance(error, TimeoutError):
+            return HubUnreachable(f"{self.url} took too long to answer ({what})")
+        return HubUnreachable(f"{self.url} can't be reached: {error or type(error).__name__}")
+
+    def _send(self, what: str, body: bytes, until: float, extra_seconds: float) -> bytes:
+        connection = self._connected(until)
+        connection.begin(until, self._limits.silence + extra_seconds)
+        asked = secrets.token_hex(8)
+        headers = {"Content-Type": "application/octet-stream", REQUEST_HEADER: asked}
         if self.token:
             headers["Authorization"] = f"Bearer {self.token}"
         path = f"{urlsplit(self.url).path}/v{PROTOCOL}/{what}"
         connection.request("POST", path, body, headers)
         response = connection.getresponse()
-        data = response.read(MAX_ANSWER_BYTES + 1)
+        most_bytes = MAX_PAGE_ANSWER_BYTES if what in _PAGES else MAX_ANSWER_BYTES
+        data = response.read(most_bytes + 1)
+        self._used_at = time.monotonic()
         self.sent_bytes += len(body)
         self.received_bytes += len(data)
-        if len(data) > MAX_ANSWER_BYTES:
+        if len(data) > most_bytes:
             self.close()
-            raise HubRefused(f"{self.url} answered more than {MAX_ANSWER_BYTES} bytes")
+            raise HubRefused(f"{self.url} answered more than {most_bytes} bytes")
+        if response.length:
+            self.close()
+            raise HubUnreachable(f"{self.url} cut its answer off")
         if response.status >= 500:
             self.close()
             raise HubUnreachable(f"{self.url} answered {response.status}: {_reason(data) or response.reason}")
         if response.status != 200:
             raise HubRefused(_reason(data) or f"{self.url} answered {response.status}", response.status)
+        self._check_named(response.getheader(REQUEST_HEADER), asked)
         return data
 
-    def _connected(self) -> http.client.HTTPConnection:
+    def _check_named(self, named: str | None, asked: str) -> None:
+        """Refuse an answer to another request, as a cache or a replay gives it. Earlier hubs name none."""
+        if named != asked and (named is not None or self._names_requests):
+            self.close()
+            raise HubRefused(f"{self.url} answered another request than the one that was sent")
+        self._names_requests = named is not None
+
+    def _connected(self, until: float) -> _Http:
         if self._connection is None:
             parts = urlsplit(self.url)
-            host = parts.hostname or ""
-            if parts.scheme == "https":
-                self._connection = http.client.HTTPSConnection(
-                    host, parts.port, timeout=self._timeout_seconds, context=ssl.create_default_context()
-                )
-            else:
-                self._connection = http.client.HTTPConnection(host, parts.port, timeout=self._timeout_seconds)
-            self._connection.connect()
+            seconds = max(0.001, min(self._limits.silence, until - time.monotonic()))
+            connection = (_Https if parts.scheme == "https" else _Http)(parts.hostname or "", parts.port, seconds)
+            connection.connect()
+            self._connection = connection
         return self._connection
 
 
+class _Http(http.client.HTTPConnection):
+    """An HTTP connection whose answers must be complete at a certain time."""
+
+    def __init__(self, host: str, port: int | None, seconds: float, **options: Any) -> None:
+        super().__init__(host, port, timeout=seconds, **options)
+        self._until = self._silence_seconds = 0.0
+        self.response_class = self._response  # type: ignore[assignment]
+
+    def begin(self, until: float, silence_seconds: float) -> None:
+        """Set the limits of the next request: a monotonic time, and the longest wait for bytes in seconds."""
+        self._until, self._silence_seconds = until, silence_seconds
+        # Sending takes at most this long in all, however the other side reads.
+        self.sock.settimeout(_left(until))
+
+    def _response(self, sock: socket.socket, *arguments: Any, **options: Any) -> http.client.HTTPResponse:
+        response = http.client.HTTPResponse(sock, *arguments, **options)
+        response.fp.close()
+        reader = _InTime(sock, self._until, self._silence_seconds)
+        response.fp = io.BufferedReader(reader)
+        return response
+
+
+class _Https(_Http, http.client.HTTPSConnection):
+    """The same over TLS."""
+
+    def __init__(self, host: str, port: int | None, seconds: float) -> None:
+        super().__init__(host, port, seconds, context=ssl.create_default_context())
+
+
+class _InTime(io.RawIOBase):
+    """Reads a socket until a time: a server that sends a byte now and then can't go on for ever."""
+
+    def __init__(self, sock: socket.socket, until: float, silence_seconds: float) -> None:
+        self._sock, self._until, self._silence_seconds = sock, until, silence_seconds
+        # It keeps the socket open where the connection is closed before its last answer is read.
+        self._file = sock.makefile("rb", buffering=0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        self._sock.settimeout(min(self._silence_seconds, _left(self._until)))
+        return self._file.readinto(buffer)
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
+def _left(until: float) -> float:
+    """Return the seconds until a monotonic time. Raises TimeoutError where it is over."""
+    seconds = until - time.monotonic()
+    if seconds <= 0:
+        raise TimeoutError
+    return seconds
+
+
 @contextlib.contextmanager
-def _reading() -> Any:
-    """Turn what a strange answer raises into one error."""
+def reading() -> Iterator[None]:
+    """Turn what a strange answer raises while it is read into one error. Raises HubRefused."""
     try:
         yield
-    except (BadRequest, LookupError, ValueError, TypeError) as error:
+    except (BadRequest, LookupError, ValueError, TypeError, AttributeError) as error:
         raise HubRefused(f"the hub answered something that is not understood: {error}") from error
 
 

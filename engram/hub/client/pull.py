@@ -41,6 +41,8 @@ logger = logging.getLogger(__name__)
 
 #: Rows of one page, which one transaction takes over.
 PAGE_ROWS = 1_000
+#: Rows of a page to which failures in a row bring it down.
+MIN_PAGE_ROWS = 20
 #: Longest content that is taken over, in characters.
 _MAX_CONTENT = 20_000
 
@@ -77,24 +79,47 @@ def pull_space(
     keyring: Keyring,
     redact: Callable[[str], str],
     head: int,
-) -> Pulled:
-    """Take over everything beyond the cursor of a space, up to ``head`` at least. It may be killed at any time."""
-    pulled = Pulled()
+    goes_on: Callable[[], bool],
+    pulled: Pulled,
+) -> None:
+    """Take over everything beyond the cursor of a space, up to ``head`` at least. It may be killed at any time.
+
+    Args:
+        store: the open memory.
+        places: the memory folder.
+        connection: to the hub.
+        server: the hub.
+        space: one of its spaces.
+        keyring: with the keys of the space.
+        redact: removes secrets.
+        head: the newest place of the space as the hub told.
+        goes_on: is asked before each page.
+        pulled: counts what was done, also where an error ends it.
+
+    Raises:
+        HubError: no page came, or one that can't be right.
+    """
+    rows = page_rows(PAGE_ROWS, server)
     cursor = space.cursor
     keys = keyring.keys(server.url, space.ns_id)
     authors = Authors(store, connection, server, space)
-    while True:
-        page = connection.pull(space.ns_id, cursor, PAGE_ROWS)
+    while goes_on():
+        page = connection.pull(space.ns_id, cursor, rows)
         if page.upto <= cursor:
             if page.rows:
                 raise HubRefused("the hub answered a page that lies before the one asked for")
-            return pulled
+            return
         authors.learn(page.rows)
         read = _read_page(page.rows, space, keys, authors, redact, store.now_ms() + server.clock_error_ms)
         _take_page(store, places, space, page, read, authors, pulled)
         cursor = page.upto
-        if cursor >= head and len(page.rows) < PAGE_ROWS:
-            return pulled
+        if cursor >= head and len(page.rows) < rows:
+            return
+
+
+def page_rows(most: int, server: Server) -> int:
+    """Return how many rows a page may have: fewer after failures, so that a slow line gets some through."""
+    return max(MIN_PAGE_ROWS, most >> min(server.failures, 10))
 
 
 def _read_page(

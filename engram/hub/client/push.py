@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from engram.errors import HubRefused
 from engram.hub.client.connection import Connection
 from engram.hub.client.keys import Keyring
+from engram.hub.client.pull import page_rows
 from engram.hub.protocol.frames import (
     FORGOTTEN,
     KNOWN,
@@ -63,27 +64,46 @@ class Pushed:
 
 
 def push_space(
-    store: Store, connection: Connection, server: Server, space: Space, keyring: Keyring, hub_ms: int
-) -> Pushed:
+    store: Store,
+    connection: Connection,
+    server: Server,
+    space: Space,
+    keyring: Keyring,
+    hub_ms: int,
+    goes_on: Callable[[], bool],
+    pushed: Pushed,
+) -> None:
     """Send everything that waits in a space. It may be killed at any time: what arrived is known at the next round.
+
+    Args:
+        store: the open memory.
+        connection: to the hub.
+        server: the hub.
+        space: one of its spaces.
+        keyring: with the keys of the space.
+        hub_ms: the hub's time, in milliseconds since 1970.
+        goes_on: is asked before each page.
+        pushed: counts what was done, also where an error ends it.
 
     Raises:
         HubUnreachable: no answer came.
         HubRefused: the hub refuses this machine or space.
     """
-    pushed = Pushed()
     with store.transaction() as tx:
         restamp_future(tx, space, server.device_id, hub_ms, MAX_AHEAD_MS)
         give_versions(tx, space.id)
     sender = _Sender(store, connection, server, space, keyring)
-    while True:
+    rows = page_rows(PAGE_ROWS, server)
+    while goes_on():
         with store.snapshot() as reader:
-            memories = load_outgoing(reader, space.id, PAGE_ROWS)
+            memories = load_outgoing(reader, space.id, rows)
             statements = build_shares(memories) if space.is_team else build_statements(reader, memories)
         if not memories:
-            return pushed
+            return
         page = sender.rows(memories, statements)
         for some in _pages(page):
+            if not goes_on():
+                return
             sender.send(some, pushed)
         gone = [(memory.author, memory.memory_id, memory.version) for memory in memories]
         sent = {row.memory_id for row in page}

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engram.errors import HubError, HubRefused
-from engram.hub.client.connection import Connection
+from engram.hub.client.connection import LIMITS, Connection, Limits
 from engram.hub.client.keys import Keyring
-from engram.hub.client.pull import pull_space
-from engram.hub.client.push import push_space
+from engram.hub.client.pull import Pulled, pull_space
+from engram.hub.client.push import Pushed, push_space
 from engram.hub.client.sharing import share_by_rules
 from engram.hub.protocol import statement
 from engram.hub.protocol.messages import HelloAnswer, HelloRequest, Membership, SpaceFacts
@@ -54,6 +54,8 @@ class Round:
     refused: int = 0
     sent_bytes: int = 0
     received_bytes: int = 0
+    #: True where its time was over before everything was done: the rest waits for the next round.
+    is_unfinished: bool = False
     #: Why it did not succeed; "" where it did.
     error: str = ""
 
@@ -63,8 +65,37 @@ class Round:
         return bool(self.pulled or self.pushed)
 
 
-def sync_all(store: Store, places: Home, redact: Callable[[str], str], *, is_forced: bool = False) -> list[Round]:
-    """Make a round with every hub whose time has come. A hub that fails is tried again later; the others go on."""
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """What the steps of a round have in common."""
+
+    store: Store
+    places: Home
+    redact: Callable[[str], str]
+    limits: Limits
+    #: False where the round is to end at its next step.
+    goes_on: Callable[[], bool]
+
+
+def sync_all(
+    store: Store,
+    places: Home,
+    redact: Callable[[str], str],
+    *,
+    is_forced: bool = False,
+    limits: Limits = LIMITS,
+    goes_on: Callable[[], bool] = lambda: True,
+) -> list[Round]:
+    """Make a round with every hub whose time has come. A hub that fails is tried again later; the others go on.
+
+    Args:
+        store: the open memory.
+        places: the memory folder.
+        redact: removes secrets.
+        is_forced: also with hubs that failed just now.
+        limits: how long each hub may take.
+        goes_on: is asked before each step; where it says False, the rounds end.
+    """
     rounds = []
     servers = list_servers(store)
     if servers:
@@ -73,42 +104,47 @@ def sync_all(store: Store, places: Home, redact: Callable[[str], str], *, is_for
     for server in servers:
         if not is_forced and store.now_ms() < server.retry_at_ms <= store.now_ms() + RETRY_SECONDS[-1] * 2_000:
             continue
+        done = Round()
+        if not goes_on():
+            break
         try:
-            done = sync_server(store, places, server, redact)
+            sync_server(Steps(store, places, redact, limits, goes_on), server, done)
             now_ms = store.now_ms()
             if server.failures or server.last_error or not 0 <= now_ms - server.synced_at_ms < 1_000:
                 with store.transaction() as tx:
                     change_server(tx, server.id, synced_at_ms=now_ms, failures=0, retry_at_ms=0, last_error="")
         except HubError as error:
-            done = Round(error=str(error))
-            _note_failure(store, server, redact(str(error)))
+            done.error = str(error)
+            _note_failure(store, server, redact(str(error)), has_moved=done.did_something)
         rounds.append(done)
     return rounds
 
 
-def _note_failure(store: Store, server: Server, reason: str) -> None:
-    wait = RETRY_SECONDS[min(server.failures, len(RETRY_SECONDS) - 1)] * random.uniform(0.8, 1.2)
+def _note_failure(store: Store, server: Server, reason: str, *, has_moved: bool) -> None:
+    """Put the next round off, for longer with each failure in a row; one that moved something counts as the first."""
+    failures = 0 if has_moved else server.failures
+    wait = RETRY_SECONDS[min(failures, len(RETRY_SECONDS) - 1)] * random.uniform(0.8, 1.2)
     with store.transaction() as tx:
         change_server(
             tx,
             server.id,
-            failures=server.failures + 1,
+            failures=failures + 1,
             retry_at_ms=tx.now_ms() + int(wait * 1000),
             last_error=reason[:300],
         )
-    logger.warning("action=sync hub=%d failures=%d reason=%s", server.id, server.failures + 1, reason)
+    logger.warning("action=sync hub=%d failures=%d reason=%s", server.id, failures + 1, reason)
 
 
-def sync_server(store: Store, places: Home, server: Server, redact: Callable[[str], str]) -> Round:
-    """Make one round. Raises HubError."""
+def sync_server(steps: Steps, server: Server, done: Round) -> None:
+    """Make one round, and note in ``done`` what it did. Raises HubError."""
+    store, places = steps.store, steps.places
     keyring = Keyring(places.hub_keys)
-    done = Round()
     read_anew_after_update(store, f"{statement.FORMAT} {' '.join(statement.FIELDS)}")
     own = private_space(store)
     if own is not None and own.server_id == server.id:
         enqueue_all(store, own)
-    share_by_rules(store, places, server, redact)
-    with Connection(server.url, keyring.token(server.url)) as connection:
+    share_by_rules(store, places, server, steps.redact)
+    with Connection(server.url, keyring.token(server.url), limits=steps.limits) as connection:
         try:
             answer = _say_hello(store, connection, server, keyring)
             current = server_by_id(store, server.id)
@@ -116,12 +152,11 @@ def sync_server(store: Store, places: Home, server: Server, redact: Callable[[st
             for facts in answer.spaces:
                 space = _space_of(store, current, facts)
                 if space is not None:
-                    _sync_space(store, places, connection, current, space, facts, keyring, redact, done, answer.time_ms)
+                    _sync_space(steps, connection, current, space, facts, keyring, done, answer.time_ms)
             _drop_lost(store, current, answer)
         finally:
             done.sent_bytes, done.received_bytes = connection.sent_bytes, connection.received_bytes
     adopt_placeholders(store)
-    return done
 
 
 def _say_hello(store: Store, connection: Connection, server: Server, keyring: Keyring) -> HelloAnswer:
@@ -167,18 +202,22 @@ def _space_of(store: Store, server: Server, facts: SpaceFacts) -> Space | None:
 
 
 def _sync_space(
-    store: Store,
-    places: Home,
+    steps: Steps,
     connection: Connection,
     server: Server,
     space: Space,
     facts: SpaceFacts,
     keyring: Keyring,
-    redact: Callable[[str], str],
     done: Round,
     hub_ms: int,
 ) -> None:
     """Pull and push one space. What is wrong with it does not hold up the others."""
+    store, redact = steps.store, steps.redact
+
+    def goes_on() -> bool:
+        done.is_unfinished = done.is_unfinished or connection.is_over or not steps.goes_on()
+        return not done.is_unfinished
+
     try:
         _check_key(keyring, server, facts)
         if not facts.is_known:
@@ -191,14 +230,20 @@ def _sync_space(
                 change_space(tx, space.id, role=facts.role, name=facts.name, reports=facts.reports)
         now = _reload(store, space)
         if facts.head > now.cursor:
-            pulled = pull_space(store, places, connection, server, now, keyring, redact, facts.head)
-            done.pulled += pulled.rows
-            done.changed += pulled.memories + pulled.forgotten
+            pulled = Pulled()
+            try:
+                pull_space(store, steps.places, connection, server, now, keyring, redact, facts.head, goes_on, pulled)
+            finally:
+                done.pulled += pulled.rows
+                done.changed += pulled.memories + pulled.forgotten
             now = _reload(store, space)
         if count_outgoing(store, space.id) and facts.role != "reader":
-            pushed = push_space(store, connection, server, now, keyring, hub_ms)
-            done.pushed += pushed.rows
-            done.refused += pushed.refused
+            pushed = Pushed()
+            try:
+                push_space(store, connection, server, now, keyring, hub_ms, goes_on, pushed)
+            finally:
+                done.pushed += pushed.rows
+                done.refused += pushed.refused
         error = ""
     except HubRefused as refusal:
         if refusal.status in (0, 401, 409, 429):

@@ -9,6 +9,8 @@ from typing import Any
 
 from engram.errors import BadRequest
 
+#: Header by which an answer names the request that it belongs to: one of a cache or of a replay names another one.
+REQUEST_HEADER = "Engram-Request"
 #: What a member of a space may do, from least to most.
 ROLES = ("reader", "writer", "keeper")
 

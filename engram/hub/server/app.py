@@ -29,7 +29,7 @@ from engram.hub.protocol.frames import (
     pack_page,
     unpack_push,
 )
-from engram.hub.protocol.messages import HelloRequest, from_bytes, to_bytes
+from engram.hub.protocol.messages import REQUEST_HEADER, HelloRequest, from_bytes, to_bytes
 from engram.hub.server import accounts, teams
 from engram.hub.server.accounts import Asker, Unknown
 from engram.hub.server.database import Database
@@ -213,7 +213,9 @@ def _endpoint(service: Service) -> Callable[[Request], Awaitable[Response]]:
             fields = {"request": known, "status": status, "ms": round(seconds * 1000, 1), "bytes": len(body)}
             logger.info("%s", json.dumps(fields | ({"device": device} if device else {})))
         kind = "application/octet-stream" if what in ("pull", "push") and status == 200 else "application/json"
-        return Response(body, status, media_type=kind)
+        # A name that is no plain token would be a header of the asker's making.
+        asked = request.headers.get(REQUEST_HEADER, "")[:64]
+        return Response(body, status, {REQUEST_HEADER: asked} if asked.isalnum() else None, media_type=kind)
 
     return answer
 
