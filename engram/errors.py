@@ -6,6 +6,7 @@
     ├── StoreError              memory.db can't be opened, read or written
     │   ├── ForeignDatabase     the file is a database, but not Engram's
     │   ├── NewerSchema         a newer Engram wrote the file
+    │   ├── MissingDatabase     memory.db is gone, but there are backups of it
     │   ├── OlderSchema         an earlier version wrote the file, and this process must not bring it up to date
     │   ├── BrokenDatabase      SQLite reports that the file is damaged
     │   └── Conflict            a compare-and-set found a change; try again
@@ -64,6 +65,10 @@ class OlderSchema(StoreError):
         super().__init__(message)
         #: Version of the tables in the file.
         self.version = version
+
+
+class MissingDatabase(StoreError):
+    """memory.db is gone, but there are backups of it. Run `engram restore`, or `engram restore --new` to begin anew."""
 
 
 class BrokenDatabase(StoreError):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import click
@@ -19,14 +21,20 @@ from engram.cli.install_import import (
     import_lines,
     say_unless,
 )
-from engram.cli.install_questions import ask_extractor, ask_permission, ask_session_start, show_earlier
+from engram.cli.install_questions import (
+    ask_extractor,
+    ask_permission,
+    ask_session_start,
+    show_earlier,
+    show_other_versions,
+)
 from engram.cli.install_report import next_command, print_report, variable_notes
 from engram.cli.options import json_option
 from engram.cli.output import print_json, say
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.config_file import set_value
 from engram.earlier.find import EarlierEngram, find_earlier
-from engram.errors import BadRequest, EngramError, InstallError
+from engram.errors import BadRequest, EngramError, InstallError, NewerSchema, ServiceError, StoreError
 from engram.install.changes import Step
 from engram.install.choices import AGENTS, Choices, choose
 from engram.install.claude_code import ClaudeCode, find_claude_code
@@ -38,10 +46,14 @@ from engram.install.preview import preview
 from engram.install.run import Outcome
 from engram.install.self_test import SelfTest, run_self_test
 from engram.install.transaction import install_steps
-from engram.reports.processes import process_state
-from engram.services.choose import best_system
+from engram.models.copies import open_memory
+from engram.models.restore import put_copy_back
+from engram.reports.processes import OtherProcess, process_state, processes_of_other_code
+from engram.services.choose import best_system, end_other_versions, installed_system
 from engram.services.protocol import SystemName
+from engram.settings import Settings
 from engram.version import VERSION
+from engram.worker.memory_file import upgrade_memory
 from engram_hooks.block import link_interpreter
 
 
@@ -102,6 +114,7 @@ def install(
     """
     settings = workspace.settings
     check_machine(settings, is_dry=dry_run)
+    _refuse_newer_memory(workspace)
     journal = load_journal(settings.places)
     machine = _look(workspace, journal)
     stored = journal.options if journal else {}
@@ -114,6 +127,8 @@ def install(
         raise BadRequest("--json can't ask: add --yes")
     if machine.earlier.is_active and not as_json:
         show_earlier(machine.earlier)
+    if machine.others and not as_json:
+        show_other_versions(machine.others)
     if not yes:
         try:
             choices, extractor = _ask(workspace, choices, machine, extractor)
@@ -124,6 +139,20 @@ def install(
     _finish(ctx, workspace, choices, machine, result, as_json)
 
 
+def _refuse_newer_memory(workspace: Workspace) -> None:
+    """Refuse before anything is asked or changed where this version can't work. Raises NewerSchema."""
+    path = workspace.places.memory_db
+    if not path.is_file():
+        return
+    try:
+        with open_memory(path, driver=workspace.settings.sqlite_driver, is_made=False):
+            return
+    except NewerSchema:
+        raise
+    except StoreError:
+        return
+
+
 @dataclass(frozen=True, slots=True)
 class Machine:
     """What was found on this machine."""
@@ -132,6 +161,8 @@ class Machine:
     earlier: EarlierEngram
     existing: Existing
     journal: Journal | None
+    #: Running processes of this program with other code.
+    others: Sequence[OtherProcess]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +185,7 @@ def _look(workspace: Workspace, journal: Journal | None) -> Machine:
         earlier=find_earlier(settings, worker_pid=worker.pid or 0),
         existing=find_existing(settings, time.time()),
         journal=journal,
+        others=processes_of_other_code(settings.places),
     )
 
 
@@ -168,15 +200,25 @@ def _ask(workspace: Workspace, choices: Choices, machine: Machine, extractor: st
     settings = workspace.settings
     if machine.earlier.is_active:
         click.confirm("Stop it and go on?", abort=True)
+    if machine.others:
+        click.confirm("End them and go on?", default=True, abort=True)
     if machine.journal is not None:
+        if _may_ask_session_start(workspace, choices):
+            ask_session_start(workspace)
         return choices, extractor
     choices = choose(choices.to_json(), permissions=ask_permission())
     if extractor is None:
         cost = estimate_cost([*machine.existing.first, *machine.existing.rest], time.time())
         extractor = ask_extractor(settings, machine.claude, cost)
-    if choices.service and best_system(settings).name is SystemName.BACKGROUND:
+    if _may_ask_session_start(workspace, choices):
         ask_session_start(workspace)
     return choices, extractor
+
+
+def _may_ask_session_start(workspace: Workspace, choices: Choices) -> bool:
+    """True if nothing starts worker and watcher after a restart, and nobody has chosen yet whether sessions do."""
+    is_open = workspace.loaded.sources["start_with_session"] == "default"
+    return choices.service and is_open and best_system(workspace.settings).name is SystemName.BACKGROUND
 
 
 def _print_plan(workspace: Workspace, steps: Sequence[Step], machine: Machine, as_json: bool) -> None:
@@ -225,22 +267,70 @@ def _apply(workspace: Workspace, choices: Choices, machine: Machine, *, no_impor
             read_sessions()
         say_unless(is_quiet, f"• {step.summary}")
 
+    imported_earlier, test = "", SelfTest("", 0.0)
+
+    def check() -> None:
+        """Do what else can fail: an installation that does not work leaves nothing behind."""
+        nonlocal imported_earlier, test
+        if not choices.service:
+            read_sessions()
+        # Also where no session was read, there is a memory then.
+        with workspace.store():
+            pass
+        imported_earlier = _import_earlier(workspace, machine, no_import)
+        test = run_self_test(settings)
+        if test.problem:
+            raise InstallError(f"the self-test failed: {test.problem}")
+
+    ended, copy = _make_way(settings, machine)
+
+    def put_back() -> None:
+        if copy is not None:
+            put_copy_back(settings.places.memory_db, copy)
+
     link_interpreter(settings.places)
-    outcome = install_steps(settings.places, steps, options=choices.to_json(), version=VERSION, before_step=before_step)
-    if not choices.service:
-        read_sessions()
-    # Also where no session was read, there is a memory then.
-    with workspace.store():
-        pass
-    outcome.notes += variable_notes(workspace) if choices.service else _terminal_notes(workspace)
-    earlier = ""
-    if any(database.episodes for database in machine.earlier.databases):
-        earlier = (
-            "The earlier Engram's memories were not imported; `engram import --from earlier` does that at any time."
-            if no_import
-            else import_earlier(workspace)
+    outcome = install_steps(
+        settings.places,
+        steps,
+        options=choices.to_json(),
+        version=VERSION,
+        before_step=before_step,
+        check=check,
+        put_back=put_back,
+    )
+    outcome.notes += [f"Ended of another version: {other.described}" for other in ended]
+    if copy is not None:
+        outcome.notes.append(
+            f"memory.db was brought up to date. The way back: `engram restore {copy.name}` with the version of before"
         )
-    return Result(outcome, steps, imported, earlier, run_self_test(settings))
+    outcome.notes += variable_notes(workspace) if choices.service else _terminal_notes(workspace)
+    return Result(outcome, steps, imported, imported_earlier, test)
+
+
+def _make_way(settings: Settings, machine: Machine) -> tuple[list[OtherProcess], Path | None]:
+    """End what runs of another version, and bring memory.db up to date; returns what ended, and the copy from before.
+
+    Raises:
+        EngramError: nothing was upgraded, and what a service ran runs again.
+    """
+    system = installed_system(settings)
+    was_running = bool(machine.others) and system.status().is_running
+    try:
+        ended = end_other_versions(settings) if machine.others else []
+        return ended, upgrade_memory(settings.places, settings)
+    except EngramError:
+        if was_running:
+            with contextlib.suppress(ServiceError):
+                system.start()
+        raise
+
+
+def _import_earlier(workspace: Workspace, machine: Machine, no_import: bool) -> str:
+    if not any(database.episodes for database in machine.earlier.databases):
+        return ""
+    if no_import:
+        return "The earlier Engram's memories were not imported; `engram import --from earlier` does that at any time."
+    return import_earlier(workspace)
 
 
 def _terminal_notes(workspace: Workspace) -> list[str]:
@@ -268,6 +358,4 @@ def _finish(
         )
     else:
         print_report(workspace, choices, machine.claude, result.steps, result.outcome.notes, lines, result.test)
-    if result.test.problem:
-        raise EngramError(f"the self-test failed: {result.test.problem}. Run `engram doctor` to see what to do")
     ctx.exit(exits.OK)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from engram.cli.output import say
@@ -10,6 +12,7 @@ from engram.config_file import set_value
 from engram.earlier.find import EarlierEngram
 from engram.install.claude_code import ClaudeCode
 from engram.install.cost_estimate import DAYS, SOURCE, CostEstimate
+from engram.reports.processes import OtherProcess
 from engram.settings import Settings
 
 _LEAVES = (
@@ -24,6 +27,14 @@ def show_earlier(found: EarlierEngram) -> None:
     for line in found.lines():
         say(f"  {line}")
     click.echo("It uses the same folder and the same socket, so both can't run. It is stopped; its files stay.")
+
+
+def show_other_versions(found: Sequence[OtherProcess]) -> None:
+    """Tell which processes of another version run, and what happens to them."""
+    click.echo("Another version of Engram still runs:")
+    for process in found:
+        say(f"  {process.described}")
+    click.echo("It is ended, and this version goes on from there; memory.db is copied before its tables change.")
 
 
 def ask_permission() -> bool:

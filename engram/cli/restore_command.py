@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
@@ -9,19 +10,29 @@ import click
 from engram.cli.options import json_option
 from engram.cli.output import iso, print_json, print_table, safe, say, when
 from engram.cli.workspace import Workspace, pass_workspace
-from engram.errors import AlreadyRunning, NotFound
+from engram.errors import AlreadyRunning, BadRequest, NotFound
 from engram.models.backup import Backup, list_backups
+from engram.models.replacement import owning_database
 from engram.models.restore import restore_backup
+from engram.models.store import Store
 from engram.process_lock import ProcessLock
 
 
 @click.command("restore")
 @click.argument("file", required=False, type=click.Path(path_type=Path))
 @click.option("--list", "only_list", is_flag=True, help="List the backups and stop (default: restore).")
+@click.option(
+    "--new",
+    "begins_anew",
+    is_flag=True,
+    help="Begin a new memory in place of one that was deleted (default: restore a backup).",
+)
 @click.option("--yes", is_flag=True, help="Don't ask (default: ask).")
 @json_option
 @pass_workspace
-def restore(workspace: Workspace, file: Path | None, only_list: bool, yes: bool, as_json: bool) -> None:
+def restore(
+    workspace: Workspace, file: Path | None, only_list: bool, begins_anew: bool, yes: bool, as_json: bool
+) -> None:
     """Replace memory.db by a backup: the newest one, or FILE (a name from --list, or a path).
 
     The worker makes a backup every day and keeps two, and one of an earlier memory that was damaged or deleted. The
@@ -37,6 +48,9 @@ def restore(workspace: Workspace, file: Path | None, only_list: bool, yes: bool,
     backups = list_backups(places.backups)
     if only_list:
         _print_list(backups, as_json)
+        return
+    if begins_anew:
+        _begin_anew(workspace, as_json)
         return
     chosen = _choose(backups, places.backups, file)
     if not yes and not as_json:
@@ -65,6 +79,19 @@ def restore(workspace: Workspace, file: Path | None, only_list: bool, yes: bool,
             f"{done.carried.memories} of its memories were carried over."
         )
     click.echo("Start Engram again: engram up")
+
+
+def _begin_anew(workspace: Workspace, as_json: bool) -> None:
+    """Make an empty memory.db; the backups of the deleted one stay. Raises BadRequest if there is a memory."""
+    path = workspace.places.memory_db
+    with owning_database(path):
+        if os.path.lexists(path):
+            raise BadRequest(f"{path} exists. To begin anew, move it out of the memory folder first")
+        Store(path, driver=workspace.settings.sqlite_driver, begins_anew=True).open().close()
+    if as_json:
+        print_json({"new": str(path)})
+        return
+    say(f"{path} is new and empty; the backups of the earlier memory stay. Start Engram again: engram up")
 
 
 def _print_list(backups: list[Backup], as_json: bool) -> None:

@@ -12,7 +12,7 @@ from engram.cli import exits
 from engram.cli.options import json_option
 from engram.cli.output import print_facts, print_json, safe, say
 from engram.cli.workspace import Workspace, pass_workspace
-from engram.errors import AlreadyRunning
+from engram.errors import AlreadyRunning, MissingDatabase
 from engram.install.changes import FileChange
 from engram.reports.processes import ProcessState, process_state
 from engram.services.choose import best_system, installed_system, system_by_name
@@ -45,7 +45,7 @@ def start(workspace: Workspace, as_json: bool) -> None:
 
     Example: engram service start
     """
-    system = _system(workspace)
+    system = _system_to_start(workspace)
     system.start()
     _tell(workspace, system, "Running", as_json)
 
@@ -73,7 +73,7 @@ def restart(workspace: Workspace, as_json: bool) -> None:
 
     Example: engram service restart
     """
-    system = _system(workspace)
+    system = _system_to_start(workspace)
     system.restart()
     _tell(workspace, system, "Running", as_json)
 
@@ -192,6 +192,15 @@ def _file_json(change: FileChange) -> dict[str, str]:
 
 def _system(workspace: Workspace) -> ServiceSystem:
     return installed_system(workspace.settings, workspace.arguments())
+
+
+def _system_to_start(workspace: Workspace) -> ServiceSystem:
+    """What starts the processes. Raises MissingDatabase where they would end again at once."""
+    from engram.models.file_checks import is_deleted
+
+    if is_deleted(workspace.places.memory_db):
+        raise MissingDatabase()
+    return _system(workspace)
 
 
 def _states(workspace: Workspace) -> dict[str, ProcessState]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from engram.doctor.machine import Machine
 from engram.errors import EngramError
 from engram.reports.checks import Check, State
+from engram.services.choose import end_other_versions
 from engram_hooks.block import link_interpreter
 
 
@@ -41,18 +42,28 @@ def restart(machine: Machine) -> str:
     return "restarted the worker and the watcher"
 
 
+def end_others(machine: Machine) -> str:
+    """End the processes of another version, whoever started them, and start this version's."""
+    ended = end_other_versions(machine.settings)
+    machine.service.start()
+    return f"ended {', '.join(other.described for other in ended)}; started the worker and the watcher"
+
+
 #: Name of a fix, as findings give it → what it does; the text says what was done.
 FIXES: Mapping[str, Callable[[Machine], str]] = {
     "close-folder": close_folder,
     "link-python": link_python,
     "start": start,
     "restart": restart,
+    "end-others": end_others,
 }
 
 
 def apply_fixes(machine: Machine, findings: Iterable[Check]) -> list[str]:
     """Apply each fix that a finding names, once. Returns what was done, or why it could not be."""
     wanted = {finding.fix for finding in findings if finding.fix and finding.state is not State.OK}
+    if "end-others" in wanted:
+        wanted -= {"start", "restart"}
     if "restart" in wanted:
         wanted.discard("start")
     lines = []

@@ -36,15 +36,16 @@ def check_processes(machine: Machine) -> Iterator[Check]:
                 fix="restart",
                 public=f"stale for {state.silent_seconds:.0f} s",
             )
-        elif state.code and state.code != code_version():
+        elif state.code != code_version():
+            runs = state.code or "another version, which does not say which"
             yield Check(
                 f"{name}'s version",
                 State.WARN,
-                f"the {name} runs {state.code}, and {code_version()} is installed",
-                _RESTART,
-                command="engram service restart",
-                fix="restart",
-                public=f"runs {state.code}, installed is {code_version()}",
+                f"the {name} (pid {state.pid}) runs {runs}, and {code_version()} is installed",
+                "run: engram install, which ends it and starts this version",
+                command="engram install",
+                fix="end-others",
+                public=f"runs {state.code or 'unknown'}, installed is {code_version()}",
             )
 
 

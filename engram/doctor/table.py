@@ -9,7 +9,7 @@ from engram.doctor.installation import check_earlier, check_half_done, check_int
 from engram.doctor.machine import Machine
 from engram.doctor.programs import check_programs
 from engram.doctor.running import check_processes, check_worker
-from engram.errors import BrokenDatabase, EngramError, OlderSchema
+from engram.errors import BrokenDatabase, EngramError, MissingDatabase, OlderSchema
 from engram.paths import is_default_home
 from engram.plugin.checks import check_registrations, has_plugin, plugin_name
 from engram.plugin.plan import permission_rule
@@ -26,6 +26,9 @@ def check_memory(machine: Machine) -> Iterable[Check]:
     if isinstance(machine.error, BrokenDatabase):
         advice = "run `engram up`, which sets the file aside and reads the transcripts again, or `engram restore`"
         return [Check("memory.db", State.BAD, str(machine.error), advice, command="engram up", public="damaged")]
+    if isinstance(machine.error, MissingDatabase):
+        advice = "to bring the newest backup back, run: engram restore. To begin anew, run: engram restore --new"
+        return [Check("memory.db", State.BAD, str(machine.error), advice, command="engram restore", public="deleted")]
     if isinstance(machine.error, OlderSchema):
         advice = "run: engram install"
         return [Check("memory.db", State.BAD, str(machine.error), advice, command="engram install", public="older")]

@@ -69,6 +69,7 @@ def apply_steps(run: Run, steps: Sequence[Step]) -> None:
         run.save()
         reach("install.step")
     ledger.files = dict(sorted(ledger.files.items(), key=lambda item: _position(names, item[1].step)))
+    run.check()
     _finish(run)
 
 

@@ -18,6 +18,10 @@ from engram.paths import Home
 BeforeStep = Callable[[Step], None]
 
 
+def _nothing() -> None:
+    return
+
+
 @dataclass(slots=True)
 class Outcome:
     """What an installation or its removal did."""
@@ -38,6 +42,10 @@ class Run:
     tell: BeforeStep
     outcome: Outcome = field(default_factory=Outcome)
     journal: Journal = field(default_factory=lambda: Journal(Phase.INSTALLED))
+    #: Called after all steps, before the installation counts as done; it may fail.
+    check: Callable[[], None] = _nothing
+    #: Called in an undo, while nothing runs: before what ran before is started again.
+    put_back: Callable[[], None] = _nothing
 
     def save(self) -> None:
         """Write the journal. Raises OSError."""

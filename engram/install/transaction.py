@@ -6,7 +6,7 @@ Each change is recorded in the journal before it is made.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from engram.atomic import make_private_folder
@@ -25,16 +25,36 @@ def _quiet(_: Step) -> None:
     return
 
 
+def _nothing() -> None:
+    return
+
+
 def install_steps(
-    home: Home, steps: Sequence[Step], *, options: Mapping[str, Any], version: str, before_step: BeforeStep = _quiet
+    home: Home,
+    steps: Sequence[Step],
+    *,
+    options: Mapping[str, Any],
+    version: str,
+    before_step: BeforeStep = _quiet,
+    check: Callable[[], None] = _nothing,
+    put_back: Callable[[], None] = _nothing,
 ) -> Outcome:
     """Bring the machine into the state that the steps describe; steps of an earlier installation that are gone go.
+
+    Args:
+        home: the memory folder.
+        steps: what to do, in order.
+        options: the user's choices, for the journal.
+        version: of Engram, for the journal.
+        before_step: called before each step.
+        check: called after the last step. If it fails, everything is undone.
+        put_back: takes back what the caller did before; called in an undo, while nothing runs.
 
     Raises:
         InstallError: something failed. Everything of this run was undone, or the message says what was not.
     """
     with _locked(home):
-        run = Run(home, before_step)
+        run = Run(home, before_step, check=check, put_back=put_back)
         journal = _recover(run, load_journal(home))
         if journal.phase is not Phase.INSTALLING:
             journal.previous, journal.before = _copy(journal.ledger), {}

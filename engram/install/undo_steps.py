@@ -30,6 +30,8 @@ def undo_run(run: Run) -> list[str]:
             with collecting(problems):
                 take_back(run.home, record, state, ours=(former.written, former.original) if former else ())
                 reach("install.undone")
+    with collecting(problems):
+        run.put_back()
     for step in reversed(journal.ledger.steps):
         if step.is_begun:
             undo_actions(run, step.before, problems)

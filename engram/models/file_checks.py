@@ -33,10 +33,19 @@ def is_no_file(path: Path) -> bool:
         return False
 
 
+def is_deleted(path: Path) -> bool:
+    """True if memory.db is gone while there are backups of it: nobody makes a new one unless the user asks for it."""
+    return not os.path.lexists(path) and _has_backups(path)
+
+
+def _has_backups(path: Path) -> bool:
+    return next(Home(path.parent).backups.glob(BACKUP_NAMES), None) is not None
+
+
 def is_emptied(path: Path) -> bool:
     """True for an empty file beside backups: there was a memory once. SQLite would take it for a new one."""
     until = time.monotonic() + _FILLED_SECONDS
-    while is_empty(path) and next(Home(path.parent).backups.glob(BACKUP_NAMES), None) is not None:
+    while is_empty(path) and _has_backups(path):
         if time.monotonic() > until:
             return True
         time.sleep(0.01)

@@ -13,6 +13,7 @@ from engram.causes import explain_error
 from engram.enums import Actor
 from engram.errors import BadRequest, EngramError, StoreError
 from engram.failpoint import reach
+from engram.models.backup import drop_database
 from engram.models.forgetting import wipe_free_space
 from engram.models.recovery import Recovered, recover_by_hand
 from engram.models.replacement import free_name, owning_database, preparing_replacement, swap_in
@@ -70,6 +71,30 @@ def restore_backup(path: Path, backup: Path, *, driver: str) -> Restored:
         raise StoreError(f"nothing was restored: {explain_error(error)}") from error
     clean_set_aside(path, driver, tombstones)
     return Restored(source=backup, aside=aside, memories=memories, turns=turns, carried=carried)
+
+
+def put_copy_back(path: Path, copy: Path) -> Path:
+    """Put the copy from before an upgrade in the place of the memory.db at ``path``, as it is; the copy goes.
+
+    Nothing is carried over: call it right after the upgrade, when it is taken back because something else failed.
+
+    Returns:
+        Where the upgraded memory.db went.
+
+    Raises:
+        AlreadyRunning: another command has memory.db open for longer than a moment.
+        StoreError: the disk is full; memory.db is the upgraded one.
+    """
+    try:
+        with owning_database(path), preparing_replacement(path) as new:
+            shutil.copyfile(copy, new, follow_symlinks=False)
+            os.chmod(new, 0o600)
+            aside = free_name(path, "memory.replaced.db")
+            swap_in(path, aside)
+    except OSError as error:
+        raise StoreError(f"memory.db was not put back: {explain_error(error)}") from error
+    drop_database(copy)
+    return aside
 
 
 def rebuild_memory(

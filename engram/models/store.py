@@ -12,18 +12,19 @@ import peewee
 
 from engram.atomic import FILE_MODE, FOLDER_MODE, locked_folder
 from engram.clock import SYSTEM_CLOCK, Clock
-from engram.errors import BrokenDatabase, ForeignDatabase, StoreError
+from engram.errors import BrokenDatabase, ForeignDatabase, MissingDatabase, StoreError
 from engram.models.database import CACHE_KB, choose_driver, open_database
 from engram.models.file_checks import (
     file_identity,
     has_own_tables,
     is_cut_short,
+    is_deleted,
     is_emptied,
     is_foreign_file,
     is_no_file,
 )
 from engram.models.migrations import migrate
-from engram.models.replacement import finish_replacement
+from engram.models.replacement import finish_replacement, is_replaced
 from engram.models.schema import APPLICATION_ID
 from engram.models.transaction import Reader, Tx
 
@@ -55,16 +56,19 @@ class Store(Reader):
         cache_kb: int = CACHE_KB,
         is_damaged: bool = False,
         may_upgrade: bool = True,
+        begins_anew: bool = False,
     ) -> None:
         """Prepare, but do not touch, the database at ``path``; one that ``is_damaged`` is read as far as it goes.
 
-        Unless it ``may_upgrade``, opening leaves the tables of an earlier version as they are.
+        Unless it ``may_upgrade``, opening leaves the tables of an earlier version as they are. Unless it
+        ``begins_anew``, opening makes no memory.db beside the backups of one that was deleted.
         """
         chosen = choose_driver(driver)
         database = open_database(path, chosen, busy_ms=busy_ms, cache_kb=cache_kb, is_damaged=is_damaged)
         super().__init__(database, path, driver=chosen, clock=clock)
         self._busy_ms = busy_ms
         self._may_upgrade = may_upgrade
+        self._begins_anew = begins_anew
         self._log_path = f"{path}-wal"
         self._log_kept_seconds = -LOG_AGAIN_SECONDS
 
@@ -76,12 +80,15 @@ class Store(Reader):
         Raises:
             ForeignDatabase: the file belongs to another program.
             BrokenDatabase: the file is damaged or no database.
+            MissingDatabase: there is no file, but there are backups of one.
             NewerSchema: the file was written by a newer Engram.
             OlderSchema: it was written by an earlier Engram, and must not be upgraded.
             StoreError: anything else that SQLite says.
         """
         self.path.parent.mkdir(mode=FOLDER_MODE, parents=True, exist_ok=True)
         finish_replacement(self.path)
+        if not self._begins_anew and is_deleted(self.path) and not is_replaced(self.path):
+            raise MissingDatabase()
         if is_no_file(self.path):
             raise BrokenDatabase(f"{self.path} is no regular file")
         if is_emptied(self.path):

@@ -8,9 +8,10 @@ import signal
 import subprocess
 from collections.abc import Sequence
 
-from engram.errors import ServiceError
+from engram.errors import MissingDatabase, ServiceError
 from engram.extraction.claude_command import drop_session
 from engram.install.changes import FileChange
+from engram.models.file_checks import is_deleted
 from engram.reports.processes import holder_of, is_held
 from engram.services.definition import engram_command, folder_variables
 from engram.services.protocol import ServiceStatus, SystemName
@@ -44,9 +45,16 @@ class Background:
         wait_until_working(self._home, lambda: self.output(1))
 
     def launch(self) -> None:
-        """Start the supervisor if none runs, without waiting for it. Raises ServiceError or HomeError."""
+        """Start the supervisor if none runs, without waiting for it.
+
+        Raises:
+            MissingDatabase: memory.db was deleted, and there are backups of it.
+            ServiceError, HomeError: it can't be started.
+        """
         if is_held(self._home.supervisor_lock):
             return
+        if is_deleted(self._home.memory_db):
+            raise MissingDatabase()
         self._home.prepare()
         environ = {name: value for name, value in drop_session(os.environ).items() if name not in _DROPPED}
         environ |= {"ENGRAM_HOME": str(self._settings.home), **folder_variables(self._settings)}

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
+import signal
 import sys
+import time
 from collections.abc import Sequence
 
+from engram.errors import ServiceError
+from engram.reports.processes import OtherProcess, processes_of_other_code
 from engram.services.background import Background
 from engram.services.launchd import Launchd
 from engram.services.protocol import ServiceSystem, SystemName
 from engram.services.systemd import Systemd
+from engram.services.tools import wait_until
 from engram.settings import Settings
+
+#: How long a process of another version has for a clean end, and after that for any, in seconds.
+END_SECONDS = 20.0
 
 
 def installed_system(settings: Settings, arguments: Sequence[str] = ()) -> ServiceSystem:
@@ -55,6 +65,31 @@ def restart_if_running(settings: Settings) -> bool:
         return False
     system.restart()
     return True
+
+
+def end_other_versions(settings: Settings) -> list[OtherProcess]:
+    """End the processes of this memory folder that run other code, whoever started them; returns which those were.
+
+    Call it with the user's consent. An `engram up` in a terminal ends with its processes.
+
+    Raises:
+        ServiceError: one of them can't be ended.
+    """
+    home = settings.places
+    ended = processes_of_other_code(home)
+    system = installed_system(settings)
+    if ended and system.status().is_running:
+        system.stop()
+    until = time.monotonic() + END_SECONDS
+    while others := processes_of_other_code(home):
+        is_late = time.monotonic() > until
+        for other in others:
+            if other.pid is None or time.monotonic() > until + END_SECONDS:
+                raise ServiceError(f"the {other.described} of another version of Engram does not end. End it yourself")
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(other.pid, signal.SIGKILL if is_late else signal.SIGTERM)
+        wait_until(lambda: not processes_of_other_code(home), 1.0)
+    return ended
 
 
 def _has_command(name: SystemName) -> bool:

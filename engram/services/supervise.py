@@ -7,9 +7,11 @@ import os
 import signal
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 
 from engram.errors import AlreadyRunning
 from engram.log import start_logging
+from engram.models.file_checks import is_deleted
 from engram.process_lock import ProcessLock
 from engram.redaction import redact
 from engram.services.definition import engram_command
@@ -53,7 +55,7 @@ def run_supervisor(settings: Settings, arguments: Sequence[str] = ()) -> int:
     )
     logger.info("action=start pid=%d", os.getpid())
     try:
-        _keep_running(supervisor, lock, stopping)
+        _keep_running(supervisor, lock, stopping, home.memory_db)
     finally:
         was_clean = supervisor.stop()
         # The lock is held until the process is gone: whoever waits for it waits for all three.
@@ -61,11 +63,14 @@ def run_supervisor(settings: Settings, arguments: Sequence[str] = ()) -> int:
     return 0 if was_clean else 1
 
 
-def _keep_running(supervisor: Supervisor, lock: ProcessLock, stopping: threading.Event) -> None:
-    """Look after the children every second. Without its lock file the memory folder is gone: nothing is made anew."""
+def _keep_running(supervisor: Supervisor, lock: ProcessLock, stopping: threading.Event, memory_db: Path) -> None:
+    """Look after the children every second. Without its lock file the memory folder is gone: nothing is made anew.
+
+    Nor is a memory.db that was deleted beside its backups: the children end, and would be started again for ever.
+    """
     supervisor.start()
     starts = dict.fromkeys((child.name for child in supervisor.children), 1)
-    while not stopping.wait(LOOK_SECONDS) and lock.is_in_place():
+    while not stopping.wait(LOOK_SECONDS) and lock.is_in_place() and not is_deleted(memory_db):
         lock.touch()
         try:
             supervisor.look()

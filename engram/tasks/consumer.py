@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from engram.errors import AlreadyRunning, EngramError, SettingsError
+from engram.errors import AlreadyRunning, EngramError, MissingDatabase, SettingsError
 from engram.models.store import Store
 from engram.process_lock import EXIT_RESTART
 from engram.settings import Settings, load
@@ -105,8 +105,8 @@ class EngramConsumer(Consumer):
         """Run tasks until a signal or ``request_restart``; call it from the main thread.
 
         Returns:
-            0 after a clean stop, if the memory folder went away, or immediately if another worker runs; 75 if the
-            worker is to be started again.
+            0 after a clean stop, if the memory folder went away, or immediately if another worker runs or memory.db
+            was deleted; 75 if the worker is to be started again.
 
         Raises:
             EngramError: what a start-up hook raises.
@@ -115,7 +115,8 @@ class EngramConsumer(Consumer):
             signal.signal(number, _end_while_starting)
         try:
             _run_hooks(self.huey._startup)
-        except AlreadyRunning as error:
+        except (AlreadyRunning, MissingDatabase) as error:
+            # Whoever started this process is not to start it again and again.
             sys.stderr.write(f"{error}\n")
             return 0
         self._set_signal_handlers()

@@ -8,7 +8,7 @@ import signal
 import sys
 import time
 
-from engram.errors import AlreadyRunning, BrokenDatabase, OlderSchema
+from engram.errors import AlreadyRunning, BrokenDatabase, MissingDatabase, OlderSchema
 from engram.heartbeat import Heartbeat
 from engram.log import start_logging
 from engram.models.open_memory import open_store
@@ -80,6 +80,11 @@ def _watch(settings: Settings, home: Home, lock: ProcessLock, log_damage: str) -
     """Open the memory and watch until a signal comes or memory.db is damaged."""
     try:
         store = _open_when_upgraded(settings, home, lock)
+    except MissingDatabase as error:
+        # Whoever started this process is not to start it again and again.
+        logger.error("action=open failed=%s", error)
+        sys.stderr.write(f"{error}\n")
+        return 0
     except BrokenDatabase as error:
         logger.error("action=open failed=%s", error)
         return EXIT_RESTART

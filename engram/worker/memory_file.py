@@ -15,8 +15,9 @@ from pathlib import Path
 
 from engram.atomic import drop_leftovers
 from engram.clock import SYSTEM_CLOCK, Clock, iso_time
-from engram.errors import BrokenDatabase, OlderSchema, StoreError
+from engram.errors import BrokenDatabase, MissingDatabase, OlderSchema, StoreError
 from engram.models.backup import Backup, list_backups, make_copy_before_upgrade
+from engram.models.file_checks import is_deleted
 from engram.models.fulltext import rebuild_indexes
 from engram.models.open_memory import open_store
 from engram.models.recovery import Recovered
@@ -102,9 +103,12 @@ def upgrade_memory(home: Home, settings: Settings) -> Path | None:
     A damaged one is left to the worker.
 
     Raises:
+        MissingDatabase: it was deleted, and there are backups of it.
         OlderSchema, StoreError: as ``open_upgraded``.
     """
     if not os.path.lexists(home.memory_db) and not is_replaced(home.memory_db):
+        if is_deleted(home.memory_db):
+            raise MissingDatabase()
         return None
     before = {backup.path for backup in list_backups(home.backups)}
     with contextlib.suppress(BrokenDatabase), using_database(home.memory_db):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -20,14 +21,18 @@ from engram.cli.main import engram
 from engram.cli.up_command import SAMPLES
 from engram.install.journal import explain_half_done
 from engram.install.self_test import SelfTest
+from engram.models.backup import list_backups
+from engram.models.migrations import newest_version
 from engram.models.store import open_store
 from engram.paths import Home, default_claude_folder
 from engram.plugin.statusline import statusline_entry
 from engram.process_lock import is_process_alive
 from engram.reports.processes import process_state
 from engram_hooks.block import settings_block
+from tests.cli.test_upgrade import hold
 from tests.earlier_machine import episode_row, make_machine
 from tests.install.conftest import SETTINGS, snapshot
+from tests.models.version_1 import put_version
 from tests.processes import end_processes_of_home
 
 DAY_SECONDS = 86_400
@@ -525,3 +530,70 @@ def test_what_is_in_the_way_is_named_once_and_the_memory_can_be_deleted(
     assert said.lower().count("nothing was changed") <= 1
     assert "Move it away" in said or "it leads to itself" in said or "Correct it" in said
     assert snapshot(user) == before
+
+
+@pytest.mark.parametrize("failure", ["self-test", "memory.db", "earlier version", "interrupt"])
+def test_an_installation_that_fails_at_its_end_leaves_nothing(
+    run: Callable[..., Result], user: Path, home: Home, monkeypatch: pytest.MonkeyPatch, failure: str
+) -> None:
+    def interrupt(_: object) -> SelfTest:
+        raise KeyboardInterrupt
+
+    before = claude_folder(user)
+    home.prepare()
+    if failure == "memory.db":
+        home.memory_db.write_bytes(b"garbage" * 5000)
+    else:
+        test = interrupt if failure == "interrupt" else lambda _: SelfTest("no memory was made of a session", 0.0)
+        monkeypatch.setattr("engram.cli.install_command.run_self_test", test)
+    if failure == "earlier version":
+        put_version(home.memory_db, 2)
+
+    result = CliRunner().invoke(engram, ["install", "--yes", "--no-service", "--no-import"])
+
+    assert result.exit_code == 1, result.output
+    if failure != "interrupt":
+        assert "Nothing was changed" in result.output.splitlines()[-1]
+    assert claude_folder(user) == before
+    assert not home.install_journal.exists()
+    if failure == "earlier version":
+        connection = sqlite3.connect(home.memory_db)
+        assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+        connection.close()
+        assert list_backups(home.backups) == []
+
+
+@pytest.mark.parametrize("code", ["0.0.9+0ld", ""])
+@pytest.mark.parametrize("lock", ["worker_lock", "watcher_lock", "supervisor_lock"])
+def test_what_runs_of_another_version_is_shown_and_ended_with_consent(
+    run: Callable[..., Result], home: Home, code: str, lock: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engram.cli.install_command.run_self_test", lambda _: SelfTest("", 0.0))
+    put_version(home.prepare().memory_db, 3)
+    with hold(getattr(home, lock), code) as other:
+        said = run("install", "--no-service", "--no-import", stdin="n\n", code=1).output
+        assert f"(pid {other.pid}, {code or 'which does not say its version'})" in said
+        assert other.poll() is None
+
+        run("install", "--yes", "--no-service", "--no-import")
+
+        assert other.wait() == -signal.SIGTERM
+    with open_store(home.memory_db, may_upgrade=False) as store:
+        assert store.schema_version() == newest_version()
+
+
+def test_a_memory_of_a_newer_version_is_refused_before_anything_is_asked(
+    run: Callable[..., Result], user: Path, home: Home
+) -> None:
+    before = claude_folder(user)
+    open_store(home.prepare().memory_db).close()
+    connection = sqlite3.connect(home.memory_db)
+    connection.execute("UPDATE meta SET value = '9999' WHERE key = 'schema_version'")
+    connection.execute("PRAGMA user_version = 9999")
+    connection.commit()
+    connection.close()
+
+    said = run("install", "--yes", "--no-service", "--no-import", code=1).output
+
+    assert "A newer version of Engram wrote the memory database" in said
+    assert claude_folder(user) == before

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 from engram.cli.main import engram
 from engram.errors import OlderSchema
 from engram.models import episodes
-from engram.models.backup import list_backups, make_backup
+from engram.models.backup import drop_database, list_backups, make_backup
 from engram.models.migrations import newest_version
 from engram.models.soundness import find_all_damage
 from engram.models.store import open_store
@@ -216,10 +216,8 @@ def test_daily_backups_leave_the_way_back_and_a_new_upgrade_replaces_it(settings
     places = settings.places
     for version in (1, 2, 3, 3):
         put_version(places.memory_db, version)
-        for suffix in ("-wal", "-shm"):
-            places.memory_db.with_name(f"memory.db{suffix}").unlink(missing_ok=True)
         upgrade_memory(places, settings)
-        places.memory_db.unlink()
+        drop_database(places.memory_db)
     put_version_4(places.memory_db)
     upgrade_memory(places, settings)
 

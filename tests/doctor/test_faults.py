@@ -207,10 +207,14 @@ def test_a_memory_that_was_deleted_beside_its_backup_is_named_and_brought_back(d
     assert "earlier memory" not in doctor.findings()
     drop_database(doctor.home.memory_db)
 
-    finding = doctor.findings()["earlier memory"]
+    finding = doctor.findings()["memory.db"]
 
-    assert made.path.name in finding["detail"]
-    doctor.type_command({**finding, "command": f"{finding['command']} --yes"})
+    assert "there are backups of it" in finding["detail"]
+    assert "engram restore --new" in finding["advice"]
+    doctor.type_command({**finding, "command": f"{finding['command']} --new"})
+    earlier = doctor.findings()["earlier memory"]
+    assert made.path.name in earlier["detail"]
+    doctor.type_command({**earlier, "command": f"{earlier['command']} --yes"})
     assert "earlier memory" not in doctor.findings()
     with open_store(doctor.home.memory_db) as store:
         assert [episode.content for episode in all_episodes(store)] == ["We ship on Mondays."]

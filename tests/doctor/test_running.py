@@ -53,7 +53,7 @@ def test_dead_processes_are_started_and_old_ones_restarted_by_the_fix(doctor: Do
     finding = doctor.findings()["worker's version"]
     assert "runs 0.0.9+abcd" in finding["detail"]
     assert code_version() in finding["detail"]
-    assert "restarted the worker and the watcher" in doctor.fix()
+    assert any(line.startswith(f"ended worker (pid {former}, 0.0.9+abcd)") for line in doctor.fix())
     assert "worker's version" not in doctor.findings()
     assert holder_of(doctor.home.worker_lock) not in (None, former)
     Background(load().settings).stop()
