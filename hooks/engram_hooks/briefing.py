@@ -1,10 +1,39 @@
 """SessionStart: the same relay as for a prompt; the worker sees in the payload that it wants a briefing.
 
-Run as ``python -I -S briefing.py``. It answers within 250 ms or stays silent, and always exits 0.
+Run as ``python -I -S briefing.py``. It answers within 250 ms or stays silent, and always exits 0. Where there is a
+memory and no worker, it says that Engram is off, unless the session starts it.
 """
 
 import posix
 import sys
+
+#: What Claude is told where nothing runs; it tells the user if that matters.
+OFF = (
+    b'{"hookSpecificOutput":{"hookEventName":"SessionStart","additionalContext":"Engram, the memory of this machine, '
+    b"is off: nothing of this session is remembered, and no earlier session is found. The user starts it with `engram "
+    b'service start`; `engram doctor` says more."}}\n'
+)
+
+
+def say_off(payload: bytes) -> bytes:
+    """Return ``OFF`` for the start of a session in a memory folder with a memory; works in that folder."""
+    source = payload.partition(b'"source":')[2].lstrip()
+    if not source.startswith((b'"startup"', b'"resume"')):
+        return b""
+    try:
+        posix.stat("memory.db")
+    except FileNotFoundError:
+        return b""
+    return b"" if _starts_with_session() else OFF
+
+
+def _starts_with_session() -> bool:
+    try:
+        file = posix.open("config.toml", posix.O_RDONLY | posix.O_NONBLOCK | posix.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    lines = posix.read(file, 65_536).splitlines()
+    return any(line.replace(b" ", b"").startswith(b"start_with_session=true") for line in lines)
 
 
 def main() -> None:
@@ -14,7 +43,7 @@ def main() -> None:
         sys.path.insert(0, __file__.rpartition("/")[0].rpartition("/")[0])
         from engram_hooks import prompt
 
-        prompt.main()
+        prompt.main(say_off)
     except BaseException:  # noqa: BLE001 - the boundary of a hook
         pass
     posix._exit(0)

@@ -31,13 +31,16 @@ REFUSED_KEYS = (b'"permission', b'"decision', b'"updated', b'"continue', b'"stop
 _give_up_at = [0.0]
 
 
-def main() -> None:
-    """Relay one payload and exit with status 0 in any case."""
+def main(say_off=None) -> None:  # type: ignore[no-untyped-def]  # "typing" costs as much as all the rest
+    """Relay one payload and exit with status 0 in any case.
+
+    ``say_off`` is called with the payload where no worker listens, in the memory folder; it returns what to print.
+    """
     try:
         _give_up_at[0] = time.monotonic() + SECONDS
         _thread.start_new_thread(_give_up, ())
         if posix.environ.get(b"ENGRAM_DISABLE", b"0") in (b"", b"0"):
-            _relay()
+            _relay(say_off)
     except BaseException:  # noqa: BLE001 - the boundary of a hook
         pass
     posix._exit(0)
@@ -49,7 +52,7 @@ def _give_up() -> None:
     posix._exit(0)
 
 
-def _relay() -> None:
+def _relay(say_off=None) -> None:  # type: ignore[no-untyped-def]
     end = time.monotonic() + MAX_SECONDS
     payload = _read_payload()
     if not payload:
@@ -57,7 +60,12 @@ def _relay() -> None:
     # A relative name keeps the address short, however long the folder's path is.
     posix.chdir(posix.environ.get(b"ENGRAM_HOME") or posix.environ[b"HOME"] + b"/.claude-memory")
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    connection.connect("engram.sock")
+    try:
+        connection.connect("engram.sock")
+    except (ConnectionRefusedError, FileNotFoundError):
+        if say_off is not None:
+            posix.write(1, say_off(payload))
+        return
     connection.sendall(TAKES_SIGNS + payload)
     connection.shutdown(_socket.SHUT_WR)
     answer = b""

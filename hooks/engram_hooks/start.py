@@ -8,6 +8,8 @@ import signal
 
 #: After this many seconds the system ends it, whatever it waits for.
 ALARM_SECONDS = 10
+#: How long processes whose supervisor was killed may take to end, in seconds. An `engram up` in a terminal stays.
+ENDING_SECONDS = 5.0
 
 
 def main() -> None:
@@ -22,13 +24,20 @@ def main() -> None:
 
 
 def _start() -> None:
+    from engram.reports.processes import is_held
     from engram.services.background import Background
     from engram.services.choose import installed_system
-    from engram.services.tools import is_working
+    from engram.services.tools import is_working, wait_until
     from engram.settings import load
 
     settings = load().settings
-    if not settings.start_with_session or is_working(settings.places):
+    home = settings.places
+    if not settings.start_with_session:
+        return
+    if home.supervisor_lock.exists() and not is_held(home.supervisor_lock):
+        # A supervisor that was killed leaves its processes, which are just ending.
+        wait_until(lambda: not is_working(home), ENDING_SECONDS)
+    if is_working(home):
         return
     system = installed_system(settings)
     # launchd and systemd start by themselves.

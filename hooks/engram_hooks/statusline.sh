@@ -21,10 +21,22 @@ elif [ ! -e "$file" ]; then
     : >"$file"
 fi
 case $pid$shown$kept in *[!0-9]*) pid= ;; esac
+# Whatever the file holds, the line stays short and of one kind of letters.
+[ "${#pid}" -le 10 ] && [ "${#shown}" -le 9 ] && [ "${#kept}" -le 9 ] || pid=
+case $problem in *[!0-9A-Za-z\ ._-]*) problem=something ;; esac
+[ "${#problem}" -le 60 ] || problem=something
 
 if [ -z "$pid" ]; then
     line='Engram: not running, start it with engram up'
-    [ ! -S ../engram.sock ] || line=Engram
+    if [ -S ../engram.sock ]; then
+        # The worker that was killed leaves its socket, and its number in the lock.
+        worker=
+        [ ! -f ../worker.lock ] || IFS= read -r worker <../worker.lock
+        case $worker in
+            *[!0-9]* | ???????????*) ;;
+            *) [ -n "$worker" ] && ! kill -0 "$worker" || line=Engram ;;
+        esac
+    fi
 elif ! kill -0 "$pid"; then
     line='Engram: not running, start it with engram up'
 elif [ -n "$problem" ]; then
@@ -40,6 +52,7 @@ case $status in
         used=${status#*'"context_window":{'}
         used=${used#*'"used_percentage":'}
         used=${used%%[!0-9]*}
+        [ "${#used}" -le 3 ] || used=
         ;;
 esac
 [ "${used:-0}" -lt 80 ] || line="$line · context $used % full"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import socket
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from engram.reports.processes import holder_of, is_held
 from engram.services import tools
 from engram.services.background import Background
 from engram.settings import Settings
+from engram.socketpath import socket_address
 
 EVENT = "SessionStart(startup)"
 
@@ -64,3 +68,65 @@ def test_a_supervisor_that_cannot_be_started_is_no_reason_to_say_anything(
 
     with pytest.raises(HomeError):
         Background(Settings(home=hooks.home.root)).launch()
+
+
+STARTED = b'{"hook_event_name":"SessionStart","session_id":"s1","source":"startup"}'
+
+
+@pytest.mark.parametrize("payload", [STARTED, STARTED.replace(b'"startup"', b' "resume"')])
+@pytest.mark.parametrize("config", [None, "start_with_session = false\n", "# start_with_session = true\n"])
+@pytest.mark.parametrize("left", ["nothing", "socket"])
+def test_the_start_of_a_session_says_that_engram_is_off(
+    hooks: Hooks, payload: bytes, config: str | None, left: str
+) -> None:
+    hooks.home.memory_db.touch()
+    if config is not None:
+        hooks.home.config_file.write_text(config)
+    if left == "socket":
+        with socket.socket(socket.AF_UNIX) as listener, socket_address(hooks.home.recall_socket) as address:
+            listener.bind(address)
+
+    assert "`engram service start`" in hooks.run("SessionStart", payload).context
+
+
+@pytest.mark.parametrize(
+    ("payload", "has_memory", "config"),
+    [
+        (STARTED, False, None),
+        (STARTED.replace(b"startup", b"compact"), True, None),
+        (STARTED.replace(b"startup", b"clear"), True, None),
+        (b"", True, None),
+        (b"{}", True, None),
+        (STARTED, True, "start_with_session = true\n"),
+        (STARTED, True, '[x]\n start_with_session=true # "always"\n'),
+    ],
+)
+def test_nothing_is_said_where_nothing_can_be_remembered_or_the_session_starts_it(
+    hooks: Hooks, payload: bytes, has_memory: bool, config: str | None
+) -> None:
+    if has_memory:
+        hooks.home.memory_db.touch()
+    if config is not None:
+        hooks.home.config_file.write_text(config)
+
+    assert hooks.run("SessionStart", payload).is_silent
+    assert hooks.run("UserPromptSubmit", STARTED).is_silent
+
+
+def test_a_session_brings_a_killed_supervisor_back(hooks: Hooks) -> None:
+    hooks.home.config_file.write_text('embedding_model = "hashed"\nstart_with_session=true\n')
+    background = Background(Settings(home=hooks.home.root))
+    try:
+        assert hooks.run(EVENT).is_silent
+        wait_for(lambda: tools.is_working(hooks.home))
+        killed = holder_of(hooks.home.supervisor_lock)
+        assert killed is not None
+        os.kill(killed, signal.SIGKILL)
+        wait_until_gone(killed)
+
+        assert hooks.run(EVENT).is_silent
+
+        wait_for(lambda: holder_of(hooks.home.supervisor_lock) not in (None, killed))
+        wait_for(lambda: tools.is_working(hooks.home))
+    finally:
+        background.stop()

@@ -195,3 +195,40 @@ def test_our_own_status_line_is_renewed_and_never_put_back(tmp_path: Path, home:
 
     assert change.edit.drop == (JsonEntry(("statusLine",), statusline_entry()),)  # type: ignore[union-attr]
     assert change.edit.add[0].value == statusline_entry(home)  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"{os.getpid()} 3 2 {'watcher ' * 10_000}\n",
+        f"{os.getpid()} 3 2 watcher\x1b[31m\n",
+        f"{os.getpid()} 3 2 Wächter\n",
+        f"{os.getpid()} {'9' * 70_000} 2\n",
+        f"{os.getpid()} 3 {'9' * 12}\n",
+        f"{'1' * 30} 3 2\n",
+    ],
+    ids=["long", "escape", "letters", "shown", "kept", "pid"],
+)
+@pytest.mark.parametrize("used", [12, "9" * 5000])
+def test_the_line_is_short_and_plain_whatever_the_file_and_the_payload_hold(
+    home: Home, line: str, used: object
+) -> None:
+    put(home, line)
+    given = json.dumps(status(), separators=(",", ":")).replace('"used_percentage":12.5', f'"used_percentage":{used}')
+
+    shown = show(home, given.encode())
+
+    assert len(shown) <= 80
+    assert shown.rstrip("\n").isprintable()
+    assert shown.startswith("Engram: ")
+
+
+def test_a_killed_worker_is_off_although_its_socket_is_there(home: Home) -> None:
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    home.worker_lock.write_text(f"{ended.pid}\n0.1.0\n")
+    with socket.socket(socket.AF_UNIX) as listener, socket_address(home.recall_socket) as address:
+        listener.bind(address)
+        assert "not running" in show(home)
+        home.worker_lock.write_text(f"{os.getpid()}\n0.1.0\n")
+        assert show(home) == "Engram\n"
