@@ -73,6 +73,12 @@ def own_vault(home: Home) -> Vault | None:
     return _read(str(file), file.stat().st_mtime_ns) if file.is_file() else None
 
 
+def config_home(home: Path) -> Path:
+    """Return the memory folder whose config.toml holds for a memory folder: that around a vault, else itself."""
+    own = own_vault(Home(home))
+    return home if own is None else own.around
+
+
 def find_vault(home: Home, name: str) -> Vault | None:
     """Return a vault by the name of its project, or by its folder."""
     fitting = [vault for vault in list_vaults(home) if name in (vault.name, vault.folder.name, *vault.identities)]

@@ -49,6 +49,16 @@ def install_command(extra: str = "") -> str:
     return f"pip install {shlex.quote(f'{source}[{extra}]' if extra else source)}"
 
 
+def update_command() -> str:
+    """Return the command that gives this installation the packages that its code needs, wherever it is typed."""
+    import shlex
+    import sys
+
+    folder = _PACKAGE.parent
+    what = f"-e {shlex.quote(str(folder))}" if (folder / "pyproject.toml").is_file() else install_command()[12:]
+    return f"{shlex.quote(sys.executable)} -m pip install {what}"
+
+
 def with_source(page: str) -> str:
     """Return a page of the documentation in which every installation of Engram has today's source."""
     import re

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 import click
@@ -14,6 +15,7 @@ from engram.config_file import set_value, unset_value
 from engram.errors import EngramError, NotFound
 from engram.reports.settings import plain_settings, plain_value, shown_value
 from engram.settings import Loaded, load
+from engram.vaults import config_home
 
 
 class _ConfigGroup(click.Group):
@@ -76,7 +78,7 @@ def set_setting(workspace: Workspace, name: str, value: str, as_json: bool) -> N
     Example: engram config set llm_dollars_per_day 0.5
     """
     setting = _canonical(name)
-    stored = _write(lambda: set_value(_beside_file(workspace).settings.home, setting, value))
+    stored = _write(lambda: set_value(_config_home(workspace), setting, value))
     if as_json:
         print_json({"setting": setting, "value": plain_value(stored)})
     else:
@@ -94,7 +96,7 @@ def unset_setting(workspace: Workspace, name: str, as_json: bool) -> None:
     Example: engram config unset llm_dollars_per_day
     """
     setting = _canonical(name)
-    was_set = _write(lambda: unset_value(_beside_file(workspace).settings.home, setting))
+    was_set = _write(lambda: unset_value(_config_home(workspace), setting))
     if as_json:
         print_json({"setting": setting, "was_set": was_set})
     elif not was_set:
@@ -111,6 +113,11 @@ def _write(change: Callable[[], Result]) -> Result:
         return change()
     except OSError as error:
         raise EngramError(f"Can't write config.toml: {error.strerror or error}.") from error
+
+
+def _config_home(workspace: Workspace) -> Path:
+    """The folder of the config.toml that is read: a vault has the settings of the memory folder around it."""
+    return config_home(_beside_file(workspace).settings.home)
 
 
 def _note_override(workspace: Workspace, setting: str) -> None:

@@ -98,6 +98,10 @@ _REFUSALS = frozenset(
 )
 
 
+#: Packages of this program: an import that fails in them is a bug.
+_OWN_PACKAGES = frozenset({"engram", "engram_hooks", "engram_mcp"})
+
+
 class CommandGroup(click.Group):
     """A group that imports a command's module only when the command is used, so that every start is fast."""
 
@@ -225,10 +229,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except BrokenPipeError:
         _leave_pipe()
         sys.exit(exits.OK)
+    except ImportError as error:
+        if (error.name or "engram").partition(".")[0] in _OWN_PACKAGES:
+            _report_fault(error, workspace)
+            sys.exit(exits.BROKEN)
+        click.echo(visible(_advise_packages(error)), err=True)
+        sys.exit(exits.FAILED)
     except Exception as error:  # noqa: BLE001 - the outermost handler of the command line
         _report_fault(error, workspace)
         sys.exit(exits.BROKEN)
     sys.exit(code if isinstance(code, int) else exits.OK)
+
+
+def _advise_packages(error: ImportError) -> str:
+    """What to run where a package is missing or too old, such as after an update of a checkout in place."""
+    from engram.version import update_command
+
+    return (
+        f"Error: Engram's code needs another version of {error.name}: it was updated, and its packages were not. "
+        f"Run: {update_command()}; then: engram install"
+    )
 
 
 def _leave_pipe() -> None:

@@ -10,13 +10,15 @@ from engram.cli.workspace import Workspace, pass_workspace
 from engram.models import counts
 from engram.models.model_readings import SecondChances, second_chances
 from engram.models.pauses import paused_scopes
+from engram.paths import Home
 from engram.reports.health import Health, home_bytes, take_health
 from engram.reports.hub import report_hubs
 from engram.reports.model_checks import offer_claude
-from engram.reports.processes import ProcessState
+from engram.reports.processes import ProcessState, is_held
 from engram.reports.status import status_to_json
 from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.transcripts.registry import present_folders, skipped, title_of
+from engram.version import code_version
 from engram.worker.client import ask_status
 
 
@@ -47,6 +49,7 @@ def status(workspace: Workspace, as_json: bool) -> None:
     not_read = skipped(workspace.settings)
     print_facts(
         [
+            ("engram", _off(workspace.places, health)),
             ("worker", _process(health.worker)),
             ("watcher", _process(health.watcher)),
             ("model", f"{worker.model}, run by {worker.runtime}" if worker and worker.model else ""),
@@ -113,7 +116,18 @@ def _pause(chances: SecondChances, health: Health) -> str:
     return stage.last_error if chances.waiting and stage is not None else ""
 
 
+def _off(places: Home, health: Health) -> str:
+    """Return that Engram is off, and why if that is known; "" while the worker or the watcher runs."""
+    if health.worker.is_alive or health.watcher.is_alive:
+        return ""
+    was_killed = places.supervisor_lock.exists() and not is_held(places.supervisor_lock)
+    why = "; its supervisor ended or was killed" if was_killed else ""
+    return f"OFF: nothing is read, remembered or found{why}. Run: engram service start"
+
+
 def _process(state: ProcessState) -> str:
     if not state.is_alive:
         return "not running (start it with `engram service start`)"
-    return f"running, pid {state.pid or '?'}" + (f", {state.rss_mb:.0f} MB" if state.rss_mb else "")
+    memory = f", {state.rss_mb:.0f} MB" if state.rss_mb else ""
+    older = "" if state.code == code_version() else ", with other code than is installed now: run `engram install`"
+    return f"running, pid {state.pid or '?'}{memory}{older}"

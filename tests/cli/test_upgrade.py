@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from engram.cli import main
 from engram.cli.main import engram
 from engram.errors import OlderSchema
 from engram.models import episodes
@@ -27,6 +28,7 @@ from engram.paths import Home
 from engram.process_lock import ProcessLock
 from engram.reports.processes import processes_of_other_code
 from engram.settings import Settings
+from engram.vaults import Vault, write_vault
 from engram.version import code_version
 from engram.watcher import main as watcher
 from engram.worker.memory_file import open_or_set_aside, upgrade_memory
@@ -277,3 +279,48 @@ def test_the_report_of_a_backup_says_whether_it_is_the_way_back(old: Path, run: 
     listed = json.loads(run("restore", "--list", "--json").stdout)["backups"]
 
     assert sorted(backup["upgraded_from"] or 0 for backup in listed) == [0, 4]
+
+
+def test_status_says_plainly_that_engram_is_off_and_that_other_code_runs(run: Run, home: Home) -> None:
+    assert "OFF: nothing is read, remembered or found. Run: engram service start" in run("status").output
+    home.supervisor_lock.touch()
+    assert "its supervisor ended or was killed" in run("status").output
+    with hold(home.worker_lock, "0.0.9+0ld") as other:
+        said = run("status").output
+        other.kill()
+
+    assert "OFF" not in said
+    assert "with other code than is installed now: run `engram install`" in said
+
+
+@pytest.mark.parametrize("name", ["peewee", "tomlkit.items", "mcp.server.fastmcp"])
+def test_packages_that_an_updated_checkout_lacks_are_no_bug(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    monkeypatch.setattr(main.engram, "main", fail)
+
+    with pytest.raises(SystemExit) as ended:
+        main.main(["status"])
+
+    said = capsys.readouterr().err
+    assert ended.value.code == 1
+    assert f"needs another version of {name}" in said
+    assert "-m pip install -e " in said
+    assert "engram install" in said
+
+
+def test_a_setting_of_a_vault_is_written_where_it_is_read(run: Run, home: Home) -> None:
+    vault = Vault("harbor", ("/dev/lab/harbor",), home.prepare().root / "vaults" / "harbor", is_sealed=True)
+    write_vault(vault)
+
+    run("--vault", "harbor", "config", "set", "recall_limit", "7")
+    assert run("--vault", "harbor", "config", "recall_limit").output == "7\n"
+    run("--home", str(vault.folder), "config", "set", "recall_limit", "8")
+
+    assert run("config", "recall_limit").output == "8\n"
+    assert not vault.home.config_file.exists()
+    run("--home", str(vault.folder), "config", "unset", "recall_limit")
+    assert "recall_limit" not in home.config_file.read_text()

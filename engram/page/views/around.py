@@ -5,11 +5,13 @@ from __future__ import annotations
 from engram.config_file import set_value
 from engram.errors import BadRequest
 from engram.page.view import Answer, PageRequest, Redirect, Route, View
+from engram.vaults import config_home
 
 
 def switch_letters(request: PageRequest) -> Answer | Redirect:
     """Switch single-letter keys on or off, for this and every later page."""
-    set_value(request.settings.home, "page_letters", "true" if request.form.get("letters") == "on" else "false")
+    is_on = request.form.get("letters") == "on"
+    set_value(config_home(request.settings.home), "page_letters", "true" if is_on else "false")
     return Redirect(("",))
 
 
