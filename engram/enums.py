@@ -291,6 +291,8 @@ class Verdict(StoredEnum):
     OTHER_PROJECT = "other project"
     #: It says the same as a better one.
     REPEATS = "repeats"
+    #: It is a passage of a transcript in which no whole sentence stands alone.
+    NOT_QUOTABLE = "not quotable"
     #: One of the user's own files (CLAUDE.md, rules, auto memory) says the same.
     STANDS_IN_FILE = "stands in a file"
     #: It is relevant, but much less so than the best one.

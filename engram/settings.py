@@ -100,6 +100,8 @@ class Settings:
     prompt_wait_seconds: float = 1.5
     #: Maximum number of bites for one prompt, over both channels.
     bites: int = 3
+    #: Quote what was said in earlier sessions where no memory fits a prompt; answers to questions quote it anyway.
+    quotations: bool = True
     #: Maximum number of tokens (characters / 4) for all bites of a prompt.
     bite_tokens: int = 120
     #: Maximum number of tokens of the briefing at the start of a session.

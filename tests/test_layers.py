@@ -76,7 +76,6 @@ SEARCH_FLOORS = {
     "engram.search.public_hits": 1,
     "engram.search.hit_lines": 2,
     "engram.search.answer_text": 3,
-    "engram.search.origins": 3,
     "engram.search.vectors": 4,
     "engram.search.question": 5,
     "engram.search.episodes": 6,

@@ -11,12 +11,19 @@ from engram.cli.output import one_line, print_json, say
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.enums import Actor, Importance, Judgement, Scope
 from engram.memories.correct import correct_memory
-from engram.memories.feedback import judge_memory, take_back_judgement
+from engram.memories.feedback import (
+    judge_memory,
+    judge_quotation,
+    take_back_judgement,
+    take_back_quotation_judgement,
+)
 from engram.memories.forget_files import withdraw_bites
 from engram.memories.save import edit_memory, pin_memory, require_episode
+from engram.models.entries import is_quotation_id
 from engram.models.episodes import Episode
 from engram.models.store import Store
 from engram.reports.episode_json import episode_to_json
+from engram.reports.memory import report_quotation
 
 
 @click.command("edit")
@@ -112,7 +119,7 @@ def pin(workspace: Workspace, episode_id: str, off: bool, as_json: bool) -> None
 @json_option
 @pass_workspace
 def bad(workspace: Workspace, episode_id: str, why: str, off: bool, as_json: bool) -> None:
-    """Mark a memory as wrong: it is no longer injected. Nothing is deleted; `engram forget` deletes.
+    """Mark a memory or a quotation (q_…) as wrong: it is no longer injected. `engram forget` deletes.
 
     --off takes back whatever judgement was the last (helpful, wrong or outdated). For a memory that sank because it was
     shown and never used, it starts counting anew.
@@ -120,13 +127,14 @@ def bad(workspace: Workspace, episode_id: str, why: str, off: bool, as_json: boo
     Example: engram bad ep_0123456789ab
     """
     with workspace.store() as store:
-        if off:
+        if is_quotation_id(episode_id):
+            _judge_quotation(workspace, store, episode_id, None if off else Judgement.WRONG, why, as_json)
+        elif off:
             changed, what = take_back_judgement(store, episode_id, actor=Actor.USER)
-            sentence = f"Took back {what}."
+            _report(store, changed, as_json, f"Took back {what}.")
         else:
             changed = judge_memory(store, episode_id, Judgement.WRONG, why, workspace.redactor(), actor=Actor.USER)
-            sentence = f"{episode_id} is no longer injected."
-        _report(store, changed, as_json, sentence)
+            _report(store, changed, as_json, f"{episode_id} is no longer injected.")
     workspace.wake_worker()
 
 
@@ -137,17 +145,40 @@ def bad(workspace: Workspace, episode_id: str, why: str, off: bool, as_json: boo
 @json_option
 @pass_workspace
 def feedback(workspace: Workspace, episode_id: str, judgement: str, why: str, as_json: bool) -> None:
-    """Judge a memory as helpful, wrong or outdated. `engram bad ID --off` takes that back.
+    """Judge a memory or a quotation (q_…) as helpful, wrong or outdated. `engram bad ID --off` takes that back.
 
     A helpful memory is shown a little more readily. A wrong one is never injected again. An outdated one ends: it is
-    archived, and what it had replaced stays replaced.
+    archived, and what it had replaced stays replaced. A wrong or outdated quotation is not told again.
 
     Example: engram feedback ep_0123456789ab outdated --why "the server has moved"
     """
     with workspace.store() as store:
-        judged = judge_memory(store, episode_id, Judgement(judgement), why, workspace.redactor(), actor=Actor.USER)
-        _report(store, judged, as_json, f"{episode_id} is judged {judgement}. `engram bad {episode_id} --off` reverts.")
+        if is_quotation_id(episode_id):
+            _judge_quotation(workspace, store, episode_id, Judgement(judgement), why, as_json)
+        else:
+            judged = judge_memory(store, episode_id, Judgement(judgement), why, workspace.redactor(), actor=Actor.USER)
+            _report(store, judged, as_json, _judged_line(episode_id, Judgement(judgement)))
     workspace.wake_worker()
+
+
+def _judge_quotation(
+    workspace: Workspace, store: Store, quotation_id: str, judgement: Judgement | None, why: str, as_json: bool
+) -> None:
+    """Judge a quotation, or take its last judgement back (None); what waits to be told of it is withdrawn."""
+    if judgement is None:
+        sentence = f"Took back {take_back_quotation_judgement(store, quotation_id, actor=Actor.USER)}."
+    else:
+        judge_quotation(store, quotation_id, judgement, why, workspace.redactor(), actor=Actor.USER)
+        sentence = _judged_line(quotation_id, judgement)
+    withdraw_bites(workspace.settings.places, quotation_id)
+    if as_json:
+        print_json(report_quotation(store, quotation_id).to_json())
+    else:
+        say(sentence)
+
+
+def _judged_line(what: str, judgement: Judgement) -> str:
+    return f"{what} is judged {judgement}. `engram bad {what} --off` reverts."
 
 
 def _report(store: Store, changed: Episode, as_json: bool, sentence: str) -> None:

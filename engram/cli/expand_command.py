@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 from engram.cli.options import json_option
@@ -12,8 +14,11 @@ from engram.consolidation.graduation import explain_graduation
 from engram.memories.save import require_episode
 from engram.models import episode_changes
 from engram.models.branches import branch_remark
+from engram.models.entries import is_quotation_id
+from engram.models.episode_history import Change
 from engram.models.evidence_places import EvidencePlace
-from engram.reports.memory import MemoryReport, report_memory
+from engram.models.injections import Injection
+from engram.reports.memory import MemoryReport, QuotationReport, report_memory, report_quotation, turn_text
 from engram.reports.usefulness import describe_uses
 from engram.transcripts.git_files import read_branch
 
@@ -29,11 +34,18 @@ from engram.transcripts.git_files import read_branch
 @json_option
 @pass_workspace
 def expand(workspace: Workspace, episode_id: str, why: bool, as_json: bool) -> None:
-    """Show one memory in full. This counts as a use of it.
+    """Show one memory in full, or the whole turn of a quotation (q_…). This counts as a use of a memory.
 
     Example: engram expand ep_0123456789ab --why
     """
     with workspace.store() as store:
+        if is_quotation_id(episode_id):
+            quoted = report_quotation(store, episode_id)
+            if as_json:
+                print_json(quoted.to_json())
+            else:
+                _print_quotation(quoted, why)
+            return
         episode = require_episode(store, episode_id)
         episode_changes.note_access(store, episode_id)
         report = report_memory(store, episode, read_branch(current_folder()))
@@ -44,6 +56,31 @@ def expand(workspace: Workspace, episode_id: str, why: bool, as_json: bool) -> N
     _print_memory(report)
     if why:
         _print_reasons(report, why_not)
+
+
+def _print_quotation(report: QuotationReport, why: bool) -> None:
+    quoted, turn = report.quotation, report.quotation.stored.turn
+    print_facts(
+        [
+            ("id", quoted.quotation_id),
+            ("kind", "quotation: said, not concluded"),
+            ("said by", quoted.role),
+            ("asked", one_line(quoted.asked, 200)),
+            ("project", report.project or "–"),
+            ("said at", when(quoted.at_ms)),
+            ("session", turn.session_id),
+            ("branch", turn.branch),
+            ("judged", report.judgement or ""),
+        ]
+    )
+    click.echo(f"\n{safe(quoted.text)}\n\nThe whole turn:\n\n{safe(turn_text(report.said))}")
+    if why:
+        click.echo()
+        _print_places([report.place])
+        click.echo()
+        _print_history(report.history)
+        click.echo()
+        _print_injections(report.injections)
 
 
 def _print_memory(report: MemoryReport) -> None:
@@ -88,21 +125,33 @@ def _print_reasons(report: MemoryReport, why_not: str) -> None:
         ]
     )
     click.echo()
+    _print_places(report.evidence)
+    click.echo()
+    _print_history(report.history)
+    click.echo()
+    _print_injections(report.injections)
+
+
+def _print_places(places: Sequence[EvidencePlace]) -> None:
     print_table(
         ["evidence", "line#", "uuid"],
-        [(_source_of(place), place.line or f"at {place.position}", place.uuid) for place in report.evidence],
+        [(_source_of(place), place.line or f"at {place.position}", place.uuid) for place in places],
         empty="No evidence: it was saved by hand.",
     )
-    click.echo()
+
+
+def _print_history(history: Sequence[Change]) -> None:
     print_table(
         ["at", "what", "who", "why", "changed"],
         [
             (iso(change.at_ms), change.action, change.actor, change.reason, ", ".join(change.before))
-            for change in report.history
+            for change in history
         ],
         empty="No history.",
     )
-    click.echo()
+
+
+def _print_injections(injections: Sequence[Injection]) -> None:
     print_table(
         ["injected at", "session", "channel", "state", "score#", "tokens#", "used"],
         [
@@ -115,7 +164,7 @@ def _print_reasons(report: MemoryReport, why_not: str) -> None:
                 injection.tokens,
                 iso(injection.used_at_ms) or "–",
             )
-            for injection in report.injections
+            for injection in injections
         ],
         empty="Claude was never shown it.",
     )

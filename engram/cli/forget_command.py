@@ -31,11 +31,12 @@ from engram.models.store import Store
 def forget(
     workspace: Workspace, episode_id: str, also_source: bool | None, yes: bool, dry_run: bool, as_json: bool
 ) -> None:
-    """Delete a memory for good, with the words of the transcript that no other memory rests on.
+    """Delete a memory for good, with the words of the transcript that no other memory rests on; or a quotation (q_…).
 
     They are deleted from the database, the text index, the vectors, the history, the notes, the recollections, and
     from exports and backups in the memory folder. Reading, extracting, importing or restoring does not bring them
-    back. What another memory still needs stays, and is listed. The transcript belongs to Claude Code and is not
+    back. What another memory still needs stays, and is listed. Of a quotation the words of the whole message go, with
+    the memories that were made of them alone or repeat them. The transcript belongs to Claude Code and is not
     changed.
 
     --dry-run shows all of that, and what stays, and deletes nothing.
@@ -72,7 +73,7 @@ def _confirm(store: Store, workspace: Workspace, episode_id: str, also_source: b
             f"With the source: {len(with_source.memories)} memories and {len(with_source.turn_ids)} whole turns."
         )
         choice = click.prompt(
-            "Forget only this memory, or also the source?",
+            "Forget only this, or also the source?",
             default="nothing",
             type=click.Choice(["memory", "source", "nothing"]),
         )
@@ -85,6 +86,8 @@ def _confirm(store: Store, workspace: Workspace, episode_id: str, also_source: b
 
 def _show(preview: ForgetPreview) -> None:
     plan = preview.plan
+    if plan.quotation is not None:
+        click.echo(f"quotation {plan.quotation.quotation_id}  {one_line(plan.title)}")
     for episode in plan.memories:
         click.echo(f"memory {episode.episode_id}  {one_line(episode.summary)}")
     for stored in preview.turns:
@@ -96,6 +99,8 @@ def _show(preview: ForgetPreview) -> None:
         click.echo(f"its words in {plan.cut.episode_id}, which then says: {one_line(plan.cut.summary)}")
     for episode in plan.restored:
         click.echo(f"in force again: {episode.episode_id}  {one_line(episode.summary)}")
+    for episode in plan.staying:
+        click.echo(f"kept, without what it quotes: {episode.episode_id}  {one_line(episode.summary)}")
     for needed in plan.needed:
         needers = ", ".join(episode.episode_id for episode in needed.needed_by)
         click.echo(f"kept: entry {needed.entry}, needed by {needers}")
@@ -121,4 +126,5 @@ def _facts(report: ForgetReport) -> dict[str, object]:
         "backups": report.backups,
         "dropped_backups": report.dropped_backups,
         "foreign": list(report.foreign),
+        "staying": [episode.episode_id for episode in report.staying],
     }

@@ -12,7 +12,7 @@ from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.enums import Channel, Verdict
 from engram.errors import BadRequest, NotFound
 from engram.ingest.folder import scope_of_folder
-from engram.models.episodes import find_episode
+from engram.models.entries import is_quotation_id
 from engram.models.outcomes import Candidate, Outcome, sessions_with_outcomes
 from engram.models.sessions import SessionRow
 from engram.models.store import Store
@@ -46,7 +46,7 @@ def why(
     against what they needed; and which sentences of yours sound like rules and were not kept. The beginning of a
     session's id is enough.
 
-    With the id of a memory: when it was shown, when it nearly was, and why it was not.
+    With the id of a memory or a quotation (q_…): when it was shown, when it nearly was, and why it was not.
 
     With --prompt: what Claude would be shown now, by the very same decision. Nothing is stored, and nothing counts as
     shown.
@@ -58,8 +58,8 @@ def why(
     with workspace.store() as store:
         if prompt is not None:
             _explain(workspace, store, prompt, project, as_json)
-        elif what is not None and what.startswith("ep_"):
-            _print_memory(_why_memory(store, what, limit), as_json)
+        elif what is not None and (what.startswith("ep_") or is_quotation_id(what)):
+            _print_memory(why_memory(store, what, limit), as_json)
         elif what is not None:
             session_id, session = _find_session(store, what)
             _print_session(why_session(store, session_id, session), limit, as_json)
@@ -111,18 +111,11 @@ def _dry_reason(explanation: Explanation) -> str:
     return "Claude would be shown this" if is_shown else REASONS[explanation.verdict]
 
 
-def _why_memory(store: Store, episode_id: str, limit: int) -> MemoryWhy:
-    episode = find_episode(store, episode_id)
-    if episode is None:
-        raise NotFound(f"there is no memory {episode_id[:40]!r}")
-    return why_memory(store, episode, limit)
-
-
 def _print_memory(report: MemoryWhy, as_json: bool) -> None:
     if as_json:
         print_json(report.to_json())
         return
-    say(one_line(report.episode.summary, 200), bold=True)
+    say(one_line(report.summary, 200), bold=True)
     print_table(
         ["at", "session", "channel", "relevance#", "needed#", "verdict", "why"],
         [

@@ -9,6 +9,7 @@ from engram.errors import BadRequest, NotFound
 from engram.memories.save import (
     Redact,
     clean_content,
+    clean_reason,
     first_sentence,
     judged,
     replace_memory,
@@ -29,9 +30,6 @@ from engram.models.episodes import Episode
 from engram.models.runs import add_run, close_run
 from engram.models.store import Store
 from engram.models.visibility import may_stand_for
-
-#: Maximum length of the reason of a correction, in characters.
-MAX_WHY_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +73,7 @@ def correct_memory(
         BadRequest: the text or the reason cannot be used, or the memory was replaced by another one.
     """
     content = clean_content(text, redact)
-    reason = " ".join(redact(why.replace("\0", "")).split())
-    if not reason or len(reason) > MAX_WHY_CHARACTERS:
-        raise BadRequest(f"say why in 1 to {MAX_WHY_CHARACTERS} characters")
+    reason = clean_reason(why, redact)
     with store.transaction() as tx:
         old = require_episode(store, episode_id)
         if old.superseded_by:

@@ -1,4 +1,4 @@
-"""Judge a memory as helpful, wrong or outdated, and take a judgement back."""
+"""Judge a memory or a quotation as helpful, wrong or outdated, and take a judgement back."""
 
 from __future__ import annotations
 
@@ -6,18 +6,16 @@ from typing import Any
 
 from engram.enums import Actor, Judgement, Status
 from engram.errors import BadRequest
-from engram.memories.save import Redact, require_episode
+from engram.memories.save import Redact, clean_reason, require_episode
 from engram.models.contradictions import Ending, ending_of, is_kept_by_hand
 from engram.models.episode_changes import note_judgement
 from engram.models.episode_history import JUDGEMENT_ACTIONS, TAKE_BACK, Change, fields_of_snapshot, history_of, snapshot
 from engram.models.episodes import Episode
 from engram.models.judgements import judgement_of, standing_judgements
+from engram.models.passage_rows import Quotation, note_quotation_judgement, require_quotation
 from engram.models.store import Store
 from engram.models.transaction import Tx
 from engram.models.usefulness import usefulness_of
-
-#: Maximum length of the reason of a judgement, in characters.
-MAX_WHY_CHARACTERS = 500
 
 
 def judge_memory(
@@ -41,9 +39,7 @@ def judge_memory(
         NotFound: there is no such memory.
         BadRequest: the reason cannot be used, the memory is not current, or only a person may judge it so.
     """
-    reason = " ".join(redact(why.replace("\0", "")).split())
-    if not reason or len(reason) > MAX_WHY_CHARACTERS:
-        raise BadRequest(f"say why in 1 to {MAX_WHY_CHARACTERS} characters")
+    reason = clean_reason(why, redact)
     with store.transaction() as tx:
         episode = require_episode(store, episode_id)
         standing = standing_judgements(history_of(tx, episode_id))
@@ -124,3 +120,44 @@ def _take_back_unwritten(tx: Tx, episode: Episode, actor: Actor) -> tuple[Episod
         raise BadRequest(f"{episode.episode_id} was not judged, and has not sunk")
     what = f"{uses.unused} sessions that were shown it and did not use it"
     return note_judgement(tx, episode, TAKE_BACK, f"counted anew: {what}", actor=actor), what
+
+
+def judge_quotation(
+    store: Store, text: str, judgement: Judgement, why: str, redact: Redact, *, actor: Actor
+) -> Quotation:
+    """Record what somebody found of a quotation.
+
+    One that is wrong or outdated is not told again: neither as a bite nor in the answers of recall and search, and
+    nothing else that says the same in the same words. Its turn stays, and ``take_back_quotation_judgement`` reverts.
+
+    Raises:
+        NotFound: there is no such quotation.
+        BadRequest: the reason cannot be used, or an agent judges what a person has judged.
+    """
+    reason = clean_reason(why, redact)
+    with store.transaction() as tx:
+        quotation = require_quotation(tx, text)
+        standing = standing_judgements(history_of(tx, text))
+        if standing and judgement_of(standing[-1]) is judgement:
+            return quotation
+        if standing and actor is Actor.AGENT and standing[-1].actor is Actor.USER:
+            raise BadRequest(f"the user judged {text} as {judgement_of(standing[-1])}; ask the user")
+        note_quotation_judgement(tx, text, JUDGEMENT_ACTIONS[judgement], reason, actor=actor)
+        return quotation
+
+
+def take_back_quotation_judgement(store: Store, text: str, *, actor: Actor) -> str:
+    """Take the last judgement of a quotation back; returns what was taken back.
+
+    Raises:
+        NotFound: there is no such quotation.
+        BadRequest: it was not judged.
+    """
+    with store.transaction() as tx:
+        require_quotation(tx, text)
+        standing = standing_judgements(history_of(tx, text))
+        if not standing:
+            raise BadRequest(f"{text} was not judged")
+        judgement = judgement_of(standing[-1])
+        note_quotation_judgement(tx, text, TAKE_BACK, f"judged {judgement}: {standing[-1].reason}", actor=actor)
+        return f"the judgement as {judgement}"

@@ -27,9 +27,9 @@ logger = logging.getLogger(__name__)
 class ForgetReport:
     """What was forgotten, and what stays."""
 
-    #: Ids of the memories, the one that was asked for first.
+    #: Ids of the memories, the one that was asked for first; none where a quotation was asked for and no memory went.
     episode_ids: tuple[str, ...]
-    #: Summary of the memory that was asked for.
+    #: Summary of the memory that was asked for, or the beginning of the quotation.
     summary: str
     #: Number of turns that were deleted whole.
     turns: int
@@ -47,13 +47,16 @@ class ForgetReport:
     dropped_backups: int = 0
     #: Names of other programs' databases in the memory folder that still contain its words.
     foreign: tuple[str, ...] = ()
+    #: Memories that stay although they rest on the words of the quotation too.
+    staying: tuple[Episode, ...] = ()
 
     def describe(self, may_tell: Callable[[Episode], bool] = lambda _: True) -> str:
         """Return a few lines for a person or a model: what was deleted and what stays.
 
         A memory for which ``may_tell`` returns False is mentioned without its text.
         """
-        gone = [_plural(len(self.episode_ids), "memory", "memories") + f" ({', '.join(self.episode_ids)})"]
+        ids = ", ".join(self.episode_ids)
+        gone = [f"{_plural(len(self.episode_ids), 'memory', 'memories')} ({ids})"] if ids else []
         gone += [_plural(self.turns, "turn")] if self.turns else []
         gone += [f"the words of {_plural(self.entries, 'entry', 'entries')}"] if self.entries else []
         lines = [
@@ -63,6 +66,12 @@ class ForgetReport:
         lines += [_needed_line(entry, may_tell) for entry in self.needed]
         lines += [
             f"Current again, since the memory that replaced it is gone: {episode_id}." for episode_id in self.restored
+        ]
+        lines += [
+            f"{memory.episode_id} stays with a summary of its own, and rests on it no longer; forget it too if it says "
+            "what has to go."
+            for memory in self.staying
+            if may_tell(memory)
         ]
         lines += [foreign_line(name) for name in self.foreign]
         return "\n".join(lines)
@@ -84,6 +93,9 @@ def forget_episode(
 ) -> ForgetReport:
     """Delete a memory and the words that it alone rests on, everywhere in the memory folder.
 
+    Of a quotation, the words of the whole message that says it go, and the memories that were made of them alone or
+    repeat them.
+
     It is deleted from rows, text indexes, vectors, history, runs, recollections, notes, exports, backups and set-aside
     databases. Tombstones keep it from coming back by another reading, extraction, import or restore. The transcript
     belongs to Claude Code and stays. Files are cleaned before the database, so that an interrupted forget can be
@@ -92,12 +104,12 @@ def forget_episode(
     Args:
         store: the open memory.
         places: the memory folder.
-        episode_id: the memory.
+        episode_id: the memory or quotation.
         actor: who forgets it; the history of memories that change with it says so.
         also_source: delete the whole turns that it rests on, with every memory that rests on them.
 
     Raises:
-        NotFound: there is no such memory.
+        NotFound: there is no such memory or quotation.
         StoreError: the database cannot be written; try again.
     """
     plan = plan_forget(store, episode_id, also_source=also_source)
@@ -131,7 +143,7 @@ def forget_episode(
     )
     return ForgetReport(
         episode_ids=tuple(episode.episode_id for episode in plan.memories),
-        summary=plan.memories[0].summary,
+        summary=plan.title,
         turns=len(plan.turn_ids),
         entries=0 if plan.turn_ids else len(plan.erased),
         needed=plan.needed,
@@ -140,6 +152,7 @@ def forget_episode(
         backups=backups,
         dropped_backups=dropped,
         foreign=tuple(foreign_files_with(places, store.driver, files.told)),
+        staying=plan.staying,
     )
 
 

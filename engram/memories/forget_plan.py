@@ -10,13 +10,21 @@ from engram.enums import Source, Status
 from engram.errors import NotFound
 from engram.memories.merging import CONTENT_JOINT, SUMMARY_JOINT, plain
 from engram.models import episode_history, episodes, forgetting
+from engram.models.contradictions import is_kept_by_hand
+from engram.models.entries import is_quotation_id, quotation_prefix
 from engram.models.episode_changes import predecessors_of
 from engram.models.episodes import Episode
 from engram.models.erasing import episodes_resting_on_source, source_texts, sources_of
+from engram.models.passage_rows import Quotation, find_quotation
 from engram.models.store import Store
 from engram.models.tombstones import CutMemory, Forgotten
+from engram.text.excerpt_sentences import sentence_spans
 from engram.text.summary_words import words_of
 
+#: Maximum length of what is said of a forgotten quotation, in characters.
+MAX_TITLE_CHARACTERS = 120
+#: A shorter sentence of a forgotten message is no reason to forget a memory that has its words.
+MIN_SENTENCE_WORDS = 3
 #: Share of common words, of the shorter summary, from which on an archived memory is an earlier version.
 MIN_SAME_SHARE = 0.6
 
@@ -49,6 +57,23 @@ class ForgetPlan:
     restored: tuple[Episode, ...]
     #: The memory into which the named one was merged, as it is without its words.
     cut: CutMemory | None = None
+    #: The quotation that was named instead of a memory.
+    quotation: Quotation | None = None
+    #: Memories that stay although they rest on its words: they rest on others too, or a person kept them.
+    staying: tuple[Episode, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """What the thing that was named says: a quotation, or the summary of a memory."""
+        if self.quotation is not None:
+            return " ".join(self.quotation.text.split())[:MAX_TITLE_CHARACTERS]
+        return self.memories[0].summary
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """By what texts that tell of it are found: ids of memories, and what ids of quotations begin with."""
+        quoted = () if self.quotation is None else (quotation_prefix(self.quotation.source),)
+        return (*(episode.episode_id for episode in self.memories), *quoted)
 
     def forgotten(self, store: Store) -> Forgotten:
         """Return the plan in a form that applies to every copy of the database."""
@@ -62,16 +87,18 @@ class ForgetPlan:
 
 
 def plan_forget(store: Store, episode_id: str, *, also_source: bool = False) -> ForgetPlan:
-    """Plan to forget a memory.
+    """Plan to forget a memory, or a quotation with the whole message that says it.
 
     Args:
         store: the open memory.
-        episode_id: the memory.
+        episode_id: the memory or quotation.
         also_source: delete the whole turns that it rests on, and every memory that rests on them.
 
     Raises:
         NotFound: there is no such memory.
     """
+    if is_quotation_id(episode_id):
+        return _plan_quotation(store, episode_id, also_source=also_source)
     target = episodes.find_episode(store, episode_id)
     if target is None:
         raise NotFound(f"there is no memory {episode_id[:40]!r}")
@@ -99,6 +126,42 @@ def plan_forget(store: Store, episode_id: str, *, also_source: bool = False) -> 
         needed=tuple(needed),
         restored=tuple(restored),
         cut=cut,
+    )
+
+
+def _plan_quotation(store: Store, quotation_id: str, *, also_source: bool) -> ForgetPlan:
+    """Plan to forget the words of a message, and what was made of them alone or says the same by itself."""
+    quotation = find_quotation(store, quotation_id)
+    if quotation is None:
+        raise NotFound(f"there is no quotation {quotation_id[:40]!r}")
+    turn_ids = [quotation.stored.id] if also_source else []
+    resting = episodes_resting_on_source(store, quotation.source)
+    going = forgetting.episodes_resting_on(store, turn_ids) if also_source else []
+    going += [memory for memory in resting if _goes_with(store, memory, quotation)]
+    cluster = {memory.id: memory for memory in going}
+    for memory in going:
+        cluster |= {version.id: version for version in _versions_of(store, memory)}
+    barred = [quotation.source, *(source for memory in cluster.values() for source in sources_of(store, memory))]
+    return ForgetPlan(
+        memories=tuple(cluster.values()),
+        turn_ids=tuple(turn_ids),
+        erased=(quotation.source,),
+        barred=tuple(dict.fromkeys(barred)),
+        needed=(),
+        restored=tuple(_restored(store, list(cluster.values()))),
+        quotation=quotation,
+        staying=tuple(memory for memory in resting if memory.id not in cluster and memory.is_current),
+    )
+
+
+def _goes_with(store: Store, memory: Episode, quotation: Quotation) -> bool:
+    """Return True for an automatic memory that rests on nothing else, or that says a sentence of the message."""
+    if memory.source != Source.AUTO or is_kept_by_hand(memory):
+        return False
+    texts = source_texts(store, [quotation.source])
+    said = [text[start:stop] for text in texts for start, stop in sentence_spans(text)]
+    return set(sources_of(store, memory)) <= {quotation.source} or any(
+        _says_same(memory.summary, text) for text in said if len(words_of(text)) >= MIN_SENTENCE_WORDS
     )
 
 

@@ -37,16 +37,19 @@ class ForgottenFiles:
     sessions: tuple[str, ...]
     #: Beginnings of the forgotten lines.
     told: tuple[str, ...]
+    #: Ids of the memories, and what the ids of the quotations begin with.
+    names: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, store: Store, plan: ForgetPlan) -> ForgottenFiles:
         """Collect what is looked for in files, before the rows are gone."""
-        return cls(plan.forgotten(store), _sessions(store, plan), tuple(told_lines(forgotten_texts(store, plan))))
+        told = tuple(told_lines(forgotten_texts(store, plan)))
+        return cls(plan.forgotten(store), _sessions(store, plan), told, plan.names)
 
     @property
     def is_kept(self) -> Callable[[str], bool]:
         """Whether a line names none of the memories and says nothing of them."""
-        return _line_filter(self.forgotten.episode_ids, self.told)
+        return _line_filter(self.names, self.told)
 
     def clean(self, places: Home, *, is_dry: bool = False) -> tuple[list[str], list[Path]]:
         """Remove it from recollections, exports and notes; returns the names of those files and the notes.
@@ -55,7 +58,7 @@ class ForgottenFiles:
         """
         changed = [self.forgotten.cut.episode_id] if self.forgotten.cut else []
         ids = self.forgotten.episode_ids
-        cleaned = clean_recollections(places, _line_filter([*ids, *changed], self.told), is_dry=is_dry)
+        cleaned = clean_recollections(places, _line_filter([*self.names, *changed], self.told), is_dry=is_dry)
         cleaned += clean_exports(places, ids, self.forgotten, self.is_kept, is_dry=is_dry)
         notes = [
             *cut_daily_log(places, self.sessions, is_dry=is_dry),
@@ -120,6 +123,8 @@ class ForgetPreview:
                 {"entry": entry.entry, "by": [memory.episode_id for memory in entry.needed_by]} for entry in plan.needed
             ],
             "restored": [memory.episode_id for memory in plan.restored],
+            "quotation": None if plan.quotation is None else plan.quotation.quotation_id,
+            "staying": [memory.episode_id for memory in plan.staying],
             "files": list(self.files),
             "backups": self.backups,
             "foreign": list(self.foreign),

@@ -10,6 +10,7 @@ from engram.enums import Actor, Importance, Kind, Scope, Source, Status, Voice
 from engram.errors import BadRequest, NotFound
 from engram.models import episode_changes, episodes, visibility
 from engram.models.contradictions import Ending, ending_of, note_contradiction
+from engram.models.entries import is_quotation_id
 from engram.models.episodes import MAX_SUMMARY_CHARACTERS, Episode, Evidence
 from engram.models.runs import add_run, close_run
 from engram.models.sessions import find_session
@@ -18,10 +19,15 @@ from engram.models.transaction import Reader, Tx
 from engram.redaction.suspicion import why_any_suspect
 from engram.text.titles import clean_questions
 
+#: What can be done with a quotation.
+QUOTATION_VERBS = "It can be expanded, judged and forgotten; what it says can be saved as a memory"
 #: Maximum length of a saved content, in characters.
 MAX_SAVED_CHARACTERS = 20_000
 #: Kinds of a saved memory.
 SAVED_KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.DEAD_END)
+
+#: Maximum length of the reason of a judgement, in characters.
+MAX_WHY_CHARACTERS = 500
 
 Redact = Callable[[str], str]
 
@@ -162,6 +168,14 @@ def clean_content(text: str, redact: Redact) -> str:
     return clean
 
 
+def clean_reason(why: str, redact: Redact) -> str:
+    """Return the reason of a judgement as it is stored. Raises BadRequest if it is empty or too long."""
+    reason = " ".join(redact(why.replace("\0", "")).split())
+    if not reason or len(reason) > MAX_WHY_CHARACTERS:
+        raise BadRequest(f"say why in 1 to {MAX_WHY_CHARACTERS} characters")
+    return reason
+
+
 def supersede(tx: Tx, old: Episode, new: Episode, reason: str, *, actor: Actor, run_id: int | None = None) -> Episode:
     """Mark ``old`` as replaced by ``new`` from now on."""
     return episode_changes.change_episode(
@@ -246,8 +260,11 @@ def require_episode(store: Reader, episode_id: str) -> Episode:
     """Return the memory of an id.
 
     Raises:
+        BadRequest: it is the id of a quotation, which is as it was said.
         NotFound: there is none; the message says where ids are printed.
     """
+    if is_quotation_id(episode_id):
+        raise BadRequest(f"{episode_id} is a quotation: what was said can't be changed. {QUOTATION_VERBS}")
     episode = episodes.find_episode(store, episode_id) if episodes.is_episode_id(episode_id) else None
     if episode is None:
         raise NotFound(f"there is no memory {episode_id[:40]!r}; recall and timeline print the ids that exist")

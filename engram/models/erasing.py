@@ -17,6 +17,7 @@ from engram.models.failures import replace_failed_calls
 from engram.models.outcomes import drop_outcomes_of_turn
 from engram.models.packed import pack_text
 from engram.models.packed_actions import ENTRY_FACTS, todos_of, unpack_facts
+from engram.models.passage_rows import drop_quotations
 from engram.models.passages import drop_passages_of_texts
 from engram.models.transaction import Reader, Tx
 from engram.models.uuids import pack_uuid, unpack_uuid
@@ -78,6 +79,7 @@ def erase_words(tx: Tx, sources: Collection[str], *, actor: Actor) -> int:
             replace_failed_calls(tx, turn_id, kept)
         begin_anew(tx, turn_id)
         drop_outcomes_of_turn(tx, turn_id)
+    drop_quotations(tx, sources)
     for source in sources:
         for episode in episodes_resting_on_source(tx, source):
             _drop_quotes(tx, episode, actor)

@@ -11,6 +11,7 @@ from peewee import ColumnBase, Query, fn
 
 from engram.enums import Channel, Verdict
 from engram.models import tables
+from engram.models.entries import is_quotation_id
 from engram.models.records import RecordReader
 from engram.models.statement import in_json_list, prepared
 from engram.models.transaction import Reader, Tx
@@ -77,7 +78,7 @@ _CANDIDATES = RecordReader(
 
 
 def add_outcomes(tx: Tx, outcomes: Sequence[Outcome]) -> None:
-    """Store outcomes. A memory that was deleted meanwhile is left out."""
+    """Store outcomes. A memory that was deleted meanwhile is left out; a quotation's id has no words of it."""
     known = _known_ids(tx, {candidate.episode_id for outcome in outcomes for candidate in outcome.considered})
     for outcome in outcomes:
         outcome_id = tx.insert_row(
@@ -110,7 +111,7 @@ def add_outcomes(tx: Tx, outcomes: Sequence[Outcome]) -> None:
                     "features": json.dumps(dict(candidate.features), separators=(",", ":")),
                 }
                 for candidate in outcome.considered
-                if candidate.episode_id in known
+                if candidate.episode_id in known or is_quotation_id(candidate.episode_id)
             ],
         )
 

@@ -1,24 +1,38 @@
-"""What a search needs of passages: light rows of candidates, full places of hits."""
+"""Passages as a search and a reader need them: light rows of candidates, full places of hits, and quotations.
+
+A quotation is a passage under an id that says where it was said (``engram.models.entries``). No table lists them. A
+text that is split into passages in another way later is found by the passage in which the character of the id is. What
+was judged is in the history, as of memories.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from peewee import JOIN, ModelSelect, Query, fn
 
+from engram.enums import Actor, Judgement
+from engram.errors import NotFound
 from engram.models import tables
+from engram.models.entries import cut_key, parse_quotation_id, quotation_id, quotation_prefix, turns_of_cut_key
+from engram.models.episode_history import add_history, drop_history, history_of
 from engram.models.evidence_places import EvidencePlace
+from engram.models.judgements import judgement_of, standing_judgements
 from engram.models.records import RecordReader
-from engram.models.statement import in_json_list, prepared
-from engram.models.transaction import Reader
+from engram.models.statement import in_json_list, is_same, prepared
+from engram.models.transaction import Reader, Tx
+from engram.models.turns import StoredTurn, load_turn_row
 from engram.models.uuids import unpack_uuid
+from engram.transcripts.record import Opening, Role
 
 #: Passages of a time that are looked at, before they are thinned out.
 MAX_PASSAGES_BETWEEN = 20_000
+#: Of a longer text only the beginning is read to see what followed, in characters.
+MAX_LATER_CHARACTERS = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +63,10 @@ class PassagePlace:
     place: EvidencePlace
     #: Display name of the project; "" for none.
     project: str
-    #: The turn's id that never changes.
-    turn_stable_id: str
+    #: Id of the passage as a quotation, which no reading changes.
+    quotation_id: str
+    #: The folder that it was said in; "" if it is not known.
+    cwd: str = ""
 
 
 def passage_rows(store: Reader, ids: Sequence[int]) -> dict[int, PassageRow]:
@@ -72,7 +88,8 @@ def _place(row: Any) -> PassagePlace:
         part=row.part,
         position=row.offset,
     )
-    return PassagePlace(place=place, project=row.project, turn_stable_id=row.stable_id)
+    source, position = unpack_uuid(row.uuid) or row.key, (row.before or 0) + row.start
+    return PassagePlace(place=place, project=row.project, quotation_id=quotation_id(source, position), cwd=row.cwd)
 
 
 def texts_of_blocks(store: Reader, ids: Sequence[int]) -> dict[int, str]:
@@ -112,6 +129,144 @@ def passages_between(
         query = query.where(turn.project == project_id)
     ids = store.fetch_values(query.order_by(passage.id).limit(MAX_PASSAGES_BETWEEN))
     return ids[:: max(1, -(-len(ids) // limit))]
+
+
+# -- quotations
+
+
+@dataclass(frozen=True, slots=True)
+class Quotation:
+    """A passage of a turn, as it was said."""
+
+    quotation_id: str
+    #: The turn that it was said in.
+    stored: StoredTurn
+    #: Row id of the passage.
+    row_id: int
+    #: Uuid of the entry that says it; the key of the turn for a queued prompt.
+    source: str
+    role: Role
+    text: str
+    #: In milliseconds since 1970; 0 if it is not known.
+    at_ms: int
+
+    @property
+    def asked(self) -> str:
+        """The prompt that it is an answer to; "" for what was asked itself."""
+        return "" if self.role is Role.USER else self.stored.turn.prompt
+
+
+def find_quotation(store: Reader, text: str) -> Quotation | None:
+    """Return the quotation of an id; None if nothing like it is stored."""
+    parsed = parse_quotation_id(text)
+    if parsed is None:
+        return None
+    key, position = parsed
+    # A queued prompt has no entry: it goes by the key of its turn.
+    turn_ids = turns_of_cut_key(store, key) or [row.id for row in store.fetch(_queued()) if cut_key(row.key) == key]
+    for turn_id in turn_ids:
+        stored = load_turn_row(store, turn_id)
+        if stored is None:
+            continue
+        before: dict[str, int] = {}
+        for row in store.fetch(_blocks_of(turn_id)):
+            source = unpack_uuid(row.uuid) or stored.turn.key
+            start = before.get(source, 0)
+            before[source] = start + row.length + 1
+            if cut_key(source) == key and start <= position < start + row.length:
+                return _passage_at(store, text, stored, source, row.id, position - start)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class LaterText:
+    """What was said after a passage in its session."""
+
+    role: str
+    text: str
+    at_ms: int
+
+    def with_text(self, text: str) -> LaterText:
+        """Return a part of it."""
+        return replace(self, text=text)
+
+
+def said_after(store: Reader, row_id: int, limit: int) -> list[LaterText]:
+    """Return the beginnings of the texts after a passage in its session, in the order in which they were said."""
+    place = store.fetch_first(_place_of(row_id))
+    if place is None:
+        return []
+    rows = store.fetch(_texts_after(place.session_ref, place.at_ms, place.said_id, limit))
+    return [LaterText(row.role, row.text, row.at_ms) for row in rows]
+
+
+def require_quotation(store: Reader, text: str) -> Quotation:
+    """Return the quotation of an id. Raises NotFound if nothing like it is stored (any more)."""
+    quotation = find_quotation(store, text)
+    if quotation is None:
+        raise NotFound(f"there is no quotation {text[:40]!r}; it was forgotten, or never said here")
+    return quotation
+
+
+def _passage_at(
+    store: Reader, text: str, stored: StoredTurn, source: str, said_id: int, position: int
+) -> Quotation | None:
+    """Return the passage of a text in which a character is, or the last that begins before it."""
+    row_id = store.fetch_value(_passage_before(said_id, position))
+    row = None if row_id is None else passage_rows(store, [int(row_id)]).get(int(row_id))
+    if row is None:
+        return None
+    return Quotation(text, stored, row.id, source, Role(row.role), row.text, row.at_ms)
+
+
+# -- what somebody found of quotations; their history is written as that of memories is
+
+
+def note_quotation_judgement(tx: Tx, text: str, action: str, reason: str, *, actor: Actor) -> None:
+    """Add a judgement on a quotation, or that one was taken back, to its history."""
+    add_history(tx, text, action, reason, {}, {}, actor=actor)
+
+
+def judged_quotations(store: Reader) -> dict[str, Judgement]:
+    """Return the judgement that stands of each quotation that was judged, by its id."""
+    standing = {name: standing_judgements(history_of(store, name)) for name in store.fetch_values(_judged_ids())}
+    return {name: judgement_of(changes[-1]) for name, changes in standing.items() if changes}
+
+
+def barred_quotations(store: Reader) -> tuple[set[int], set[str]]:
+    """Return the row ids and the texts of passages that were judged wrong or outdated: they are not told again."""
+    judged = judged_quotations(store)
+    barred = [name for name, judgement in judged.items() if judgement is not Judgement.HELPFUL]
+    found = [one for name in barred if (one := find_quotation(store, name)) is not None]
+    return {one.row_id for one in found}, {plain(one.text) for one in found}
+
+
+def plain(text: str) -> str:
+    """Return a text by which two passages are compared: without case and breaks."""
+    return " ".join(text.split()).casefold()
+
+
+def drop_quotations(tx: Tx, sources: Iterable[str]) -> None:
+    """Delete what is recorded of the quotations of entries: judgements, and where they were shown."""
+    recorded = _recorded_ids(tx)
+    prefixes = {quotation_prefix(source) for source in sources} if recorded else set()
+    for name in recorded:
+        if name[: len("q_") + 12] in prefixes:
+            drop_history(tx, name)
+            for table in (tables.Injection, tables.OutcomeCandidate):
+                tx.run(table.delete().where(table.episode_id == name))
+
+
+def _recorded_ids(store: Reader) -> set[str]:
+    """Return the ids of the quotations that were judged, shown or considered."""
+    names: set[str] = set()
+    for table in (tables.History, tables.Injection, tables.OutcomeCandidate):
+        query = table.select(table.episode_id).distinct().where(table.episode_id.between("q_", "q_g"))
+        names |= set(store.fetch_values(query))
+    return names
+
+
+# -- queries
 
 
 def _passage_columns() -> dict[str, Any]:
@@ -167,9 +322,13 @@ def _of_evidence(episode_ids: str) -> Query:
 @prepared
 def _places(ids: str) -> Query:
     passage, block, turn, session = tables.Passage, tables.TextBlock, tables.Turn, tables.Session
+    earlier = block.alias("earlier")
+    of_entry = (earlier.turn == block.turn) & (earlier.seq < block.seq) & is_same(earlier.uuid, block.uuid)
     query = (
         passage.select(
             passage.id,
+            passage.start,
+            earlier.select(fn.SUM(fn.LENGTH(earlier.text) + 1)).where(of_entry).alias("before"),
             session.session_id,
             block.uuid,
             tables.Transcript.path,
@@ -177,7 +336,8 @@ def _places(ids: str) -> Query:
             block.line,
             block.offset,
             fn.COALESCE(tables.Project.name, "").alias("project"),
-            turn.stable_id,
+            turn.key,
+            turn.cwd,
         )
         .join(block)
         .join_from(passage, turn, on=turn.id == passage.turn_id)
@@ -202,3 +362,49 @@ def _spots(ids: str) -> Query:
 @prepared
 def _spots_of_project(ids: str, project_id: int) -> Query:
     return _spots_of(ids).where(tables.Passage.project_id == project_id)
+
+
+@prepared
+def _queued() -> Query:
+    turn = tables.Turn
+    return turn.select(turn.id, turn.key).where(turn.opening == Opening.QUEUED.value)
+
+
+@prepared
+def _blocks_of(turn_id: int) -> Query:
+    block = tables.TextBlock
+    query = block.select(block.id, block.uuid, fn.LENGTH(block.text).alias("length"))
+    return query.where(block.turn == turn_id).order_by(block.seq)
+
+
+@prepared
+def _passage_before(said_id: int, position: int) -> Query:
+    passage = tables.Passage
+    query = passage.select(passage.id).where((passage.text_block == said_id) & (passage.start <= position))
+    return query.order_by(passage.start.desc()).limit(1)
+
+
+@prepared
+def _place_of(row_id: int) -> Query:
+    passage, block, turn = tables.Passage, tables.TextBlock, tables.Turn
+    at_ms = fn.COALESCE(block.at_ms, turn.started_at_ms, 0).alias("at_ms")
+    query = passage.select(passage.session_ref, passage.text_block, at_ms).join(block)
+    return query.join_from(passage, turn, on=turn.id == passage.turn_id).where(passage.id == row_id)
+
+
+@prepared
+def _texts_after(session_ref: int, at_ms: int, said_id: int, limit: int) -> Query:
+    block, turn = tables.TextBlock, tables.Turn
+    said_at_ms = fn.COALESCE(block.at_ms, turn.started_at_ms, 0)
+    is_later = (said_at_ms > at_ms) | ((said_at_ms == at_ms) & (block.id > said_id))
+    query = block.select(
+        block.role, fn.SUBSTR(block.text, 1, MAX_LATER_CHARACTERS).alias("text"), said_at_ms.alias("at_ms")
+    )
+    query = query.join(turn).where((turn.session == session_ref) & is_later)
+    return query.order_by(said_at_ms, block.id).limit(limit)
+
+
+@prepared
+def _judged_ids() -> Query:
+    history = tables.History
+    return history.select(history.episode_id).distinct().where(history.episode_id.between("q_", "q_g"))

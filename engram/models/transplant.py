@@ -26,6 +26,8 @@ _SESSION_IDS = f"SELECT session_id FROM source.session WHERE {_IS_OF_PROJECT}"
 _TURNS = "SELECT id FROM source.turn WHERE project_id = {p}"
 _EPISODES = "SELECT id FROM source.episode WHERE project_id = {p}"
 _EPISODE_IDS = "SELECT episode_id FROM source.episode WHERE project_id = {p}"
+#: What the ids of quotations of the project begin with (``engram.models.entries``).
+_QUOTED = f"SELECT printf('q_%012x', (key >> 16) & 281474976710655) FROM source.entry WHERE turn_id IN ({_TURNS})"
 _TRANSCRIPTS = (
     f"SELECT id FROM source.transcript WHERE session_ref IN ({_SESSIONS}) "
     "UNION SELECT transcript_id FROM source.turn WHERE project_id = {p}"
@@ -80,7 +82,7 @@ _COPIES: tuple[tuple[str, str, dict[str, str]], ...] = (
     ),
     (
         "history",
-        f"episode_id IN ({_EPISODE_IDS})",
+        f"episode_id IN ({_EPISODE_IDS}) OR substr(episode_id, 1, 14) IN ({_QUOTED})",
         {"id": "id + {history}", "run_id": "NULL", "undoes": "undoes + {history}"},
     ),
     (

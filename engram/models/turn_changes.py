@@ -17,6 +17,7 @@ from engram.models.joining import move_turns
 from engram.models.outcomes import drop_outcomes_of_turn
 from engram.models.packed_actions import pack_actions
 from engram.models.packed_entries import entry_key, in_order, pack_entries, unpack_entries
+from engram.models.passage_rows import drop_quotations
 from engram.models.passages import add_passages, drop_passages
 from engram.models.sessions import SessionRow
 from engram.models.statement import in_json_list, prepared
@@ -177,6 +178,7 @@ def delete_turn(tx: Tx, turn_id: int) -> list[str]:
     uuids = [entry.uuid for entry in entries_of_turn(tx, turn_id)]
     key = tx.fetch_value(tables.Turn.select(tables.Turn.key).where(tables.Turn.id == turn_id))
     drop_passages(tx, turn_id)
+    drop_quotations(tx, [*uuids, *([] if key is None else [str(key)])])
     add_tombstones(tx, TombstoneKind.ENTRY, map(pack_uuid, uuids))
     if key is not None:
         add_tombstones(tx, TombstoneKind.TURN, [str(key).encode()])

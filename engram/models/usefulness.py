@@ -31,7 +31,7 @@ SINK_STEP, MAX_SINK = 0.03, 0.15
 HELPFUL_LIFT = 0.1
 #: Actions after which a memory is counted anew: somebody looked at it, or it says something else now.
 _RESETTING_ACTIONS = ("edit", "pin", "unpin", "recover", "merge", "extract", "rewritten", TAKE_BACK)
-_ID = re.compile(r"\bep_[0-9a-f]{12}\b")
+_ID = re.compile(r"\b(?:ep_[0-9a-f]{12}|q_[0-9a-f]{13,18})\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,8 +128,8 @@ def used_ids(store: Reader) -> set[str]:
 
 
 def ids_in(text: str) -> list[str]:
-    """Return the ids of memories that a text names, each once."""
-    return list(dict.fromkeys(_ID.findall(text))) if "ep_" in text else []
+    """Return the ids of memories and quotations that a text names, each once."""
+    return list(dict.fromkeys(_ID.findall(text))) if "ep_" in text or "q_" in text else []
 
 
 def mark_used(tx: Tx, session_id: str, used_at_ms: Mapping[str, int]) -> int:

@@ -27,7 +27,7 @@ from engram.recollection.briefing_choice import (
 )
 from engram.recollection.briefing_lines import Lines, SaidWords, SectionLines, fit_sections, title_line, told_in
 from engram.recollection.render import CHARACTERS_PER_TOKEN, fenced, shown_name, shown_text
-from engram.recollection.searching import NO_PROJECT
+from engram.recollection.scope import NO_PROJECT
 from engram.recollection.where import Where
 from engram.recollection.where_lines import where_lines
 from engram.reports.health import take_vitals

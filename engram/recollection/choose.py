@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from engram.enums import Importance, Scope, Status, Verdict, Voice
 from engram.models.contradictions import is_kept_by_hand
+from engram.models.entries import is_quotation_id
 from engram.models.episodes import Episode
 from engram.recollection.relevance import FeatureContext, counted_features, features, rate_features
 from engram.search.episodes.branches import BRANCH_DEDUCTION
@@ -34,7 +35,7 @@ class Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Bite:
-    """One memory that is injected."""
+    """One memory or quotation that is injected."""
 
     episode_id: str
     #: One line; shortened when it is rendered.
@@ -50,6 +51,13 @@ class Bite:
     origin: str = ""
     #: The branch that it was learned on, if it was not merged and the session is elsewhere; else "".
     branch: str = ""
+    #: The question that a quotation answers; "" if it is not told, and for a memory.
+    asked: str = ""
+
+    @property
+    def is_quotation(self) -> bool:
+        """True for what somebody said, word for word; False for a memory or a line about a failure."""
+        return is_quotation_id(self.episode_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +86,7 @@ class InjectionRequest:
 
 @dataclass(frozen=True, slots=True)
 class RatedHit:
-    """A memory that was considered for a prompt or tool call, and what became of it."""
+    """A memory or passage that was considered for a prompt or tool call, and what became of it."""
 
     hit: Hit
     #: Its place among the hits, from 0.
@@ -231,16 +239,17 @@ def _says_the_same(first: Hit, second: Hit) -> bool:
 
 
 def _bite(relevance: float, hit: Hit) -> Bite:
-    assert hit.episode is not None
+    episode = hit.episode
     return Bite(
         episode_id=hit.id,
         text=hit.text,
         created_at_ms=hit.created_at_ms,
         importance=hit.importance,
-        voice=hit.episode.voice,
+        voice=Voice.from_stored(hit.role) if episode is None else episode.voice,
         relevance=round(relevance, 4),
         evidence=tuple(place.uuid for place in hit.evidence if place.uuid),
-        stale_reason=hit.episode.stale_reason,
-        origin=hit.episode.origin,
+        stale_reason="" if episode is None else episode.stale_reason,
+        origin="" if episode is None else episode.origin,
         branch=hit.branch,
+        asked=hit.asked,
     )

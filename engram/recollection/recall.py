@@ -2,13 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol
+
 from engram.recollection.choose import InjectionRequest, RatedHit, Thresholds, rate_hits
-from engram.recollection.searching import NO_PROJECT, Searcher
+from engram.recollection.scope import NO_PROJECT
 from engram.recollection.tool_context import ToolCall, rate_for_tool_call
+from engram.search.episodes.support import Support
+from engram.search.hits import Hit
 from engram.search.question.query import Query
 
 #: Number of memories that bites are chosen from.
 CANDIDATES = 20
+
+
+class Searcher(Protocol):
+    """Ranks memories and passages. Any thread may call it."""
+
+    def recall(self, query: Query) -> Sequence[Hit]:
+        """Return memories, the best first."""
+
+    def support(self, query: Query, hits: Sequence[Hit]) -> Support:
+        """Return what passages, other memories and rare words say about memories that were found for a prompt."""
+
+    def quotable(self, query: Query) -> tuple[Sequence[Hit], Support]:
+        """Return single passages that may answer a prompt, the best first, and what speaks for them."""
 
 
 def rate_for_prompt(

@@ -51,14 +51,17 @@ def failure_text(bite: Bite, tokens: int) -> str:
 
 
 def bite_lines(bites: Sequence[Bite], tokens: int) -> list[str]:
-    """Return a line for each bite: id, date, importance, who said it, and its text."""
-    return [f"- {bite_head(bite)}: {words}" for bite, words in shown_words(bites, tokens)]
+    """Return a line for each bite: id, date, importance, who said it, and its text; a quotation in its marks."""
+    return [
+        f"- {bite_head(bite)}: {f'“{words}”' if bite.is_quotation else words}"
+        for bite, words in shown_words(bites, tokens)
+    ]
 
 
 def shown_words(bites: Sequence[Bite], tokens: int) -> list[tuple[Bite, str]]:
     """Return the bites that fit the budget, each with the text that is shown.
 
-    Texts are whole as long as there is room: half a sentence is no memory.
+    Texts are whole as long as there is room: half a sentence is no memory. A quotation is whole or left out.
     """
     shown: list[tuple[Bite, str]] = []
     left = tokens * CHARACTERS_PER_TOKEN
@@ -66,6 +69,8 @@ def shown_words(bites: Sequence[Bite], tokens: int) -> list[tuple[Bite, str]]:
         words = shown_text(bite.text, MAX_BITE_CHARACTERS)
         if len(words) > left and left < MIN_BITE_CHARACTERS:
             break
+        if bite.is_quotation and len(words) > left + MAX_OVERRUN_CHARACTERS:
+            continue
         words = (
             words
             if len(words) <= left + MAX_OVERRUN_CHARACTERS
@@ -77,7 +82,10 @@ def shown_words(bites: Sequence[Bite], tokens: int) -> list[tuple[Bite, str]]:
 
 
 def bite_head(bite: Bite) -> str:
-    """Return the head of a bite, such as ``[ep_…] 2026-02-20, high, the user``."""
+    """Return the head of a bite, such as ``[ep_…] 2026-02-20, high, the user``; of a quotation with its question."""
+    if bite.is_quotation:
+        asked = f", asked “{shown_text(bite.asked, MAX_BITE_CHARACTERS)}”" if bite.asked else ""
+        return f"[{bite.episode_id}] {day_of(bite.created_at_ms)}, {bite.voice.label}{asked}"
     stale = ", may no longer hold" if bite.stale_reason else ""
     whose = shown_text(bite.origin, MAX_BRANCH_CHARACTERS) if bite.origin else bite.voice.label
     head = f"[{bite.episode_id}] {day_of(bite.created_at_ms)}, {bite.importance}, {whose}"

@@ -14,6 +14,9 @@ from engram.settings import Settings
 from engram.transcripts.project import is_excluded
 from engram.vaults import keeps_out
 
+#: Project id of a query that sees only memories of global scope. (None would search all projects.)
+NO_PROJECT = -1
+
 
 @dataclass(frozen=True, slots=True)
 class SessionScope:

@@ -11,10 +11,10 @@ from engram.notes.standing import standing_text
 from engram.recollection.choose import Bite, InjectionRequest, RatedHit, Thresholds, bites_of
 from engram.recollection.ledger import Ledger
 from engram.recollection.prompts import AskedPrompt, belongs_to
-from engram.recollection.recall import rate_for_call, rate_for_prompt
+from engram.recollection.quotations import may_quote, rate_quotations
+from engram.recollection.recall import Searcher, rate_for_call, rate_for_prompt
 from engram.recollection.render import shown_words
 from engram.recollection.scope import SessionScope
-from engram.recollection.searching import Searcher
 from engram.recollection.tool_context import ToolCall
 from engram.recollection.verdicts import find_decisive
 from engram.settings import Settings
@@ -92,6 +92,8 @@ class BiteSelector:
             rated = rate_for_call(self.searcher, request, call)
         else:
             rated = rate_for_prompt(self.searcher, request, self.thresholds)
+            if self.settings.quotations and may_quote(rated):
+                rated = [*rated, *rate_quotations(self.scope.store, self.searcher, request)]
         return Selection.of(within_budget(rated, self.settings.bite_tokens), request.project_id)
 
     def project_id(self, session_id: str, prompt: AskedPrompt) -> int | None:

@@ -22,9 +22,9 @@ from engram.recollection.files import RecollectionFiles
 from engram.recollection.ledger import Ledger
 from engram.recollection.pending import PendingBites
 from engram.recollection.prompts import AskedPrompt, LatestPrompts, digest_of, key_of
+from engram.recollection.recall import Searcher
 from engram.recollection.render import bites_text, hook_output
 from engram.recollection.scope import SessionScope
-from engram.recollection.searching import Searcher
 from engram.recollection.selection import BiteSelector, Selection
 from engram.recollection.session_start import EMPTYING_SOURCES, SessionStarts
 from engram.recollection.tool_context import ToolCall

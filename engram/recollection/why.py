@@ -8,10 +8,13 @@ from typing import Any
 
 from engram.clock import iso_time
 from engram.enums import Channel, Verdict
+from engram.errors import NotFound
 from engram.extraction.user_rules import Judgement, judge, typed_prompt, typed_texts
 from engram.models import outcomes
-from engram.models.episodes import Episode, episodes_of_session, find_episode
+from engram.models.entries import is_quotation_id
+from engram.models.episodes import episodes_of_session, find_episode
 from engram.models.outcomes import SAME_MOMENT_MS, Outcome
+from engram.models.passage_rows import find_quotation
 from engram.models.sessions import SessionRow
 from engram.models.store import Store
 from engram.models.turns import StoredTurn, turns_of_session
@@ -62,9 +65,11 @@ class SessionWhy:
 
 @dataclass(frozen=True, slots=True)
 class MemoryWhy:
-    """The moments at which a memory was considered, the latest first."""
+    """The moments at which a memory or a quotation was considered, the latest first."""
 
-    episode: Episode
+    memory_id: str
+    #: Summary of the memory, or the text of the quotation.
+    summary: str
     outcomes: tuple[Outcome, ...]
 
     @property
@@ -74,10 +79,10 @@ class MemoryWhy:
 
     def to_json(self) -> dict[str, Any]:
         """Return the report for scripts."""
-        summaries = {self.episode.episode_id: self.episode.summary}
+        summaries = {self.memory_id: self.summary}
         return {
-            "memory": self.episode.episode_id,
-            "summary": self.episode.summary,
+            "memory": self.memory_id,
+            "summary": self.summary,
             "shown": self.shown,
             "outcomes": [outcome_to_json(outcome, summaries) for outcome in self.outcomes],
         }
@@ -99,11 +104,18 @@ def why_session(store: Store, session_id: str, session: SessionRow | None) -> Se
     return SessionWhy(session_id, tuple(moments), _summaries(store, ids))
 
 
-def why_memory(store: Store, episode: Episode, limit: int) -> MemoryWhy:
-    """Tell when a memory was shown, when it nearly was, and why it was not."""
-    recorded = outcomes.outcomes_of_episode(store, episode.episode_id)
+def why_memory(store: Store, memory_id: str, limit: int) -> MemoryWhy:
+    """Tell when a memory or a quotation was shown, when it nearly was, and why it was not.
+
+    Raises:
+        NotFound: there is no such memory or quotation.
+    """
+    summaries = _summaries(store, [memory_id])
+    if memory_id not in summaries:
+        raise NotFound(f"there is no memory or quotation {memory_id[:40]!r}")
+    recorded = outcomes.outcomes_of_episode(store, memory_id)
     near = [outcome for outcome in recorded if is_near(outcome.considered[0])]
-    return MemoryWhy(episode, tuple(near[:limit]))
+    return MemoryWhy(memory_id, summaries[memory_id], tuple(near[:limit]))
 
 
 def _no_rules(store: Store, session_id: str, turns: Sequence[StoredTurn]) -> dict[int, tuple[Judgement, ...]]:
@@ -191,6 +203,13 @@ def _moment_of_turn(stored: StoredTurn, recorded: Sequence[Outcome], no_rules: t
     )
 
 
-def _summaries(store: Store, episode_ids: Iterable[str]) -> dict[str, str]:
-    episodes = (find_episode(store, episode_id) for episode_id in sorted(episode_ids))
-    return {episode.episode_id: episode.summary for episode in episodes if episode is not None}
+def _summaries(store: Store, memory_ids: Iterable[str]) -> dict[str, str]:
+    """Return the summary of each memory, and the text of each quotation, by its id."""
+    summaries: dict[str, str] = {}
+    for memory_id in sorted(memory_ids):
+        if is_quotation_id(memory_id):
+            quotation = find_quotation(store, memory_id)
+            summaries |= {memory_id: quotation.text} if quotation is not None else {}
+        elif (episode := find_episode(store, memory_id)) is not None:
+            summaries[memory_id] = episode.summary
+    return summaries

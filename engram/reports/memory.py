@@ -1,17 +1,22 @@
-"""Everything that is known of one memory: what it rests on, its history, where it was shown."""
+"""Everything that is known of one memory or quotation: what it rests on, its history, where it was shown."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from engram.clock import iso_time
+from engram.enums import Judgement
 from engram.models import episode_history, episode_lists, episodes, injections
 from engram.models.branches import unmerged_branch
 from engram.models.episode_history import Change
 from engram.models.episodes import Episode
 from engram.models.evidence_places import EvidencePlace, places_of
 from engram.models.injections import Injection
+from engram.models.judgements import judgement_of, standing_judgements
+from engram.models.passage_rows import Quotation, require_quotation
+from engram.models.projects import project_by_id
 from engram.models.store import Store
 from engram.models.usefulness import Usefulness, usefulness_of
 from engram.reports.episode_json import episode_to_json
@@ -99,3 +104,66 @@ def _change_to_json(change: Change) -> dict[str, Any]:
         "before": dict(change.before),
         "after": dict(change.after),
     }
+
+
+@dataclass(frozen=True, slots=True)
+class QuotationReport:
+    """A quotation with its whole turn, and what is recorded of it."""
+
+    quotation: Quotation
+    #: Display name of the project; "" for none.
+    project: str
+    #: Where the entry that says it is.
+    place: EvidencePlace
+    history: tuple[Change, ...]
+    injections: tuple[Injection, ...]
+
+    @property
+    def judgement(self) -> Judgement | None:
+        """The judgement that counts; None for none."""
+        standing = standing_judgements(self.history)
+        return judgement_of(standing[-1]) if standing else None
+
+    @property
+    def said(self) -> list[tuple[str, str]]:
+        """Who said it and the text, for everything that was said in the turn."""
+        return [(block.role.value, block.text) for block in self.quotation.stored.turn.said]
+
+    def to_json(self) -> dict[str, Any]:
+        """The report for scripts."""
+        quoted, turn = self.quotation, self.quotation.stored.turn
+        return {
+            "id": quoted.quotation_id,
+            "kind": "quotation",
+            "text": quoted.text,
+            "role": quoted.role,
+            "asked": quoted.asked,
+            "created_at": iso_time(quoted.at_ms) if quoted.at_ms else None,
+            "project": self.project,
+            "session": turn.session_id,
+            "branch": turn.branch,
+            "evidence": [self.place.to_json()],
+            "turn": [{"role": role, "text": text} for role, text in self.said],
+            "judgement": self.judgement,
+            "history": [_change_to_json(change) for change in self.history],
+            "injections": [injection_to_json(injection) for injection in self.injections],
+        }
+
+
+def report_quotation(store: Store, text: str) -> QuotationReport:
+    """Return everything that is known of a quotation. Raises NotFound if there is none."""
+    quotation = require_quotation(store, text)
+    stored = quotation.stored
+    project = None if stored.project_id is None else project_by_id(store, stored.project_id)
+    return QuotationReport(
+        quotation=quotation,
+        project=project.name if project else "",
+        place=places_of(store, [quotation.source])[0],
+        history=tuple(episode_history.history_of(store, text)),
+        injections=tuple(injections.injections_of_episode(store, text)),
+    )
+
+
+def turn_text(said: Sequence[tuple[str, str]]) -> str:
+    """Return everything that was said in a turn, each text under the name of who said it."""
+    return "\n".join(f"{role}: {text.strip()}" for role, text in said)

@@ -5,17 +5,24 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
 
+from engram.models.commits import last_commits_of
+from engram.models.pull_requests import pull_requests_of
+from engram.models.sessions import agents_of
 from engram.models.transaction import Reader
+from engram.redaction.display import one_line
 from engram.search.answer_text import DOUBTFUL, HEADING, VERBATIM, answer_head, count_words
 from engram.search.day_log import day_logs
-from engram.search.hit_lines import text_of
+from engram.search.hit_lines import may_be_planted, text_of
 from engram.search.hits import Hit
-from engram.search.origins import public_hits
 from engram.search.passages.excerpt import excerpt
-from engram.search.public_hits import PublicHit, Standing
+from engram.search.passages.followed import MAX_FOLLOWED_CHARACTERS, what_followed
+from engram.search.public_hits import Origin, PublicHit, Standing
 from engram.search.question.coverage import Coverage
 from engram.search.question.query import MAX_HITS, Query
 from engram.search.service import Searcher
@@ -24,6 +31,9 @@ from engram.text.excerpt_sentences import sentence_spans
 from engram.text.question_words import terms_of
 from engram.text.recollection_stems import stems
 from engram.text.topic_words import topic_words
+from engram.transcripts.record import Role
+from engram.transcripts.registry import resume_command
+from engram.transcripts.source import PullRequest
 
 #: Words of an answer, all in: heading, ids, dates and what resumes the sessions.
 MAX_ANSWER_WORDS = 400
@@ -98,7 +108,8 @@ def answer_question(
     recalled = public_hits(store, raise_with_source(candidates, found)[: query.limit])
     recalled = [replace(hit, standing=Standing(*standing_of(hit.text))) for hit in recalled]
     logs = day_logs(store, query) if with_passages else []
-    memories, passages = _close_hits(recalled, public_hits(store, found[:MAX_PASSAGES]), is_answered=bool(logs))
+    said = told_passages(store, found[:MAX_PASSAGES])
+    memories, passages = _close_hits(recalled, said, is_answered=bool(logs))
     is_doubtful = all(hit.is_doubtful for hit in (*memories, *passages, *logs))
     budget = _Budget(max_words, query.max_hits, is_doubtful=is_doubtful)
     wanted = _coverage_of(query.text)
@@ -111,6 +122,57 @@ def answer_question(
     shown = list(_fitting_memories(memories, wanted, quoted, budget))
     sessions = sessions or list(_fitting_sessions(summaries, wanted, budget))
     return Answer(tuple(shown), tuple(sessions), (*logs, *_fitting_passages(passages, shown, wanted, budget)))
+
+
+def public_hits(store: Reader, hits: Sequence[Hit]) -> list[PublicHit]:
+    """Return hits as others see them, each with its origin. Three queries, whatever the number of hits."""
+    sessions = {hit.session_id for hit in hits if hit.session_id}
+    agents = agents_of(store, sessions)
+    links = pull_requests_of(store, sessions)
+    commits = last_commits_of(store, {hit.turn_id for hit in hits if hit.turn_id is not None})
+    # Claude Code's depends on what its transcript says: each transcript is looked at once.
+    command_of = cache(resume_command)
+    return [
+        PublicHit.of(
+            hit,
+            Origin(
+                resume=_resume_command(hit, agents.get(hit.session_id, ""), command_of),
+                commit="" if hit.turn_id is None else commits.get(hit.turn_id, ""),
+                pull_request=_pull_request_for(hit.created_at_ms, links.get(hit.session_id, ())),
+            ),
+        )
+        for hit in hits
+    ]
+
+
+def _resume_command(hit: Hit, agent_name: str, command_of: Callable[[str, str, Path], str]) -> str:
+    """Return the command that resumes a hit's session; "" if the transcript is gone, since then nothing does."""
+    paths = (Path(place.path) for place in hit.evidence if place.path and os.path.exists(place.path))
+    path = next(paths, None)
+    return command_of(agent_name, hit.session_id, path) if agent_name and path else ""
+
+
+def _pull_request_for(at_ms: int, links: Sequence[PullRequest]) -> str:
+    """Return the first pull request that the session named after a time, else its last one."""
+    later = (link.url for link in links if link.at_ms >= at_ms)
+    return next(later, links[-1].url if links else "")
+
+
+def told_passages(store: Reader, hits: Sequence[Hit]) -> list[PublicHit]:
+    """Return passages as others see them, each with what its own session said against it later."""
+    followed = [_followed(store, hit) for hit in hits]
+    shown = public_hits(store, hits)
+    return [replace(hit, followed=text) for hit, text in zip(shown, followed, strict=True)]
+
+
+def _followed(store: Reader, hit: Hit) -> str:
+    """Return who said what against a passage later in its session; "" if nobody did, or for a note."""
+    later = what_followed(store, hit.row_id, hit.text, hit.role) if hit.turn_id is not None else None
+    if later is None:
+        return ""
+    who = "the user" if later.role == Role.USER else "the assistant"
+    shown = one_line(later.text, MAX_FOLLOWED_CHARACTERS)
+    return f"{who}: “{shown}”" if not may_be_planted(later.text) else f"{who} contradicted it"
 
 
 def raise_with_source(memories: Sequence[Hit], passages: Sequence[Hit]) -> list[Hit]:

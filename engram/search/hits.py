@@ -14,7 +14,7 @@ from engram.models.evidence_places import EvidencePlace
 class Hit:
     """One result of ``recall`` (a memory) or ``search`` (a passage of a turn, or a chunk of a note)."""
 
-    #: ``ep_…`` of a memory, ``turn_…#passage`` of a passage, ``source#line`` of a note.
+    #: ``ep_…`` of a memory, ``q_…`` of a passage (a quotation), ``source#line`` of a note.
     id: str
     #: A memory's kind; ``turn`` for a passage; ``note``.
     kind: str
@@ -40,6 +40,10 @@ class Hit:
     #: Row ids of the turn, and of the passage, memory or note chunk.
     turn_id: int | None = None
     row_id: int = 0
+    #: The folder that a passage was said in; "" for anything else.
+    cwd: str = ""
+    #: The question that a quotation answers; "" for anything else.
+    asked: str = ""
     #: The branch that a memory was learned on, if it was not merged and the asker works elsewhere; else "".
     branch: str = ""
     #: What the relevance of a memory is multiplied by before it is shown unasked: below 1 if it was shown often and

@@ -63,7 +63,7 @@ class Standing:
 class PublicHit:
     """One hit without what only the search needs. ``to_json`` and ``from_json`` are the one list of its JSON keys."""
 
-    #: ``ep_…`` of a memory, ``turn_…#passage`` of a passage, ``source#line`` of a note, ``commits#day``,
+    #: ``ep_…`` of a memory, ``q_…`` of a passage (a quotation), ``source#line`` of a note, ``commits#day``,
     #: ``session#id``.
     id: str
     #: A memory's kind; ``turn`` for a passage; ``note``; ``commits`` for what was committed on a day; ``session`` for
@@ -95,6 +95,8 @@ class PublicHit:
     standing: Standing = Standing()
     #: What a memory rests on and its summary does not say, word for word; "" if that is not shown.
     quote: str = ""
+    #: What its own session said after a passage, where that contradicts or overtakes it, with who said it; else "".
+    followed: str = ""
 
     @classmethod
     def of(cls, hit: Hit, origin: Origin | None = None) -> PublicHit:
@@ -152,6 +154,8 @@ class PublicHit:
             "commit": self.origin.commit,
             "pull_request": self.origin.pull_request,
         }
+        if self.followed:
+            values["followed"] = self.followed
         if self.memory is not None:
             values |= {
                 "content": self.memory.content,
@@ -195,6 +199,7 @@ class PublicHit:
             origin=Origin(resume=values["resume"], commit=values["commit"], pull_request=values["pull_request"]),
             standing=Standing(stands_in=values.get("stands_in", ""), contradicted_by=values.get("contradicted_by", "")),
             quote=values.get("quote", ""),
+            followed=values.get("followed", ""),
         )
 
 

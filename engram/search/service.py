@@ -45,6 +45,7 @@ from engram.search.vectors.cache import Floats, VectorCache
 from engram.settings import Settings
 from engram.text.question_words import STOP_WORDS, words_of
 from engram.text.unspaced import is_unspaced
+from engram.transcripts.project import is_excluded
 
 __all__ = ["Hit", "Query", "Searcher"]
 
@@ -176,10 +177,13 @@ class Searcher:
     def search(self, query: Query, *, without: Collection[str] = ()) -> list[Hit]:
         """Return the best passages of turns and chunks of notes, word for word, best first.
 
+        Those of folders that are excluded now, and quotations that were judged wrong, are not among them.
         ``without`` leaves feature groups out by name, to measure what each contributes.
         """
         parsed, vector = self._parse(query), self._query_embedder.embed(query.text)
         hits = find_passages(self._search_index("p", "passage_fts"), query, parsed, vector, without=without)
+        # What was read before its folder was excluded is not told either.
+        hits = [hit for hit in hits if not is_excluded(hit.cwd, self._settings.exclude)]
         if query.project_id is None or query.with_global:
             hits += find_notes(self._search_index("n", "note_fts"), query, parsed, vector)
         return sorted(hits, key=lambda hit: -hit.score)[: query.limit]
@@ -235,6 +239,22 @@ class Searcher:
             found = self.search(replace(query, limit=SUPPORTING_PASSAGES))
             support = replace(support, text_by_turn=text_support(found))
         return support
+
+    def quotable(self, query: Query) -> tuple[list[Hit], Support]:
+        """Return single passages that may answer a prompt, best first, and what speaks for them; none without a model.
+
+        None of them is doubtful: far from everything that was asked.
+        """
+        vector, passages = self._query_embedder.embed(query.text), self._vectors.get("p")
+        if vector is None or passages is None:
+            return [], Support()
+        found = [hit for hit in self.search(query) if hit.turn_id is not None and not hit.is_doubtful]
+        rows = passage_rows(self._store, [hit.row_id for hit in found])
+        hits = [replace(hit, text=rows[hit.row_id].text) for hit in found if hit.row_id in rows and hit.cosine]
+        return hits, Support(
+            usual_cosine=usual_cosine(passages, vector, query.project_id),
+            rarity=rarity_of_words(self._store, self._term_counts["passage_fts"], query.text, hits),
+        )
 
     def similar_episodes(self, row_ids: Sequence[int], min_cosine: float) -> list[tuple[int, int, float]]:
         """Return ``(one of row_ids, another row id, cosine)`` of similar memories, the most similar first.

@@ -16,10 +16,9 @@ from engram.notes.standing import standing_of
 from engram.paths import is_session_id
 from engram.process_limits import rss_mb
 from engram.recollection.explain import explain
-from engram.recollection.searching import NO_PROJECT
+from engram.recollection.scope import NO_PROJECT
 from engram.recollection.session_start import preview_briefing
-from engram.search.answer import answer_question
-from engram.search.origins import public_hits
+from engram.search.answer import answer_question, told_passages
 from engram.search.question.query import MAX_HITS, Query
 from engram.search.vectors.backfill import embed_newest_episodes
 from engram.tasks.embed import embed
@@ -156,7 +155,7 @@ class Answers:
         with self._vaults.noting_damage(runtime):
             runtime.catch_up()
             found, unsaid = runtime.searcher.look_up(query)
-            hits = public_hits(runtime.store, found)
+            hits = told_passages(runtime.store, found)
         return {"hits": [hit.to_json() for hit in hits], "unsaid": unsaid}
 
     def _explain(self, request: Mapping[str, Any]) -> dict[str, Any]:

@@ -159,8 +159,7 @@ def _search_here(
     """The hits, and what is said before them."""
     # Not above: the first answer of the MCP server, and the help of commands, need no search.
     from engram.notes.standing import standing_of
-    from engram.search.answer import answer_question
-    from engram.search.origins import public_hits
+    from engram.search.answer import answer_question, told_passages
     from engram.search.service import Searcher
     from engram.search.vectors.backfill import embed_missing
 
@@ -173,4 +172,4 @@ def _search_here(
     if request.operation is Operation.RECALL:
         return answer_question(store, searcher, query, standing_of=standing_of(store, query.project_id)).hits, ""
     found, unsaid = searcher.look_up(query)
-    return tuple(public_hits(store, found)), unsaid
+    return tuple(told_passages(store, found)), unsaid

@@ -9,17 +9,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engram import settings as settings_module
-from engram.errors import NotFound, StoreError
+from engram.errors import BadRequest, NotFound, StoreError
 from engram.ingest.folder import scope_of_folder, vault_of
 from engram.log import start_logging
+from engram.memories.save import QUOTATION_VERBS
 from engram.models.copies import open_memory
+from engram.models.entries import is_quotation_id
 from engram.models.episodes import Episode, find_episode, is_episode_id
+from engram.models.passage_rows import Quotation, find_quotation
 from engram.models.projects import ProjectRow, find_project
 from engram.models.replacement import is_replaced
 from engram.models.sessions import known_values
 from engram.models.store import Store
 from engram.models.visibility import may_see
-from engram.recollection.searching import NO_PROJECT
+from engram.recollection.scope import NO_PROJECT
 from engram.redaction.display import fence_safe, one_line
 from engram.settings import Settings
 from engram.vaults import settings_of
@@ -51,12 +54,28 @@ class View:
         """True if a memory was made in this project, or in no project."""
         return episode.project_id in (None, self.project_id)
 
+    def require_quotation(self, store: Store, quotation_id: str) -> Quotation:
+        """The quotation of an id, if it was said in this view's project.
+
+        Raises:
+            NotFound: it does not exist, or was said in another project or in none.
+        """
+        quotation = find_quotation(store, quotation_id)
+        if quotation is None or quotation.stored.project_id != self.project_id:
+            raise NotFound(
+                f"there is no quotation {quotation_id[:40]!r} here; project= gives access to another project's"
+            )
+        return quotation
+
     def require(self, store: Store, episode_id: str) -> Episode:
         """The memory of an id, if this view may see it.
 
         Raises:
+            BadRequest: it is the id of a quotation.
             NotFound: it does not exist, or belongs to another project; the message does not tell which.
         """
+        if is_quotation_id(episode_id):
+            raise BadRequest(f"{episode_id} is a quotation: what was said can't be changed. {QUOTATION_VERBS}")
         episode = find_episode(store, episode_id) if is_episode_id(episode_id) else None
         if episode is None or not may_see(episode, self.project_id):
             raise NotFound(

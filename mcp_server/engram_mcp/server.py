@@ -57,7 +57,7 @@ def build_server(access: Callable[[], Access]) -> ToolServer:
 
     @server.tool(is_always_loaded=True)
     def memory_expand(id: str, project: Project = None) -> str:
-        """One memory in full: context, facts, evidence, and its replacement."""
+        """One memory in full (context, facts, evidence, its replacement), or the whole turn of a quotation (q_…)."""
         return tools.expand(access(), id, project)
 
     @server.tool()
@@ -93,7 +93,7 @@ def build_server(access: Callable[[], Access]) -> ToolServer:
     def memory_feedback(
         id: str, verdict: Literal["helpful", "wrong", "outdated"], why: str, project: Project = None
     ) -> str:
-        """Say that a shown memory helped, is wrong (never shown again) or no longer holds (ends)."""
+        """Say that a shown memory or quotation helped, is wrong (never shown again) or no longer holds (ends)."""
         return tools.feedback(access(), id, verdict, why, project)
 
     @server.tool()
@@ -103,7 +103,7 @@ def build_server(access: Callable[[], Access]) -> ToolServer:
 
     @server.tool()
     def memory_forget(id: str, also_source: bool = False, project: Project = None) -> str:
-        """Delete a memory for good, with the words that only it rests on; also_source: whole turns and their memories.
+        """Delete a memory or quoted message for good, with the words that only it rests on; also_source: whole turns.
 
         Only when the user asks for it.
         """

@@ -24,10 +24,11 @@ from engram.models import (
 )
 from engram.models.branches import unmerged_branch
 from engram.models.contradictions import open_contradictions
+from engram.models.entries import is_quotation_id
 from engram.models.evidence_places import places_of
 from engram.models.projects import ProjectRow
 from engram.models.store import Store
-from engram.models.usefulness import Usefulness, usefulness_of
+from engram.models.usefulness import Usefulness, mark_used, usefulness_of
 from engram.redaction.display import fence_safe, one_line
 from engram.transcripts.git_files import read_branch
 from engram.worker.client import ask_status
@@ -76,9 +77,11 @@ def _find(
 
 
 def expand(access: Access, episode_id: str, project: str | None = None) -> str:
-    """Everything that is known of one memory. Counts as an access."""
+    """Everything that is known of one memory, or the whole turn of a quotation. Counts as an access."""
     with access.store() as store:
         view = access.view(store, project)
+        if is_quotation_id(episode_id):
+            return _expand_quotation(access, store, view, episode_id) + answers.tail(view.note)
         episode = view.require(store, episode_id)
         episode_changes.note_access(store, episode_id, session_id=access.session_id)
         related = episode_lists.related_episodes(store, episode, view.project_id)
@@ -94,6 +97,19 @@ def expand(access: Access, episode_id: str, project: str | None = None) -> str:
         return answers.expand_text(episode, places_of(store, uuids), related, history, uses, branch) + answers.tail(
             view.note
         )
+
+
+def _expand_quotation(access: Access, store: Store, view: View, quotation_id: str) -> str:
+    from engram.reports.memory import report_quotation
+    from engram.transcripts.project import is_excluded
+
+    quotation = view.require_quotation(store, quotation_id)
+    if is_excluded(quotation.stored.turn.cwd, access.settings.exclude):
+        raise BadRequest("it was said in a folder that the user excluded")
+    if access.session_id:
+        with store.transaction() as tx:
+            mark_used(tx, access.session_id, {quotation_id: store.now_ms()})
+    return answers.quotation_text(report_quotation(store, quotation_id))
 
 
 def get(access: Access, source: str, start: int | None, lines: int | None, project: str | None = None) -> str:
@@ -175,13 +191,14 @@ def _save_note(access: Access, store: Store, content: str, project: ProjectRow |
 
 
 def forget(access: Access, episode_id: str, is_source_forgotten: bool = False, project: str | None = None) -> str:
-    """Delete a memory and the words that only it rests on, or whole turns, everywhere."""
+    """Delete a memory and the words that only it rests on, a quoted message, or whole turns, everywhere."""
     from engram.memories.forget import forget_episode
 
     with access.store() as store:
         view = access.view(store, project)
-        episode = view.require(store, episode_id)
-        if is_source_forgotten and not view.is_own(episode):
+        if is_quotation_id(episode_id):
+            view.require_quotation(store, episode_id)
+        elif not view.is_own(view.require(store, episode_id)) and is_source_forgotten:
             raise BadRequest(
                 "it was made in another project, whose turns are kept here. Forget it without also_source, or name "
                 "that project with project= if the user wants its turns deleted"
@@ -219,22 +236,26 @@ def correct(access: Access, episode_id: str, text: str, why: str, project: str |
 
 
 def feedback(access: Access, episode_id: str, verdict: str, why: str, project: str | None = None) -> str:
-    """Judge a memory as helpful, wrong or outdated."""
-    from engram.memories.feedback import judge_memory
+    """Judge a memory or a quotation as helpful, wrong or outdated."""
+    from engram.memories.feedback import judge_memory, judge_quotation
+    from engram.memories.forget_files import withdraw_bites
 
+    judgement = Judgement.parse(verdict)
     with access.store() as store:
         view = access.view(store, project)
-        view.require(store, episode_id)
-        judge_memory(
-            store,
-            episode_id,
-            Judgement.parse(verdict),
-            why,
-            lambda text: access.redact(store, text),
-            actor=Actor.AGENT,
-        )
+
+        def redact(text: str) -> str:
+            return access.redact(store, text)
+
+        if is_quotation_id(episode_id):
+            view.require_quotation(store, episode_id)
+            judge_quotation(store, episode_id, judgement, why, redact, actor=Actor.AGENT)
+            withdraw_bites(access.settings.places, episode_id)
+        else:
+            view.require(store, episode_id)
+            judge_memory(store, episode_id, judgement, why, redact, actor=Actor.AGENT)
     access.wake_worker()
-    return answers.judged_text(episode_id, Judgement.parse(verdict)) + answers.tail(view.note)
+    return answers.judged_text(episode_id, judgement) + answers.tail(view.note)
 
 
 def pin(access: Access, episode_id: str, is_pinned: bool = True, project: str | None = None) -> str:

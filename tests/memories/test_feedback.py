@@ -13,9 +13,9 @@ from engram.consolidation.service import undo_run
 from engram.enums import Actor, Judgement, Scope, Status
 from engram.errors import BadRequest, NotFound
 from engram.memories.correct import correct_memory
-from engram.memories.feedback import MAX_WHY_CHARACTERS, judge_memory, take_back_judgement
+from engram.memories.feedback import judge_memory, take_back_judgement
 from engram.memories.forget import forget_episode
-from engram.memories.save import edit_memory, pin_memory, save_memory
+from engram.memories.save import MAX_WHY_CHARACTERS, edit_memory, pin_memory, save_memory
 from engram.models import injections
 from engram.models.episode_changes import change_episode
 from engram.models.episode_history import history_of

@@ -16,16 +16,19 @@ from transcript_lines import say
 from engram.consolidation.context import Context
 from engram.consolidation.steps import archive_exact_duplicates, merge_near_duplicates
 from engram.embedding.hashed import HashedEmbedder
-from engram.enums import Actor, Source, Status
+from engram.enums import Actor, Judgement, Source, Status
+from engram.errors import NotFound
 from engram.extraction.budget import Budget
 from engram.extraction.local import LocalExtractor
 from engram.extraction.openai_extractor import OpenAIExtractor
 from engram.extraction.protocol import Extractor
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_path
+from engram.memories.feedback import judge_quotation
 from engram.memories.forget import forget_episode
 from engram.memories.forget_plan import plan_forget
 from engram.models import episode_changes, episodes, forgetting, runs
+from engram.models.entries import quotation_id
 from engram.models.episodes import Episode, Evidence
 from engram.models.recovery import recover_by_hand
 from engram.models.store import Store, open_store
@@ -482,4 +485,57 @@ def test_two_that_said_the_same_go_together(
     report = forget_episode(store, settings.places, same.episode_id, actor=Actor.USER)
 
     assert set(report.episode_ids) == {kept.episode_id, same.episode_id}
+    assert words_in(settings.home, ANSWER) == []
+
+
+def quoted(said: dict[str, str], name: str) -> str:
+    return quotation_id(said[name], 0)
+
+
+@pytest.mark.parametrize("also_source", [False, True], ids=["words", "turn"])
+def test_a_forgotten_quotation_is_nowhere_and_does_not_come_back(
+    store: Store, settings: Settings, transcript: Path, said: dict[str, str], also_source: bool
+) -> None:
+    name = quoted(said, "answer")
+    log_session(store, settings.places, SESSION)
+    index_notes(store, settings, redact)
+    settings.places.backups.mkdir(mode=0o700)
+    judge_quotation(store, name, Judgement.HELPFUL, f"{ANSWER} is what I looked for", redact, actor=Actor.USER)
+    (settings.places.recollections / "s9.pending").write_text(f"[{name}] 2026-11-05: the tone", encoding="utf-8")
+    store.checkpoint("TRUNCATE")
+    for path in (settings.places.backups / "memory-2026-11-05.db", settings.home / "memory.replaced.db"):
+        shutil.copyfile(settings.places.memory_db, path)
+
+    report = forget_episode(store, settings.places, name, also_source=also_source, actor=Actor.USER)
+    index_notes(store, settings, redact)
+    store.checkpoint("TRUNCATE")
+
+    assert words_in(settings.home, ANSWER, name) == []
+    assert bool(words_in(settings.home, PROMPT)) is not also_source
+    assert (report.episode_ids, report.turns, report.entries) == ((), int(also_source), int(not also_source))
+    read(store, settings, transcript)
+    extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
+    store.checkpoint("TRUNCATE")
+    assert words_in(settings.home, ANSWER) == []
+    with pytest.raises(NotFound):
+        plan_forget(store, name)
+
+
+def test_what_was_made_of_a_forgotten_quotation_goes_and_what_a_person_kept_is_named(
+    store: Store, settings: Settings, said: dict[str, str], remember: Keep
+) -> None:
+    alone = remember("The hull is painted", said["answer"])
+    repeated = remember(f"The hull is painted in the {ANSWER} tone since it lasts", said["answer"], said["prompt"])
+    other = remember("Paint is bought in Lisbon", said["answer"], said["prompt"])
+    pinned = remember("The tone was agreed", said["answer"], is_pinned=True)
+
+    report = forget_episode(store, settings.places, quoted(said, "answer"), actor=Actor.USER)
+
+    assert set(report.episode_ids) == {alone.episode_id, repeated.episode_id}
+    assert {memory.episode_id for memory in report.staying} == {other.episode_id, pinned.episode_id}
+    assert pinned.episode_id in report.describe()
+    left = episodes.find_episode(store, pinned.episode_id)
+    assert left is not None
+    assert left.content == ""
+    store.checkpoint("TRUNCATE")
     assert words_in(settings.home, ANSWER) == []

@@ -45,6 +45,9 @@ class InterruptedSearcher:
     def support(self, query: Query, hits: Sequence[Hit]) -> Support:
         return self.searcher.support(query, hits)
 
+    def quotable(self, query: Query) -> tuple[Sequence[Hit], Support]:
+        return self.searcher.quotable(query)
+
 
 @dataclass
 class Echo:

@@ -102,7 +102,7 @@ def test_a_memory_says_when_it_was_shown_and_when_it_was_not(memory: Memory) -> 
     memory.clock.advance(60)
     memory.ask("How is watcher.lock held, and since when is flock used for it?", prompt_id="p2")
 
-    report = why_memory(memory.store, kept, 10)
+    report = why_memory(memory.store, kept.episode_id, 10)
 
     assert [outcome.considered[0].verdict for outcome in report.outcomes] == [Verdict.ALREADY_SHOWN, Verdict.SHOWN]
     assert report.shown == 1

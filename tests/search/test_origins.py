@@ -11,8 +11,8 @@ from transcript_lines import line, say
 from engram.ingest.service import ingest_path
 from engram.models.store import open_store
 from engram.redaction import redact
+from engram.search.answer import public_hits
 from engram.search.answer_text import answer_text
-from engram.search.origins import public_hits
 from engram.search.question.query import Query
 from engram.search.service import Searcher
 from engram.settings import Settings
@@ -48,7 +48,7 @@ def test_a_hit_says_where_it_comes_from_as_long_as_the_transcript_is_there(tmp_p
         assert hit.origin.commit == "3f2a91c"
         assert hit.origin.pull_request == "https://github.com/acme/harbor/pull/9"
         head, *_, last = answer_text([hit]).splitlines()[1:]
-        assert head.startswith(f"[2026-05-01 {hit.role}] s1 3f2a91c PR#9: ")
+        assert head.startswith(f"[2026-05-01 {hit.role}] {hit.id} s1 3f2a91c PR#9: ")
         assert last == f"s1: claude --resume {SESSION}"
 
         shutil.rmtree(path.parent)

@@ -8,7 +8,9 @@ import pytest
 
 from engram.embedding.embedder import Thresholds
 from engram.embedding.hashed import HashedEmbedder
-from engram.enums import Actor, Status
+from engram.enums import Actor, Judgement, Status
+from engram.memories.feedback import judge_quotation, take_back_quotation_judgement
+from engram.models.entries import quotation_id
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
 from engram.models.projects import ensure_project
@@ -16,6 +18,8 @@ from engram.models.sessions import ensure_session
 from engram.models.store import Store
 from engram.models.transcripts import ensure_transcript
 from engram.models.turn_changes import delete_turn, write_turn
+from engram.search.answer import told_passages
+from engram.search.hit_lines import text_of
 from engram.search.public_hits import PublicHit
 from engram.search.service import Query, Searcher
 from engram.search.vectors.backfill import embed_missing
@@ -25,7 +29,9 @@ from engram.transcripts.record import EntryRef, Opening, Role, TextBlock, Turn
 NOW = 1_767_225_600_000
 
 
-def add_turn(store: Store, key: str, prompt: str, reply: str, *, project: str = "app", at_ms: int = NOW) -> int:
+def add_turn(
+    store: Store, key: str, prompt: str, reply: str, *, project: str = "app", at_ms: int = NOW, cwd: str = ""
+) -> int:
     with store.transaction() as tx:
         row = ensure_project(tx, f"id-{project}", project)
         session = ensure_session(
@@ -37,7 +43,16 @@ def add_turn(store: Store, key: str, prompt: str, reply: str, *, project: str = 
             TextBlock(f"{key}-a", Role.ASSISTANT, reply, line=2, at_ms=at_ms + 1),
         )
         entries = (EntryRef(f"{key}-u", 0, 1, 1), EntryRef(f"{key}-a", 2, 1, 2))
-        turn = Turn(key, session.session_id, Opening.PROMPT, said, entries=entries, started_at_ms=at_ms, is_closed=True)
+        turn = Turn(
+            key,
+            session.session_id,
+            Opening.PROMPT,
+            said,
+            entries=entries,
+            started_at_ms=at_ms,
+            is_closed=True,
+            cwd=cwd,
+        )
         return write_turn(tx, turn, session, transcript)
 
 
@@ -180,3 +195,69 @@ def test_what_is_found_about_a_thing_that_nobody_ever_named_is_marked_as_doubtfu
     assert far[0].is_doubtful
     assert PublicHit.of(far[0]).to_json()["doubtful"]
     assert not PublicHit.of(near[0]).to_json()["doubtful"]
+
+
+def test_a_quotation_that_was_judged_is_not_found_again_nor_what_says_the_same(
+    store: Store, searcher: Searcher
+) -> None:
+    reply = "The lock of the queue was held while the model was loading."
+    add_turn(store, "t1", "Why does the worker hang?", reply)
+    add_turn(store, "t2", "And why did the worker hang yesterday?", reply, at_ms=NOW + 1)
+    fill(store, searcher)
+    assert len([hit for hit in searcher.search(Query("lock of the queue")) if "was held" in hit.text]) == 2
+
+    name = quotation_id("t1-a", 0)
+    judge_quotation(store, name, Judgement.WRONG, "it was the disk", str, actor=Actor.USER)
+
+    assert not [hit for hit in searcher.search(Query("lock of the queue")) if "was held" in hit.text]
+    assert not [hit for hit in searcher.look_up(Query('"lock of the queue"'))[0] if "was held" in hit.text]
+    take_back_quotation_judgement(store, name, actor=Actor.USER)
+    assert len([hit for hit in searcher.search(Query("lock of the queue")) if "was held" in hit.text]) == 2
+
+
+def test_what_was_said_in_a_folder_that_is_excluded_now_is_not_found(store: Store) -> None:
+    add_turn(store, "t1", "Why does the worker hang?", "The lock of the queue was held.", cwd="/work/secret/app")
+    add_turn(store, "t2", "Why does the watcher hang?", "The lock of the watcher was held.", cwd="/work/open")
+    excluded = Searcher(store, Settings(exclude=("/work/secret/*",)))
+    assert {hit.cwd for hit in Searcher(store, Settings()).search(Query("lock held"))} == {
+        "/work/secret/app",
+        "/work/open",
+    }
+    assert {hit.cwd for hit in excluded.search(Query("lock held"))} == {"/work/open"}
+
+
+@pytest.mark.parametrize(
+    ("reply", "next_prompt", "next_reply", "followed"),
+    [
+        ("The cause is the watcher's lock file.", "No, that is wrong.", "I see.", "the user: “No, that is wrong.”"),
+        (
+            "The upload fails because the token is missing.",
+            "Go on.",
+            "The token is sent now, so the upload is fixed.",
+            "the assistant: “The token is sent now, so the upload is fixed.”",
+        ),
+        (
+            "The cache of sessions lives in redis.",
+            "Thanks.",
+            "The cache of sessions no longer lives in redis.",
+            "the assistant: “The cache of sessions no longer lives in redis.”",
+        ),
+        ("The retry timeout is 30 seconds.", "ok", "The retry timeout is 60 seconds.", "60 seconds"),
+        ("The cause is the watcher's lock file.", "Great, then fix it.", "The lock file is deleted at exit.", ""),
+        ("The cause is the watcher's lock file.", "No problem. And the parser?", "The parser is fine.", ""),
+    ],
+)
+def test_what_its_session_contradicted_is_told_with_what_followed(
+    store: Store, reply: str, next_prompt: str, next_reply: str, followed: str
+) -> None:
+    add_turn(store, "t1", "What do you know?", reply)
+    add_turn(store, "t2", next_prompt, next_reply, at_ms=NOW + 60_000)
+    searcher = Searcher(store, Settings())
+
+    told = told_passages(store, searcher.search(Query(reply)))
+
+    (hit,) = [one for one in told if one.text.endswith(reply)]
+    assert followed in hit.followed
+    assert bool(followed) == bool(hit.followed)
+    assert hit.followed in text_of(hit)
+    assert PublicHit.from_json(hit.to_json()) == hit

@@ -9,12 +9,14 @@ from engram.consolidation.undo import UndoPlan, plan_undo
 from engram.errors import BadRequest
 from engram.memories.save import require_episode
 from engram.models.branches import branch_remark
+from engram.models.entries import is_quotation_id
 from engram.models.episodes import Episode, find_episode
 from engram.models.outcomes import Outcome
+from engram.models.passage_rows import require_quotation
 from engram.models.recent import prompt_near
 from engram.models.store import Store
 from engram.page.features import feature_bars
-from engram.page.view import Answer, PageRequest, Route, View
+from engram.page.view import Answer, PageRequest, Redirect, Route, View
 from engram.page.views import memory_changes
 from engram.recollection.why import why_memory
 from engram.reports.hub import where_shared
@@ -56,8 +58,11 @@ ACTIONS: Mapping[str, str] = {
 }
 
 
-def show(request: PageRequest) -> Answer:
-    """Show a memory on a page of its own, or beside a list."""
+def show(request: PageRequest) -> Answer | Redirect:
+    """Show a memory on a page of its own, or beside a list; of a quotation, the turn that it was said in."""
+    if is_quotation_id(request.path["episode_id"]):
+        stored = require_quotation(request.store, request.path["episode_id"]).stored
+        return Redirect(("s", stored.turn.session_id, "t", str(stored.id)))
     episode = require_episode(request.store, request.path["episode_id"])
     block = "detail" if request.is_fragment else ""
     return Answer("memory.html", memory_values(request, episode), block=block)
@@ -67,7 +72,7 @@ def memory_values(request: PageRequest, episode: Episode) -> dict[str, Any]:
     """Return everything that the template shows of a memory."""
     store = request.store
     report = report_memory(store, episode)
-    why = why_memory(store, episode, MAX_MOMENTS)
+    why = why_memory(store, episode.episode_id, MAX_MOMENTS)
     return {
         "episode": episode,
         "successor": find_episode(store, episode.superseded_by) if episode.superseded_by else None,

@@ -8,7 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from engram.models.fulltext import search_passages
-from engram.models.passage_rows import passage_rows, passage_spots, passages_between
+from engram.models.passage_rows import (
+    PassageRow,
+    barred_quotations,
+    passage_rows,
+    passage_spots,
+    passages_between,
+    plain,
+)
 from engram.models.store import Store
 from engram.search.passages.candidate_set import Shortlist, build_candidate_set, select_shortlist
 from engram.search.question.coverage import Coverage
@@ -64,9 +71,17 @@ def retrieve_passages(
     else:
         places = np.flatnonzero(np.isin(candidates.ids, list(among)))
     nearby = {int(candidates.ids[place]) + distance for place in places for distance in (-2, -1, 0, 1, 2)}
-    rows = passage_rows(store, sorted(nearby))
+    rows = _without_barred(store, passage_rows(store, sorted(nearby)))
     stored = np.array([place for place in places if int(candidates.ids[place]) in rows], dtype=np.int64)
     return Shortlist(candidates, stored, rows), Coverage(parsed.terms, counts, total)
+
+
+def _without_barred(store: Store, rows: dict[int, PassageRow]) -> dict[int, PassageRow]:
+    """Return the passages without those that were judged wrong, and without others that say the same."""
+    ids, texts = barred_quotations(store)
+    if not ids:
+        return rows
+    return {row_id: row for row_id, row in rows.items() if row_id not in ids and plain(row.text) not in texts}
 
 
 def _dated_passages(store: Store, query: Query, parsed: ParsedQuery) -> set[int]:

@@ -241,7 +241,7 @@ def _build_hit(
     if len(rows) > 1:
         parts["turn"] = round(group.score - group.best_score, 4)
     return Hit(
-        id=f"turn_{best_place.turn_stable_id}#{best_row.id}",
+        id=best_place.quotation_id,
         kind="turn",
         text="\n".join(text for _, text in in_order),
         score=group.score,
@@ -253,5 +253,6 @@ def _build_hit(
         role=best_row.role,
         turn_id=best_row.turn_id,
         row_id=best_row.id,
+        cwd=best_place.cwd,
         cosine=cosine or None,
     )

@@ -1,0 +1,168 @@
+"""Quotations as bites: where no memory fits, a dated passage that clearly answers, in whole sentences, as it was said.
+
+They pass the gate of memories with a floor of their own, and are told as what somebody said, never as what holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from engram.enums import Verdict
+from engram.models.contexts import copied_history
+from engram.models.entries import quotation_prefix
+from engram.models.erasing import episodes_resting_on_source
+from engram.models.passage_rows import Quotation, find_quotation
+from engram.models.store import Store
+from engram.recollection.choose import InjectionRequest, RatedHit
+from engram.recollection.recall import Searcher, query_for
+from engram.recollection.relevance import FeatureContext, counted_features, features, rate_features
+from engram.redaction.suspicion import why_suspect
+from engram.redaction.voice import typed_text
+from engram.search.hits import Hit
+from engram.search.passages.followed import what_followed
+from engram.text.recollection_stems import stems
+from engram.text.standing import is_of_the_moment, stands_alone
+from engram.text.statements import sentences
+from engram.text.topic_words import topic_words
+from engram.transcripts.record import Role
+
+#: How relevant a passage must be to be quoted, from 0 to 1: more than a memory, since nobody chose it to be kept.
+FLOOR = 0.45
+#: Passages whose turns are looked at for words to quote, the most relevant first.
+MAX_READ = 4
+#: Maximum length of a quotation, and of what is told of the question that it answers, in characters.
+MAX_QUOTED_CHARACTERS, MAX_ASKED_CHARACTERS = 300, 110
+#: Telling words of the prompt that a quotation must have.
+MIN_SHARED_WORDS = 2
+#: Whose words are quoted: not those of programs, of pasted text, or of proposals that nobody agreed to.
+QUOTED_ROLES = (Role.USER, Role.ASSISTANT, Role.CHOSEN)
+#: A memory that fits, or would if the session did not know it already, is surer than any passage.
+_SURER = (Verdict.SHOWN, Verdict.ALREADY_SHOWN, Verdict.IN_CONTEXT, Verdict.STANDS_IN_FILE, Verdict.SUSPECT)
+
+
+def may_quote(rated: Sequence[RatedHit]) -> bool:
+    """Return True if no memory that was considered for a prompt is surer than a passage."""
+    return not any(one.verdict in _SURER and one.score >= one.floor for one in rated)
+
+
+def rate_quotations(store: Store, searcher: Searcher, request: InjectionRequest) -> list[RatedHit]:
+    """Say of the passages that were found for a prompt whether one of them is quoted; mostly none is.
+
+    Only what was said in the session's project, and not by the session itself or by one that it is a copy of.
+    """
+    if request.project_id is None or not request.text:
+        return []
+    found, support = searcher.quotable(replace(query_for(request), thorough=False))
+    context = FeatureContext.of(request.text, found, support)
+    rated = sorted((_rate(hit, place, context) for place, hit in enumerate(found)), key=lambda one: -one.score)
+    return list(_judge(store, rated, request))
+
+
+def _rate(hit: Hit, place: int, context: FeatureContext) -> RatedHit:
+    values = features(hit, context)
+    return RatedHit(
+        hit=hit,
+        place=place,
+        score=rate_features(hit, values),
+        floor=FLOOR,
+        verdict=Verdict.BELOW_FLOOR,
+        features=counted_features(hit, values),
+    )
+
+
+def _judge(store: Store, rated: Iterable[RatedHit], request: InjectionRequest) -> Iterator[RatedHit]:
+    """Yield the passages with their verdicts; the first that may be quoted has its words and is shown."""
+    copied = copied_history(store, request.session_id) if request.session_id else []
+    is_found = False
+    for number, one in enumerate(rated):
+        if one.score < one.floor or number >= MAX_READ:
+            yield one
+        elif is_found:
+            yield replace(one, verdict=Verdict.NO_ROOM)
+        else:
+            judged = _judge_one(store, one, request, copied)
+            is_found = judged.verdict is Verdict.SHOWN
+            yield judged
+
+
+def _judge_one(store: Store, rated: RatedHit, request: InjectionRequest, copied: Sequence[tuple[str, int]]) -> RatedHit:
+    hit = rated.hit
+    sources = [(request.session_id, hit.created_at_ms), *copied]
+    if any(hit.session_id == session and hit.created_at_ms <= until_ms for session, until_ms in sources):
+        return replace(rated, verdict=Verdict.IN_CONTEXT)
+    quotation = find_quotation(store, hit.id)
+    if quotation is None or quotation.stored.project_id != request.project_id:
+        return replace(rated, verdict=Verdict.OTHER_PROJECT)
+    prefix = quotation_prefix(quotation.source)
+    if any(shown.startswith(prefix) for shown in request.shown):
+        return replace(rated, verdict=Verdict.ALREADY_SHOWN)
+    words = words_to_quote(quotation, stems(topic_words(request.text)))
+    if not words:
+        return replace(rated, verdict=Verdict.NOT_QUOTABLE)
+    shown = replace(rated, hit=replace(hit, text=words, asked=question_of(quotation)))
+    if any(_is_suspect(text) for text in (words, quotation.text)):
+        return replace(shown, verdict=Verdict.SUSPECT)
+    resting = episodes_resting_on_source(store, quotation.source)
+    is_over = any(memory.is_lowered or memory.superseded_by or memory.suspect for memory in resting)
+    if is_over or what_followed(store, quotation.row_id, words, quotation.role) is not None:
+        return replace(shown, verdict=Verdict.NOT_CURRENT)
+    return replace(shown, verdict=Verdict.STANDS_IN_FILE if request.file_saying(words) else Verdict.SHOWN)
+
+
+def _is_suspect(text: str) -> bool:
+    """Return True for words that order anything: whoever said them may have repeated what somebody planted."""
+    return why_suspect(text, is_typed=False) is not None
+
+
+def question_of(quotation: Quotation) -> str:
+    """Return the first sentence of the prompt that a quotation answers; "" if it is long, not typed or an order."""
+    typed = typed_text(quotation.asked).strip()
+    asked = next(iter(sentences(typed.splitlines()[0])), "") if typed else ""
+    return "" if len(asked) > MAX_ASKED_CHARACTERS or _is_suspect(asked) else asked
+
+
+def words_to_quote(quotation: Quotation, wanted: frozenset[str]) -> str:
+    """Return the whole sentences of a passage that have most of the wanted words; "" if none stands alone.
+
+    Args:
+        quotation: the passage.
+        wanted: stems of the telling words of a prompt.
+    """
+    if quotation.role not in QUOTED_ROLES:
+        return ""
+    text = typed_text(quotation.text) if quotation.role is Role.USER else quotation.text
+    best, best_shared = "", MIN_SHARED_WORDS - 1
+    for paragraph in _paragraphs(text):
+        said = sentences(paragraph)
+        for first in range(len(said)):
+            run = _run_from(said, first)
+            shared = len(stems(topic_words(run)) & wanted) if run else 0
+            if shared > best_shared:
+                best, best_shared = run, shared
+    return best
+
+
+def _run_from(said: Sequence[str], first: int) -> str:
+    """Return the sentences from one that stands alone, as long as they say something of their own and there is room."""
+    run = ""
+    for number, sentence in enumerate(said[first:]):
+        longer = f"{run} {sentence}".strip()
+        is_whole = sentence.endswith((".", "!", "。", ".)", ".”", '."')) and not sentence.endswith("...")
+        if len(longer) > MAX_QUOTED_CHARACTERS or not is_whole or is_of_the_moment(sentence):
+            break
+        if number == 0 and not stands_alone(sentence):
+            break
+        run = longer
+    return run
+
+
+def _paragraphs(text: str) -> Iterator[str]:
+    """Yield the lines of prose of a message: no code, tables, headings, quotations of others or commands."""
+    is_code = False
+    for line in text.splitlines():
+        stripped = line.strip()
+        if stripped.startswith(("```", "~~~")):
+            is_code = not is_code
+        elif stripped and not is_code and not line.startswith(("    ", "\t")) and stripped[0] not in "|#>$<":
+            yield stripped.lstrip("-*•0123456789.) ").replace("**", "")
