@@ -34,7 +34,7 @@ def in_pairs(text: str) -> str:
 
     Any other text is returned as it is. The views of ``engram.models.tables`` do the same in SQL.
     """
-    return _LETTER.sub(r" \1\2 ", text)
+    return text if text.isascii() else _LETTER.sub(r" \1\2 ", text)
 
 
 def asked_in_pairs(text: str) -> tuple[str, bool]:
