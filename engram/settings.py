@@ -45,6 +45,8 @@ class Settings:
     # What is read
     #: Read transcripts.
     capture: bool = True
+    #: Also read the prompts that Claude Code keeps in history.jsonl when it deletes their transcripts.
+    prompt_history: bool = True
     #: Also read subagents' transcripts.
     subagents: bool = False
     #: Globs for working folders whose sessions are never read, stored or injected.

@@ -30,6 +30,7 @@ from engram.redaction.voice import typed_text
 from engram.settings import Settings
 from engram.text.content_words import content_words
 from engram.transcripts.record import Turn
+from engram.transcripts.registry import has_answers
 
 #: Maximum number of memories that ended by a judgement and are shown to an extractor.
 MAX_JUDGED_MEMORIES = 6
@@ -84,7 +85,8 @@ class ContextBuilder:
         )
 
     def readable(self, turns: Sequence[StoredTurn]) -> list[Turn]:
-        """Return the turns without the entries of forgotten memories: no extractor reads them again."""
+        """Return what an extractor may read: nothing of forgotten memories, and no prompts whose answers are gone."""
+        turns = [turn for turn in turns if has_answers(turn.turn.agent)]
         entries = {entry.uuid for turn in turns for entry in turn.turn.entries}
         barred = barred_entries(self.store, entries | {turn.turn.key for turn in turns})
         readable = [without_entries(turn.turn, barred) for turn in turns]

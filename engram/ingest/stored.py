@@ -10,7 +10,7 @@ from engram.models.entries import turn_of_entry
 from engram.models.sessions import find_session
 from engram.models.store import Store
 from engram.models.transcripts import known_uuids
-from engram.models.turns import is_forgotten, load_turn, load_turn_row, turns_of_session
+from engram.models.turns import is_forgotten, load_turn, load_turn_row, times_of_prompts, turns_of_session
 from engram.transcripts.record import TextBlock, Turn
 
 
@@ -56,6 +56,14 @@ class TurnsInStore:
         session = find_session(self.store, self.session_id)
         stored = [] if session is None else turns_of_session(self.store, session.id)
         return [block for one in stored for block in one.turn.said]
+
+    def is_stored(self, session_id: str) -> bool:
+        """True if something of another session is stored."""
+        return find_session(self.store, session_id) is not None
+
+    def prompt_times(self, from_ms: int, to_ms: int) -> list[int]:
+        """Return when the stored prompts of other sessions within a span were asked, both ends included."""
+        return times_of_prompts(self.store, from_ms, to_ms, without_session=self.session_id)
 
     def note_environment(self, text: str) -> None:
         """Take the values of environment lines in ``text`` as secrets from now on; the text is not kept."""

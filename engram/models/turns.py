@@ -50,6 +50,11 @@ def load_turn_row(store: Reader, turn_id: int) -> StoredTurn | None:
     return None if row is None else _stored_turns(store, [row])[0]
 
 
+def times_of_prompts(store: Reader, from_ms: int, to_ms: int, *, without_session: str) -> list[int]:
+    """Return when prompts of all sessions but one were asked within a span, both ends included."""
+    return [int(at_ms) for at_ms in store.fetch_values(_asked_between(from_ms, to_ms, without_session))]
+
+
 def turns_by_row(store: Reader, turn_ids: Sequence[int]) -> list[StoredTurn]:
     """The turns of these row ids, for those that exist."""
     return _stored_turns(store, store.fetch(_by_row_ids(json.dumps(list(turn_ids)))))
@@ -200,6 +205,13 @@ def _due_of_session(session_ref: int, limit: int) -> Query:
     turn = tables.Turn
     query = _turns().where((turn.session == session_ref) & (turn.extracted_revision < turn.revision))
     return query.order_by(tables.Transcript.path, turn.start_offset, turn.id).limit(limit)
+
+
+@prepared
+def _asked_between(from_ms: int, to_ms: int, without_session: str) -> Query:
+    turn, session = tables.Turn, tables.Session
+    query = turn.select(turn.started_at_ms).join(session).where(session.session_id != without_session)
+    return query.where(turn.started_at_ms.between(from_ms, to_ms))
 
 
 @prepared

@@ -8,6 +8,7 @@ from pathlib import Path
 from engram.settings import Settings
 from engram.transcripts.agent import Agent
 from engram.transcripts.claude_code.agent import ClaudeCode
+from engram.transcripts.claude_code.history import PromptHistory
 from engram.transcripts.codex.agent import Codex
 from engram.transcripts.gemini.agent import Gemini
 from engram.transcripts.source import Source
@@ -43,6 +44,11 @@ def title_of(name: str) -> str:
     """Return an agent's name for people; an unknown agent's name as it is."""
     agent = _agents.get(name)
     return name if agent is None else agent.title
+
+
+def has_answers(name: str) -> bool:
+    """Return False for sessions that are prompts alone: nothing can be concluded from what is asked."""
+    return name != PromptHistory.name
 
 
 def resume_command(agent_name: str, session_id: str, path: Path | None = None) -> str:
@@ -85,3 +91,4 @@ def sources_at(path: Path, settings: Settings) -> list[Source]:
 register(ClaudeCode())
 register(Codex())
 register(Gemini())
+register(PromptHistory())

@@ -154,5 +154,11 @@ class StoredTurns(Protocol):
     def texts_of_session(self) -> Sequence[TextBlock]:
         """Return every stored text of the session that is read."""
 
+    def is_stored(self, session_id: str) -> bool:
+        """True if something of another session is stored."""
+
+    def prompt_times(self, from_ms: int, to_ms: int) -> Sequence[int]:
+        """Return when the stored prompts of other sessions within a span were asked, both ends included."""
+
     def note_environment(self, text: str) -> None:
         """Take the values of environment lines in ``text`` as secrets from now on; the text is not kept."""

@@ -39,5 +39,10 @@ def test_ingest_watcher_and_commands_know_no_agent() -> None:
 def test_the_agents_are_registered() -> None:
     titles = {agent.name: registry.title_of(agent.name) for agent in registry.all_agents()}
 
-    assert titles == {"claude-code": "Claude Code", "codex": "Codex", "gemini": "Gemini CLI"}
+    assert titles == {
+        "claude-code": "Claude Code",
+        "codex": "Codex",
+        "gemini": "Gemini CLI",
+        "claude-code-history": "Claude Code's prompt history",
+    }
     assert registry.title_of("unknown-agent") == "unknown-agent"

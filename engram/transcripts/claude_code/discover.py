@@ -13,6 +13,8 @@ from engram.transcripts.source import Source
 from engram.transcripts.transcript_files import Walk, facts_of, files_below, reason_against_link, stamp_of
 
 SUFFIX = ".jsonl"
+#: The prompts of all sessions, in the Claude configuration folder: no transcript.
+HISTORY = "history.jsonl"
 _SUBAGENT_PREFIX = "agent-"
 _SUBAGENTS = "subagents"
 #: How many folders deep a subagent's file may lie below ``subagents``.
@@ -94,7 +96,7 @@ def identify(path: Path, projects: Path | None = None, *, with_subagents: bool =
             in one that is named like a session.
         with_subagents: False if subagents are not read.
     """
-    if path.suffix != SUFFIX or not is_session_id(path.stem):
+    if path.suffix != SUFFIX or path.name == HISTORY or not is_session_id(path.stem):
         return None
     place = _place_below(path, projects)
     if not (_is_place_elsewhere(path) if place is None else _is_place_in_projects(place)):
