@@ -25,7 +25,7 @@ from claude_price import claude_dollars
 
 from engram.clock import FixedClock
 from engram.extraction.budget import Budget, price_of
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.openai_extractor import OpenAIExtractor
 from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.extraction.request import MAX_MEMORIES

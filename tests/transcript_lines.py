@@ -39,3 +39,14 @@ def say(path: Path, role: str, content: object, *, cwd: str = "/work/demo", at: 
     with path.open("a", encoding="utf-8") as file:
         file.write(line(role, content, session=path.stem, entry=entry, cwd=cwd, at=at))
     return entry
+
+
+def commit(path: Path, subject: str, why: str, *, cwd: str = "/work/demo", at: str = SAID_AT) -> str:
+    """Append a commit whose message says why, which the local writer keeps as a fix; returns the uuid of the call."""
+    message = f"fix: {subject}\n\n{why}"
+    name = f"toolu_{uuid.uuid4().hex}"
+    given = {"command": f"git commit -m '{message}'"}
+    entry = say(path, "assistant", [{"type": "tool_use", "id": name, "name": "Bash", "input": given}], cwd=cwd, at=at)
+    result = {"type": "tool_result", "tool_use_id": name, "content": f"[main abc1234] {subject}", "is_error": False}
+    say(path, "user", [result], cwd=cwd, at=at)
+    return entry

@@ -16,7 +16,7 @@ from engram.bench.prompts import as_one_project, inject_for, read_prompts
 from engram.consolidation.context import Context
 from engram.consolidation.reconcile import reconcile
 from engram.extraction.budget import Budget
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.model_extractor import ModelExtractor
 from engram.extraction.reconcile import Reconciler
 from engram.extraction.recorded import RecordedProvider, Unanswered

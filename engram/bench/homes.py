@@ -12,7 +12,7 @@ from typing import TypeAlias
 from engram.bench.memories import embed_all
 from engram.embedding.embedder import Embedder
 from engram.embedding.load import load_embedder
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_all
 from engram.models.sessions import list_sessions

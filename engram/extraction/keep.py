@@ -246,7 +246,8 @@ class Keeper:
         """Return when a candidate was said, in milliseconds since 1970."""
         times = [at for uuid in candidate.evidence if (at := self._said_at_ms.get(uuid)) is not None]
         turn = self._turns.get(candidate.turn_keys[0])
-        at_ms = times[0] if times else (turn.turn.ended_at_ms or turn.turn.started_at_ms if turn else None)
+        # The beginning of a turn stays when the turn goes on.
+        at_ms = times[0] if times else (turn.turn.started_at_ms or turn.turn.ended_at_ms if turn else None)
         return min(at_ms or self._session.last_at_ms, self._tx.now_ms())
 
     def _is_hour_full(self, at_ms: int) -> bool:

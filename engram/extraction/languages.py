@@ -40,8 +40,6 @@ class Language:
     #: All projects of the user.
     universal: str
     cause: str
-    problem: str
-    repair: str
     is_spaced: bool = True
 
 
@@ -84,9 +82,6 @@ LANGUAGES = {
         universal=r"(?:in |für |bei )?(?:allen|jedem|jedes) (?:meiner |meinen |unserer )?(?:projekt\w*|repo\w*)|"
         r"überall,? wo ich arbeite",
         cause=r"weil|ursache|deshalb|dadurch|aufgrund|grund (?:war|ist)|lag an|liegt an",
-        problem=r"fehler|fehlte|fehlgeschlagen|schlug fehl|schlägt fehl|kaputt|falsch\w*|veraltet\w*|"
-        r"ging nicht|geht nicht",
-        repair=r"behoben|korrigiert|repariert|gelöst|jetzt geht|funktioniert (?:jetzt|wieder)",
     ),
     "es": Language(
         lasting=r"siempre|nunca|jamás|a partir de ahora|de ahora en adelante|en el futuro|cada vez que|recuerda que",
@@ -117,8 +112,6 @@ LANGUAGES = {
         local=r"aquí|est[ae] (?:proyecto|repo\w*|archivo|código)|nuestr\w+",
         universal=r"(?:en )?todos (?:los|mis) (?:proyectos|repositorios)|en cualquier proyecto",
         cause=r"porque|debido a|ya que|por eso|la causa|el motivo|causad[oa] por",
-        problem=r"fallo|falló|fallaba|falla|roto|rota|faltaba|incorrect[oa]|obsolet[oa]|no funcionaba",
-        repair=r"arreglad[oa]|corregid[oa]|solucionad[oa]|resuelt[oa]|ya funciona",
     ),
     "fr": Language(
         lasting=r"toujours|jamais|d[ée]sormais|dor[ée]navant|[àa] partir de maintenant|[àa] l['’]avenir|"
@@ -148,8 +141,6 @@ LANGUAGES = {
         universal=r"(?:dans |pour |sur )?(?:tous (?:les|mes|nos) (?:projets|dépôts|repos)|chaque projet|"
         r"n['’]importe quel projet)|partout où je travaille",
         cause=r"parce que|à cause de|c['’]est pourquoi|la raison|dû à",
-        problem=r"échoué\w*|cassée?s?|manquait|erronée?s?|obsolètes?|ne (?:marchait|fonctionnait) pas|plantait",
-        repair=r"corrigée?s?|réparée?s?|résolue?s?|ça (?:marche|fonctionne) maintenant",
     ),
     "it": Language(
         lasting=r"sempre|non (?:\w+ ){1,4}mai|mai (?:più|\w+(?:are|ere|ire))|d['’]ora in (?:poi|avanti)|"
@@ -175,8 +166,6 @@ LANGUAGES = {
         universal=r"(?:in |per )?tutti i (?:miei |nostri )?(?:progetti|repo\w*)|(?:in |per )?ogni progetto|"
         r"ovunque lavor[io]",
         cause=r"perché|a causa di|poiché|per questo|il motivo|dovut[oa] a",
-        problem=r"fallito|falliva|rott[oa]|mancava|errat[oa]|sbagliat[oa]|non funzionava",
-        repair=r"corrett[oa]|sistemat[oa]|risolt[oa]|riparat[oa]|ora funziona",
     ),
     "pt": Language(
         lasting=r"sempre|a partir de agora|de agora em diante|daqui (?:em|para a?) (?:diante|frente)|doravante|"
@@ -204,8 +193,6 @@ LANGUAGES = {
         universal=r"(?:em |para )?todos os (?:meus |nossos )?(?:projetos|projectos|repositórios)|"
         r"(?:em |para )?(?:qualquer|cada) projeto",
         cause=r"por causa d[eoa]|devido a|por isso|o motivo|causad[oa] por",
-        problem=r"falhou|falhava|quebrad[oa]|faltava|incorret[oa]|não funcionava",
-        repair=r"corrigid[oa]|consertad[oa]|arranjad[oa]|resolvid[oa]|agora funciona",
     ),
     "ja": Language(
         lasting=r"必ず|常に|いつも|絶対に|決して|今後|これからは|これからも|毎回|以後",
@@ -219,8 +206,6 @@ LANGUAGES = {
         local=r"この(?:プロジェクト|リポジトリ|ファイル|コード)|ここでは",
         universal=r"(?:すべて|全て|全部|どの)の?プロジェクト",
         cause=r"原因|ため|ので|から(?=、|。)|理由",
-        problem=r"失敗|エラー|不具合|バグ|壊れ|間違|古い|抜けて|ありませんでした",
-        repair=r"修正|直しました|直った|解決|対応しました",
         is_spaced=False,
     ),
 }
@@ -245,8 +230,6 @@ DESCRIBES = pattern(lambda language: language.describes)
 LOCAL = pattern(lambda language: language.local)
 UNIVERSAL = pattern(lambda language: language.universal)
 CAUSE = pattern(lambda language: language.cause)
-PROBLEM = pattern(lambda language: language.problem)
-REPAIR = pattern(lambda language: language.repair)
 
 
 def word_count(text: str) -> int:

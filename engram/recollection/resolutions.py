@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from engram.extraction.fixes import normal_command
+from engram.extraction.local.mended import normal_command
 from engram.text.statements import split
 from engram.text.topic_words import topic_words
 from engram.transcripts.record import Action, Role, TextBlock, Turn

@@ -194,7 +194,7 @@ def _make_extractor(settings: Settings, store: Store) -> tuple[Extractor | None,
     """Return the extractor of the settings and the language model that it asks, each None if there is none."""
     if settings.extractor == "off":
         return None, None
-    from engram.extraction.local import LocalExtractor
+    from engram.extraction.local.writer import LocalExtractor
 
     local = LocalExtractor()
     if settings.extractor == "local":

@@ -65,7 +65,8 @@ def plain(text: str) -> str:
 
     A typographic apostrophe is a plain one, for the rules' patterns; ``as_said`` puts it back in what is kept.
     """
-    text = _LINK.sub(r"\1", text.replace("’", "'"))
+    text = text.replace("’", "'")
+    text = _LINK.sub(lambda link: link[0] if text.count("`", 0, link.start()) % 2 else link[1], text)
     text = _URL.sub("", _URL_ALONE.sub("", text))
     pieces = text.split("`")
     for index in range(0, len(pieces), 2):

@@ -18,7 +18,7 @@ from engram.clock import FixedClock
 from engram.consolidation.service import undo_run
 from engram.enums import Actor
 from engram.extraction.budget import OWN_SERVER_PRICE, Budget, Price
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.model_extractor import ModelExtractor
 from engram.extraction.provider import ModelReply, ModelRequest
 from engram.extraction.service import extract_session

@@ -14,7 +14,7 @@ from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Scope, Voice
 from engram.extraction.answer import ModelOutput, ProposedMemory
 from engram.extraction.grounding import ground
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.request import request_text
 from engram.extraction.service import extract_session
@@ -99,10 +99,10 @@ def test_a_decision_in_a_dialog_is_a_memory_that_says_who_decided(store: Store, 
 
     decided = {episode.summary: episode for episode in episodes if episode.voice == "chosen"}
     assert list(decided) == [
-        "Asked “Where shall the ledger live?” the user chose: SQLite file",
-        "Asked “Who may write to it?” the user answered: only the nightly importer",
-        "The user rejected the plan: Move the ledger, saying: never drop the old rows",
-        "The user approved the plan: Move the ledger",
+        "Asked “Where shall the ledger live?” the user chose: SQLite file (small).",
+        "Asked “Who may write to it?” the user answered: only the nightly importer.",
+        "The user rejected the plan “Move the ledger” and said: “never drop the old rows”.",
+        "The user approved the plan “Move the ledger”: Copy the rows; Switch over.",
     ]
     assert {(e.kind, e.scope, e.status, e.suspect) for e in decided.values()} == {("decision", "project", "active", "")}
     answered = next(iter(decided.values()))

@@ -8,7 +8,7 @@ import pytest
 
 from engram.enums import Actor, Judgement
 from engram.extraction.judged import is_said_again, says_the_same
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.service import extract_session
 from engram.memories.feedback import judge_memory, take_back_judgement
 from engram.models.episodes import Episode, all_episodes

@@ -8,7 +8,7 @@ from made_turns import Make
 from engram.enums import Kind, Scope, Status, Voice
 from engram.extraction.candidate import Candidate
 from engram.extraction.languages import sentences_of, word_count
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.user_rules import Refusal, judge, rules
 

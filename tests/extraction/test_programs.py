@@ -15,7 +15,7 @@ from engram.consolidation.service import consolidate
 from engram.enums import Actor, Importance, Kind, Scope, Status, Voice
 from engram.extraction.answer import ModelOutput, ProposedMemory
 from engram.extraction.grounding import ground
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.request import request_text
 from engram.extraction.service import extract_session

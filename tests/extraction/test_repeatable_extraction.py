@@ -12,7 +12,7 @@ from transcript_lines import line
 
 from engram.clock import FixedClock
 from engram.embedding.hashed import HashedEmbedder
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.ingest.service import ingest_path
 from engram.models.sessions import list_sessions
 from engram.models.store import open_store
@@ -31,8 +31,6 @@ MAX_SESSION_BYTES = 400_000
 NOW_MS = 1_777_630_500_000
 #: A session is extracted after a read with this chance.
 EXTRACT_CHANCE = 0.5
-#: Lower than the default, so that these few sessions give many memories.
-MIN_WORTH = 0.04
 
 
 class Run:
@@ -58,9 +56,7 @@ class Run:
             embedder = HashedEmbedder()
             searcher = Searcher(store, self.settings, embedder=embedder)
             recollection = RecollectionService(store, searcher, self.settings, embedder=embedder)
-            runtime = Runtime(
-                self.settings, store, searcher, recollection, embedder, LocalExtractor(min_quality=MIN_WORTH)
-            )
+            runtime = Runtime(self.settings, store, searcher, recollection, embedder, LocalExtractor())
             while any(rest.values()):
                 session = self.chance.choice([session for session, slices in rest.items() if slices])
                 with self._path(session).open("ab") as file:
@@ -91,41 +87,47 @@ def made_up_sessions() -> dict[str, bytes]:
         session = f"00000000-0000-4000-8000-{number:012d}"
         said = [
             ("user", "Why does the importer drop the last row of every CSV file?"),
-            ("assistant", "The importer drops the last row because read_rows stops at the final newline."),
-            (
-                "assistant",
-                f"Fixed: read_rows in importer.py now yields the rest of the buffer; {number + 3} tests added.",
-            ),
+            ("commit", "fix: read the last row\n\nThe importer dropped it because read_rows stopped at the newline."),
             ("user", "Good. From now on always write files with a final newline in this project."),
             (
-                "assistant",
-                f"We decided that the journal keeps format {number + 7}, because journal_writer.rs must not reorder "
-                "the crc32c column.",
+                "commit",
+                f"We keep format {number + 7} for the journal\n\nThe journal keeps format {number + 7}, because "
+                "journal_writer.rs must not reorder the crc32c column.",
             ),
             ("user", "And the exporter? It writes the header twice under gzip."),
             (
-                "assistant",
-                "The exporter called write_header in exporter.py twice; ExportStream opens the stream lazily now.",
+                "commit",
+                "fix: write the header once\n\nThe exporter called write_header in exporter.py twice, so that readers "
+                f"found {number + 3} rows too many.",
             ),
-            ("assistant", "Each file ends with a newline because read_rows depends on it."),
             ("user", "No, that is wrong, the exporter must open the stream at once."),
-            (
-                "assistant",
-                "Decided: ExportStream opens its stream in __init__ again, since callers close it themselves.",
-            ),
+            ("commit", "feat: open the stream in __init__\n\nCallers close ExportStream themselves, so it must open."),
         ]
         lines = [
             line(
-                role,
-                text,
+                "user" if role == "user" else "assistant",
+                text if role == "user" else committing(text, f"toolu_{number}_{place}"),
                 session=session,
                 entry=f"{number:08d}-0000-4000-8000-{place:012d}",
                 at=f"2026-05-01T10:{place:02d}:{number:02d}.000Z",
             )
+            + (committed(session, number, place) if role == "commit" else "")
             for place, (role, text) in enumerate(said)
         ]
         sessions[session] = "".join(lines).encode()
     return sessions
+
+
+def committing(message: str, name: str) -> list[dict[str, object]]:
+    """The call that commits with a message."""
+    return [{"type": "tool_use", "id": name, "name": "Bash", "input": {"command": f"git commit -m '{message}'"}}]
+
+
+def committed(session: str, number: int, place: int) -> str:
+    """The line with the result of a commit."""
+    result = {"type": "tool_result", "tool_use_id": f"toolu_{number}_{place}", "content": "ok", "is_error": False}
+    entry = f"{number:08d}-0000-4000-9000-{place:012d}"
+    return line("user", [result], session=session, entry=entry, at=f"2026-05-01T10:{place:02d}:{number + 30:02d}.000Z")
 
 
 def corpus_sessions(corpus: Path, seed: int) -> dict[str, bytes]:
@@ -173,7 +175,6 @@ def test_real_sessions_give_the_same_memories_in_every_order(tmp_path: Path, cor
     sessions = corpus_sessions(corpus, seed)
     whole = Run(tmp_path / "whole", sessions, seed, slices=0, extract_between=False).memories()
 
-    assert whole.kept
     for number in (1, 2):
         run = Run(tmp_path / str(number), sessions, seed * 10 + number, slices=number * 3, extract_between=False)
         assert run.memories() == whole

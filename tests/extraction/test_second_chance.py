@@ -13,14 +13,14 @@ from typing import Any
 
 import fake_llm
 import pytest
-from transcript_lines import say
+from transcript_lines import commit, say
 
 from engram.clock import FixedClock
 from engram.consolidation.service import consolidate, undo_run
 from engram.enums import Actor, Status
 from engram.errors import BudgetReached
 from engram.extraction.budget import Budget
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.openai_extractor import OpenAIExtractor
 from engram.extraction.second_chance import STAGE, SecondChance
 from engram.extraction.service import extract_session
@@ -39,7 +39,7 @@ from engram.settings import Settings
 SESSION = "11111111-2222-3333-4444-555555555555"
 NOW_MS = 1_780_000_000_000
 FINDING = (
-    "**Root cause:** `CacheKey` left out the branch name, so two branches shared one entry in `cache.py` and the "
+    "`CacheKey` left out the branch name, so two branches shared one entry in `cache.py` and the "
     "second one read stale results."
 )
 BETTER = "Stale results: `CacheKey` left out the branch name, so two branches shared one entry in `cache.py`"
@@ -60,13 +60,17 @@ class Machine:
         path = self.settings.projects_folder / f"-work-{folder}" / f"{session}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         for number, (role, text) in enumerate(texts):
-            say(path, role, text, cwd=f"/work/{folder}", at=f"{at}T10:00:{number:02d}.000Z")
+            place = {"cwd": f"/work/{folder}", "at": f"{at}T10:00:{number:02d}.000Z"}
+            if role == "commit":
+                commit(path, "key entries by branch", text, **place)
+            else:
+                say(path, role, text, **place)
         ingest_path(self.store, path, settings=self.settings, redact=redact)
         extract_session(self.store, session, extractor=LocalExtractor(), embedder=None, settings=self.settings)
 
     def read_finding(self, **session: str) -> Episode:
         """Read a session about a stale cache; returns the local memory of its cause."""
-        self.read(("user", "why is the cache stale?"), ("assistant", FINDING), **session)
+        self.read(("user", "why is the cache stale?"), ("assistant", FINDING), ("commit", FINDING), **session)
         return next(e for e in reversed(all_episodes(self.store)) if "CacheKey" in e.summary)
 
     def answer(self, *memories: dict[str, Any]) -> None:
@@ -152,6 +156,7 @@ def test_a_forgotten_memory_does_not_come_back_in_other_words(machine: Machine) 
     machine.read(
         ("user", "why is the cache stale?"),
         ("assistant", FINDING),
+        ("commit", FINDING),
         ("user", "and the sweeper?"),
         ("assistant", "`sweep.py` drops entries older than 7 days at start because the folder grew without bound."),
     )
@@ -238,7 +243,7 @@ KILLED = """
 import sys
 from pathlib import Path
 from engram.extraction.budget import Budget
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.openai_extractor import OpenAIExtractor
 from engram.extraction.second_chance import SecondChance
 from engram.models.store import open_store

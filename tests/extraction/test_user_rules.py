@@ -7,7 +7,7 @@ from branch_sessions import Workshop
 from made_turns import Make
 
 from engram.enums import Importance, Kind, Scope, Status, Voice
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.extraction.service import extract_session
 from engram.extraction.user_rules import Refusal, is_rule, judge, orders, rules, says_the_same

@@ -20,7 +20,7 @@ from engram.consolidation.service import consolidate
 from engram.enums import Actor
 from engram.extraction.budget import Budget
 from engram.extraction.claude_provider import ClaudeProvider
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.model_extractor import ModelExtractor
 from engram.extraction.protocol import Extractor
 from engram.extraction.service import extract_session

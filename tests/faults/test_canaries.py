@@ -19,7 +19,7 @@ from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
 from engram.errors import ExtractionError
 from engram.extraction.budget import Budget
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.openai_extractor import OpenAIExtractor
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_path

@@ -11,7 +11,7 @@ import transcript_lines
 from engram.clock import FixedClock
 from engram.consolidation.service import consolidate
 from engram.embedding.hashed import HashedEmbedder
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_path
 from engram.models import episodes

@@ -12,7 +12,7 @@ from repositories import repository, worktree
 from transcript_lines import say
 
 from engram.embedding.hashed import HashedEmbedder
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_path
 from engram.models.store import Store, open_store

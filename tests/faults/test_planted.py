@@ -21,7 +21,7 @@ from engram.exchange.importing import import_memories
 from engram.exchange.incoming import Source
 from engram.exchange.json_lines import export_records, read_json_lines
 from engram.exchange.places import PlaceFinder
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.service import extract_session
 from engram.memories.correct import correct_memory
 from engram.memories.save import save_memory

@@ -21,7 +21,7 @@ from engram.clock import FixedClock
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
 from engram.errors import NotFound
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.service import extract_session
 from engram.ingest import moves
 from engram.ingest.folder import named_project

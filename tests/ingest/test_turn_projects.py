@@ -15,7 +15,7 @@ from engram.consolidation.service import consolidate as run_consolidation
 from engram.consolidation.stale import bound_files
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.service import extract_session
 from engram.ingest.folder import named_project, scope_of_folder
 from engram.memories.forget_project import forget_project

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from growing_transcript import Ingest, Transcript
 
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.service import extract_session
 from engram.models.episodes import all_episodes
 from engram.models.pauses import pause, resume

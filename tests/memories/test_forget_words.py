@@ -19,7 +19,7 @@ from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Judgement, Source, Status
 from engram.errors import NotFound
 from engram.extraction.budget import Budget
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.openai_extractor import OpenAIExtractor
 from engram.extraction.protocol import Extractor
 from engram.extraction.service import extract_session
@@ -287,7 +287,7 @@ def test_an_entry_of_a_forgotten_memory_is_never_evidence_again_for_any_extracto
     target = remember("The hull is painted", said["answer"], said["prompt"])
     beside = remember("Paint with that colour", said["prompt"])
     fresh = {extractor.name for extractor in extractors(store, settings)}
-    assert fresh == {"local-3", "openai-1"}
+    assert fresh == {"local-4", "openai-1"}
     forget(store, settings, target)
 
     for extractor in extractors(store, settings):

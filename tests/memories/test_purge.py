@@ -16,7 +16,7 @@ from engram.consolidation.service import consolidate, undo_run
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Importance, Kind, Status
 from engram.errors import BadRequest, NotFound
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_path
 from engram.memories.purge import PurgePlan, plan_named, plan_purge, purge

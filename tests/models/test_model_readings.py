@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from transcript_lines import say
 
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_path
 from engram.models.model_readings import note_model_reading, second_chances, unread_turns, waiting_sessions

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from recollecting import Memory
 
 from engram.enums import Importance, Scope, Status
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_path
 from engram.models import projects, sessions

@@ -13,7 +13,7 @@ from transcript_lines import say
 
 from engram.clock import FixedClock
 from engram.enums import Actor
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.openai_extractor import OpenAIExtractor
 from engram.ingest.service import ingest_path
 from engram.models.episode_changes import change_episode

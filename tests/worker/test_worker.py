@@ -27,7 +27,7 @@ from engram.tasks.queue import huey
 #: The same with an extractor that takes its time.
 SLOW = f"""
 import time
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 LocalExtractor.propose = lambda self, turns, context: time.sleep(60)
 {RUN}
 """

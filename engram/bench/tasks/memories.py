@@ -21,7 +21,7 @@ from engram.consolidation.on_extract import reconcile_new
 from engram.consolidation.service import consolidate
 from engram.embedding.embedder import Embedder
 from engram.extraction.budget import Budget
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.model_extractor import ModelExtractor
 from engram.extraction.protocol import Extractor
 from engram.extraction.service import extract_session

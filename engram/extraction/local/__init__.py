@@ -1,0 +1,1 @@
+"""The local writer: memories of what is sure, without a language model."""

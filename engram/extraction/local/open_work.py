@@ -1,0 +1,114 @@
+"""What a session leaves open: unfinished todos, the last failing command, what was asked for and not got."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from engram.enums import Kind
+from engram.extraction import rule_words
+from engram.extraction.candidate import Candidate
+from engram.extraction.local.mended import short_command
+from engram.extraction.local.sentences import ended, fitting, quoted, sure
+from engram.extraction.user_rules import rules
+from engram.redaction.voice import typed_text
+from engram.text.content_words import content_words
+from engram.text.failures import programs_of
+from engram.transcripts.record import Action, Role, Turn
+from engram.transcripts.todo_list import open_todos
+
+#: The beginning of every summary, by which open work is known.
+LEAD = "Left open"
+#: How sure open work is beside other memories of a session, 0 to 1.
+QUALITY = 0.7
+#: Minimum number of content words of a prompt that says what was wanted.
+MIN_ASKED_WORDS = 3
+#: Room for an unanswered prompt in a summary, in characters; of a longer one the first sentences are told.
+ASKED_ROOM = 220
+
+#: A prompt that only goes on, stops, or talks about the tool.
+_GOES_ON = re.compile(
+    r"^\W*(?:/|(?:yes|no|ok(?:ay)?|continue|go on|stop|wait|cancel|try again|retry|never ?mind|thanks?|resume|proceed|"
+    r"commit|push|done)\b.{0,30}$)",
+    re.IGNORECASE | re.DOTALL,
+)
+#: The address of an issue or a pull request.
+_PAGE = re.compile(r"https?://\S+/(?P<kind>issues|pulls?|merge_requests)/(?P<number>\d+)\S*")
+
+
+def open_work(turns: Sequence[Turn], following: Turn | None) -> Candidate | None:
+    """Return what the session leaves open at the end of its last turn; None if nothing is, or if the session went on.
+
+    A commit after the last change of the todo list or after the last failure means that the work went another way.
+
+    Args:
+        turns: the turns of a session.
+        following: the turn after them, if there is one.
+    """
+    last = turns[-1] if turns else None
+    if last is None or following is not None:
+        return None
+    parts, content, evidence = [], [], []
+    if asked := _unanswered(last):
+        prompt = next(said for said in last.users_texts if not said.message_id)
+        parts.append(asked)
+        content.append(f"[asked] {prompt.text}")
+        evidence.append(prompt.uuid)
+    actions = [action for turn in turns for action in turn.actions]
+    todos, place = _todos(actions)
+    if todos:
+        parts.append(f"{LEAD}: {'; '.join(todos)}.")
+        content.append("[todo list]\n" + "\n".join(f"- {todo}" for todo in todos))
+        evidence.append(place)
+    failed = _last_failure(actions)
+    if failed is not None:
+        parts.append(f"The last run of `{short_command(failed.command)}` failed.")
+        evidence.append(failed.uuid)
+    if not todos and not asked:
+        return None
+    summary = fitting(parts)
+    if not summary:
+        return None
+    return sure(Kind.STATE, last, summary, content, evidence, quality=QUALITY, files=last.files)
+
+
+def _unanswered(turn: Turn) -> str:
+    """Return what the user asked for last, if they interrupted the answer before anything was changed."""
+    prompt = next((said for said in turn.users_texts if not said.message_id), None)
+    typed = " ".join(typed_text(prompt.text).split()) if prompt is not None else ""
+    is_answered = turn.has_edits or any(said.role is Role.ASSISTANT and len(said.text) > 400 for said in turn.said)
+    is_stopped = turn.is_interrupted or not (turn.reply or turn.actions)
+    if prompt is None or not prompt.uuid or not is_stopped or is_answered or rules(typed):
+        return ""
+    if _GOES_ON.match(typed) or len(content_words(typed)) < MIN_ASKED_WORDS:
+        return ""
+    words = quoted(_PAGE.sub(_named_page, typed), ASKED_ROOM)
+    is_question = words.endswith("?") or bool(rule_words.QUESTION.search(words))
+    return f"{LEAD}: the user asked “{words}” and stopped before it was done." if words and not is_question else ""
+
+
+def _named_page(page: re.Match[str]) -> str:
+    """Return "issue 12" or "pull request 12" in the place of its address."""
+    return f"{'issue' if page['kind'] == 'issues' else 'pull request'} {page['number']}:"
+
+
+def _todos(actions: Sequence[Action]) -> tuple[list[str], str]:
+    """Return the open todos and the entry of the call that last changed them; none if a commit came later."""
+    changes = [number for number, action in enumerate(actions) if action.todos or action.is_todo_list]
+    if not changes or any(action.commit for action in actions[changes[-1] :]):
+        return [], ""
+    return [ended(todo).rstrip(".") for todo in open_todos(actions)], actions[changes[-1]].uuid
+
+
+def _last_failure(actions: Sequence[Action]) -> Action | None:
+    """Return the last failing command that none of its programs passed after, and no commit followed."""
+    passed: set[str] = set()
+    for action in reversed(actions):
+        if action.commit:
+            return None
+        programs = programs_of(action.command) if action.is_error is not None and not action.is_refused else ()
+        if programs and not action.is_error:
+            passed.update(programs)
+        elif programs and not passed & set(programs):
+            return action
+    return None

@@ -1,0 +1,161 @@
+"""Whole sentences for memories: nothing is cut within a sentence, and what names nothing on its own is left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from engram.enums import Kind, Status, Voice
+from engram.extraction import languages
+from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, Candidate
+from engram.models.episodes import MAX_CONTENT_CHARACTERS
+from engram.redaction.suspicion import why_suspect
+from engram.text.content_words import content_words
+from engram.text.statements import Block, as_said, plain, sentences, split
+from engram.transcripts.record import TextBlock, Turn
+
+#: Maximum number of entities of a memory.
+MAX_ENTITIES = 24
+#: Sentences with more or fewer words are not taken into a summary.
+MIN_WORDS, MAX_WORDS = 5, 45
+#: Minimum share of a memory's words in a message that supports it; how many such messages are evidence, and how much
+#: of each is quoted, in characters.
+MIN_SUPPORT_SHARE, MAX_SUPPORTS, MAX_SUPPORT_CHARACTERS = 0.3, 2, 300
+
+_SYMBOL = re.compile(
+    r"`([^`\n]{2,60})`|((?:[\w.~-]*[\w~-])?(?:/[\w.@-]+)+|\b[\w-]+\.[a-z]{1,5}\b|\b[a-z]+[A-Z]\w+|"
+    r"\b[A-Z][a-z0-9]+[A-Z]\w*|\b[A-Za-z0-9]+_\w+)"
+)
+#: What a text begins with that answers somebody, and says nothing.
+_OPENER = re.compile(
+    r"^(?:(?:done|fixed|perfect|great|good|excellent|ok(?:ay)?|yes|yeah|right|sure|now|so|alright|interesting|exactly|"
+    r"correct|aha|ah|got it|i see|you're (?:absolutely )?right|good (?:question|point|catch|news)|found it|confirmed|"
+    r"almost there|(?:i )?(?:found|see) (?:the|a|an) (?:real |actual )?(?:bug|issue|problem|root cause|"
+    r"culprit))\s*[.!,:—–-]+\s+)+(?=\S)",
+    re.IGNORECASE,
+)
+#: First words that point to something outside of the sentence.
+_POINTS_BACK = re.compile(
+    r"(?:this|that|these|those|it|its|it's|that's|they|their|he|she|which|such|and|or|but|also|then|thus|otherwise|"
+    r"both|all|two|three|most|one|here|the (?:first|second|third|last|former|latter|other|same|rest|above|"
+    r"following)|same|\d+[.):]?)\b",
+    re.IGNORECASE,
+)
+
+
+def whole_sentences(text: str) -> Iterator[str]:
+    """Yield the sentences of the prose of a message that can be quoted: no list, no question, no fragment."""
+    for statement in split(text):
+        if statement.block is not Block.PROSE:
+            continue
+        for sentence in map(opened, languages.sentences_of(statement.text)):
+            is_whole = sentence.endswith((".", "!", "。", "`", ")", "”", '"')) and sentence.count("`") % 2 == 0
+            if is_whole and MIN_WORDS <= languages.word_count(sentence) <= MAX_WORDS:
+                yield ended(sentence)
+
+
+def opened(text: str) -> str:
+    """Return a sentence without its opening interjection ("Done.", "You're right,"), beginning with a capital."""
+    rest = _OPENER.sub("", text)
+    rest = rest if len(rest.split()) >= MIN_WORDS else text
+    return rest[:1].upper() + rest[1:]
+
+
+def ended(sentence: str) -> str:
+    """Return a sentence with a mark at its end."""
+    sentence = sentence.strip().rstrip(":;,—–- ")
+    return sentence if sentence.endswith((".", "!", "?", "…", "”", "。", "！", "？")) else f"{sentence}."
+
+
+def points_back(sentence: str) -> bool:
+    """Return True for a sentence whose first word refers to another one."""
+    return bool(_POINTS_BACK.match(sentence))
+
+
+def fitting(parts: Iterable[str], room: int = MAX_CANDIDATE_SUMMARY_CHARACTERS) -> str:
+    """Return the first parts that fit into a number of characters together, as one line; none is cut."""
+    line = ""
+    for part in parts:
+        longer = f"{line} {part}".strip()
+        if len(longer) > room:
+            break
+        line = longer
+    return line
+
+
+def quoted(text: str, room: int) -> str:
+    """Return the sentences of a text that fit into a number of characters, from its beginning; "" if none does."""
+    return fitting(sentences(plain(text)), room)
+
+
+def entities_of(summary: str, turn: Turn, files: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return symbols and files that a summary names, then the given files and the commits of the turn."""
+    named = [ticked or bare for ticked, bare in _SYMBOL.findall(summary)]
+    names = [file.replace("\\", "/").rsplit("/", 1)[-1] for file in files]
+    commits = [action.commit.split(" ", 1)[0] for action in turn.actions if action.commit]
+    return tuple(dict.fromkeys(entity for entity in [*named, *names, *commits] if entity))[:MAX_ENTITIES]
+
+
+def supporting(text: str, messages: Iterable[TextBlock]) -> list[TextBlock]:
+    """Return the messages that say much of what a text says, the closest first."""
+    words = content_words(text)
+    shares = [(len(words & content_words(said.text)) / max(1, len(words)), said) for said in messages if said.uuid]
+    near = sorted((pair for pair in shares if pair[0] >= MIN_SUPPORT_SHARE), key=lambda pair: -pair[0])
+    return [said for _, said in near[:MAX_SUPPORTS]]
+
+
+def excerpt(said: TextBlock, text: str) -> str:
+    """Return the part of a supporting message that a content quotes: from the line nearest to a text on."""
+    words = content_words(text)
+    lines = said.text.splitlines()
+    best = max(range(len(lines)), key=lambda number: len(words & content_words(lines[number])), default=0)
+    return "[also] " + "\n".join(lines[best:]).strip()[:MAX_SUPPORT_CHARACTERS]
+
+
+def sure(
+    kind: Kind,
+    turn: Turn,
+    summary: str,
+    content: Iterable[str],
+    evidence: Iterable[str],
+    *,
+    voice: Voice = Voice.ASSISTANT,
+    quality: float,
+    facts: Iterable[str] = (),
+    files: Sequence[str] = (),
+    said: Sequence[TextBlock] = (),
+    suspect: str | None = None,
+) -> Candidate:
+    """Return a candidate that needs no confirmation.
+
+    Args:
+        kind: its kind.
+        turn: the turn that it is taken from.
+        summary: whole sentences.
+        content: the words it rests on, the telling ones first.
+        evidence: uuids of their entries, in the same order; empty ones are left out.
+        voice: whose words they are.
+        quality: how likely it is worth keeping, 0 to 1: what goes first where a session has too many.
+        facts: short strings for matching; nothing of them is told.
+        files: files that it is about.
+        said: texts whose typographic apostrophes the summary gets back.
+        suspect: why it must not be told, if that is known already.
+    """
+    body = "\n\n".join(part.strip() for part in content if part.strip())
+    if said:
+        summary = as_said(summary, *(block.text for block in said))
+    lines = (" ".join(fact.split()) for fact in facts)
+    return Candidate(
+        kind=kind,
+        summary=summary,
+        content=body[:MAX_CONTENT_CHARACTERS],
+        evidence=tuple(dict.fromkeys(uuid for uuid in evidence if uuid)),
+        turn_keys=(turn.key,),
+        facts=tuple(dict.fromkeys(line for line in lines if line))[:5],
+        entities=entities_of(summary, turn, files),
+        voice=voice,
+        confidence=0.85,
+        status=Status.ACTIVE,
+        suspect=(why_suspect(summary, is_typed=False, is_assistant=True) or "") if suspect is None else suspect,
+        quality=quality,
+    )

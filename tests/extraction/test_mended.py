@@ -1,0 +1,254 @@
+"""Fixes and commits: kept only where what was run proves them, and only with a cause or a reason."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from made_turns import Make
+
+from engram.enums import Kind, Status
+from engram.extraction.local.mended import commits, fix_episodes, fixes, normal_command
+from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.protocol import ExtractionContext
+from engram.transcripts.commit_message import read_message
+from engram.transcripts.record import MAX_COMMAND_CHARS, Turn
+
+HEREDOC = """git add -A && git commit -m "$(cat <<'EOF'
+fix(cache): key entries by branch
+
+Two branches shared one entry of cache.py, so the second one read stale results.
+
+Co-Authored-By: Claude <noreply@anthropic.com>
+EOF
+)" && git status"""
+REASON = "Two branches shared one entry of cache.py, so the second one read stale results."
+CAUSE = "The key of `cache.py` left out the branch because it was built before branches existed."
+
+
+def mended(make: type[Make], *said: str, closing: str = "All tests pass.", key: str = "t1") -> Turn:
+    """A failing test, what the assistant says about it, a change, the test that passes, and a last message."""
+    return make.turn(
+        "the tests fail",
+        make.run("pytest tests/test_cache.py", fails="E  KeyError: 'branch'", uuid=f"{key}-u1"),
+        *said,
+        make.edit("src/cache.py", uuid=f"{key}-u2"),
+        make.run("pytest tests/test_cache.py", uuid=f"{key}-u3"),
+        closing,
+        key=key,
+    )
+
+
+def kept(*turns: Turn, following: Turn | None = None) -> list[Any]:
+    return list(fixes(turns, following))
+
+
+@pytest.mark.parametrize(
+    "cause",
+    [
+        CAUSE,
+        "`cache.py` never sets the branch, so the lookup raises.",
+        "The root cause is that the cache key is built without the branch.",
+        "The branch is missing in the key that `cache.py` builds.",
+        "`read_cache()` requires a branch that the caller doesn't pass.",
+        "Der Schlüssel in `cache.py` war falsch, weil der Branch fehlte.",
+    ],
+)
+def test_a_proven_fix_is_kept_with_its_cause_its_command_and_its_files(make: type[Make], cause: str) -> None:
+    (found,) = kept(mended(make, cause))
+
+    assert found.summary == f"`pytest tests/test_cache.py` failed: {cause} It passed after a change of cache.py."
+    assert (found.kind, found.status, found.evidence) == (Kind.FIX, Status.ACTIVE, ("t1-1", "t1-u1", "t1-u3"))
+    assert found.facts == ("E KeyError: 'branch'", "pytest tests/test_cache.py", "changed: cache.py")
+
+
+def test_brackets_of_a_function_stay(make: type[Make]) -> None:
+    (found,) = kept(mended(make, "`handlers[name]()` of `cache.py` fails because the branch is no name."))
+
+    assert "`handlers[name]()`" in found.summary
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Let me look at the cache.",
+        "The cache might be stale because the branch is missing.",
+        "It looks like the branch is missing in the cache.",
+        "Is the branch missing because the cache is old?",
+        "I'll add the branch to the cache because it is missing.",
+        "The tests of the cache fail.",
+        "That's because the cache has no branch.",
+        "The README is outdated because nobody read it.",
+    ],
+)
+def test_a_guess_a_plan_and_another_matter_are_no_cause(make: type[Make], said: str) -> None:
+    assert kept(mended(make, said)) == []
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "Wait, the branch is set after all.",
+        "Hmm, the branch isn't the problem here.",
+        "It turns out the branch is set everywhere.",
+        "I was wrong about the branch of the key.",
+    ],
+)
+def test_a_cause_that_a_later_message_contradicts_is_not_kept(make: type[Make], later: str) -> None:
+    assert kept(mended(make, CAUSE, later)) == []
+    assert len(kept(mended(make, later, CAUSE))) == 1
+
+
+def test_a_cause_after_which_the_command_failed_again_is_not_kept(make: type[Make]) -> None:
+    fails = make.run("pytest tests/test_cache.py", fails="E", uuid="u0")
+
+    assert kept(make.turn("x", fails, CAUSE, key="t0"), mended(make)) == []
+
+
+@pytest.mark.parametrize("objection", ["no, that's not it", "it still fails here", "That did not help, same error."])
+def test_a_fix_that_the_user_denies_is_not_kept(make: type[Make], objection: str) -> None:
+    turn = mended(make, CAUSE)
+
+    assert kept(turn, make.turn(objection, "I see.", key="t2")) == []
+    assert kept(turn, following=make.turn(objection, key="t2")) == []
+    assert len(kept(turn, make.turn("thanks, commit it", "Done.", key="t2"))) == 1
+
+
+def test_the_closing_message_may_state_the_cause(make: type[Make]) -> None:
+    closing = "All pass.\n\n**Root cause:** `cache.py` left out the branch, so two branches shared one entry."
+
+    (found,) = kept(mended(make, closing=closing))
+
+    assert found.summary.startswith("`pytest tests/test_cache.py` failed: `cache.py` left out the branch, so two")
+    assert kept(mended(make, closing="The sweeper was slow because the folder grew.")) == []
+
+
+def test_an_error_line_is_never_told(make: type[Make]) -> None:
+    steps = [
+        make.run("pytest", fails="E zebra", uuid="u1"),
+        CAUSE,
+        make.edit("cache.py"),
+        make.run("pytest", uuid="u2"),
+    ]
+
+    (found,) = kept(make.turn("go", *steps))
+
+    assert "zebra" not in found.summary + found.content
+
+
+def test_one_cause_of_two_commands_is_told_once_and_a_commit_is_a_fact(make: type[Make]) -> None:
+    commit = make.run("git commit -m x", uuid="c1")._replace(commit="abc1234 key by branch")
+    lint, check = (make.run(name, fails="E branch", uuid=name) for name in ("make lint", "make check"))
+    passed = [make.run(name, uuid=f"{name}2") for name in ("make lint", "make check")]
+
+    (found,) = kept(make.turn("go", lint, check, CAUSE, make.edit("cache.py"), *passed, commit))
+
+    assert "abc1234 key by branch" in found.facts
+
+
+def test_a_failing_test_that_passes_after_an_edit_is_a_fix_across_turns_too(make: type[Make]) -> None:
+    first = make.turn("why?", make.run("cd /r && make check 2>&1 | tail -5", fails="no rule", uuid="u1"), key="t1")
+    second = make.turn("fix it", make.edit("Makefile", uuid="u2"), make.run("make check", uuid="u3"), key="t2")
+
+    (found,) = fix_episodes([first, second])
+
+    assert (found.error_line, found.files, found.turn_key) == ("no rule", ("Makefile",), "t2")
+    assert (found.failed_uuid, found.failed_last_uuid, found.passed_uuid) == ("u1", "u1", "u3")
+
+
+def test_what_proves_nothing_is_no_fix(make: type[Make]) -> None:
+    failed, edit = make.run("pytest", fails="boom", uuid="u1"), make.edit("a.py")
+    retried = make.turn("go", failed, make.run("pytest", uuid="u2"))
+    edited_before = make.turn("go", edit, failed, make.run("pytest", uuid="u2"))
+    other = make.turn("go", failed, edit, make.run("pytest b", uuid="u2"))
+    hidden = make.turn("go", failed, edit, make.run("pytest | tail -3", uuid="u2"))
+    long_after = make.turn("go", failed, edit, *[make.run(f"ls {n}") for n in range(50)], make.run("pytest", uuid="u2"))
+
+    assert [fix_episodes([turn]) for turn in (retried, edited_before, other, hidden, long_after)] == [[]] * 5
+
+
+def test_commands_compare_without_folders_redirections_and_filters() -> None:
+    assert normal_command("cd /x && go test ./... 2>&1 | grep FAIL | head -3") == "go test ./..."
+
+
+@pytest.mark.parametrize(
+    ("command", "message"),
+    [
+        (HEREDOC, ("fix(cache): key entries by branch", REASON)),
+        (f'git commit -m "subject" -m "{REASON}"', ("subject", REASON)),
+        (f"git commit -am 'subject\n\n{REASON}'", ("subject", REASON)),
+        (f"git commit -m @'\nsubject\n\n{REASON}\n'@", ("subject", REASON)),
+        (f'cd app && rtk git commit -m "subject" -m "{REASON}"', ("", "")),
+        ("git commit --amend --no-edit", ("", "")),
+        ("echo 'git commit -m \"no\"'", ("", "")),
+        ("git log --grep commit", ("", "")),
+    ],
+)
+def test_subject_and_body_are_read_from_the_command(command: str, message: tuple[str, str]) -> None:
+    assert read_message(command) == message
+
+
+def test_a_commit_that_another_program_runs_is_read_where_that_is_wanted() -> None:
+    assert read_message('cd app && rtk git commit -m "subject"', by_runner=True) == ("subject", "")
+    assert read_message('echo git commit -m "subject"', by_runner=True) == ("", "")
+
+
+def test_of_a_message_that_was_cut_only_whole_sentences_are_read() -> None:
+    command = f'git commit -m "subject\n\n{REASON} And {"more " * 100}'[:MAX_COMMAND_CHARS]
+
+    assert read_message(command) == ("subject", REASON)
+
+
+def test_a_commit_with_a_reason_is_kept_with_what_explains_it(make: type[Make]) -> None:
+    work = make.turn("why is it stale?", make.edit("cache.py", uuid="u1"), f"Fixed. {REASON}", key="t1")
+    commit = make.turn("commit it", make.run(HEREDOC, uuid="c1"), "Committed.", key="t2")
+
+    (found,) = commits([work, commit])
+
+    assert found.summary == f"cache: key entries by branch. {REASON}"
+    assert (found.kind, found.status, found.turn_keys) == (Kind.FIX, Status.ACTIVE, ("t2",))
+    assert found.evidence == ("c1", "t1-1")
+
+
+def committed(make: type[Make], message: str) -> list[Any]:
+    return list(commits([make.turn("commit it", make.run(f'git commit -m "{message}"', uuid="c1"))]))
+
+
+@pytest.mark.parametrize(
+    "reason",
+    [
+        "Passing an empty type made the reader join chunks wrongly, which lost the last one.",
+        "Use relative paths to ensure that they resolve behind a rewrite.",
+        "The daemon was only stopped where the shell had job control.",
+        "Callers no longer need the registry name.",
+    ],
+)
+def test_a_sentence_that_says_why_is_kept_without_the_list_of_changes(make: type[Make], reason: str) -> None:
+    (found,) = committed(make, f"feat: read whole chunks\n\n{reason}\n\n- add a reader\n- rename the writer")
+
+    assert found.summary == f"Read whole chunks. {reason}"
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "wip",
+        "feat: read whole chunks",
+        "feat: read whole chunks\n\n- add a reader because it is needed\n- rename the writer",
+        "feat: read whole chunks\n\nAdds a reader and a writer, and renames the old one.",
+        "docs: describe chunks\n\nReaders could not find the format, so it has a page.",
+        "chore: bump chunks\n\nThe old one failed silently.",
+    ],
+)
+def test_a_commit_that_does_not_say_why_is_no_memory(make: type[Make], message: str) -> None:
+    assert committed(make, message) == []
+
+
+def test_a_failed_commit_is_no_memory_and_of_an_amended_one_the_last_message_is_kept(make: type[Make]) -> None:
+    failed = make.turn("commit it", make.run(HEREDOC, fails="hook failed", uuid="c0"), key="t0")
+    first = make.turn("commit it", make.run(HEREDOC, uuid="c1"), key="t1")
+    amended = make.turn("amend it", make.run(HEREDOC.replace("git commit", "git commit --amend"), uuid="c2"), key="t2")
+
+    found = LocalExtractor().propose([failed, first, amended], ExtractionContext(project="demo"))
+
+    assert [candidate.evidence[0] for candidate in found] == ["c2"]
