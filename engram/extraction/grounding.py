@@ -33,15 +33,19 @@ from engram.transcripts.record import Action, Role, TextBlock, Turn
 MIN_GROUNDED_SHARE = 0.5
 #: Share of them that must occur in the turns that the memory cites. What it is about may have been said before them.
 MIN_CITED_SHARE = 0.25
-#: What the user says in so many words or fewer needs only one word in common with the summary.
-MAX_SHORT_WORDS = 15
+#: What the user says in so many words or fewer needs only one word in common with the summary, and the summary only
+#: this share of its words from the session.
+MAX_SHORT_WORDS, MIN_SHORT_SHARE = 15, 0.35
 #: Confidence in what the user typed, and in anything else.
 TYPED_CONFIDENCE, OTHER_CONFIDENCE = 0.9, 0.7
 #: Maximum number of entries that a memory rests on.
 MAX_EVIDENCE = 8
 
-#: Words of a summary about the speakers themselves.
-_ABOUT_THE_SPEAKERS = frozenset(("user", "assistant", "wants", "chose", "decision", "decided", "dead", "end"))
+#: Words of a summary about the speakers, and about how something ended: they make it stand alone, and claim nothing.
+_ABOUT_THE_SPEAKERS = frozenset(
+    "user users assistant wants wish chose chosen asked reported reports approved rejected decision decided dead end "
+    "open session ended failed fails works passes found fixed instead".split()
+)
 #: Roles that speak for the user.
 _USERS = (Role.USER, Role.CHOSEN)
 _ELLIPSIS = re.compile(r"\s*(?:\[…\]|…|\.\.\.|\[\.\.\.\])\s*")
@@ -164,9 +168,10 @@ class _Grounding:
         cited = prefixes(
             _words_there(evidence) | (content_words(target.summary) if target is not None else frozenset())
         )
-        if not words or len(words & (cited | prefixes(self._session_words))) < MIN_GROUNDED_SHARE * len(words):
-            return Refusal.NOT_SAID
         is_short = any(said.role in _USERS and len(said.text.split()) <= MAX_SHORT_WORDS for _, said in evidence.said)
+        share = MIN_SHORT_SHARE if is_short else MIN_GROUNDED_SHARE
+        if not words or len(words & (cited | prefixes(self._session_words))) < share * len(words):
+            return Refusal.NOT_SAID
         if not words & cited or (len(words & cited) < MIN_CITED_SHARE * len(words) and not is_short):
             return Refusal.NOT_CITED
         return None if evidence.said else _why_not_proven(words, evidence)

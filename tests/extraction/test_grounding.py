@@ -60,6 +60,13 @@ def test_what_the_user_says_in_short_carries_a_summary_that_says_what_it_is_abou
     assert found.refused == []
 
 
+def test_an_open_problem_that_was_told_in_short_is_kept() -> None:
+    short = turn("t1", "mix phx.server does not start", ran("mix phx.server", is_error=True, error="exited"))
+    summary = "Open: the user reports that `mix phx.server` does not start; the session ended before a cause was found"
+
+    assert len(propose([short], {"summary": summary, "evidence": ["e1", "c1"], "kind": "state"}).candidates) == 1
+
+
 def test_a_yes_to_the_assistant_does_not_make_the_summary_the_users_words() -> None:
     talk = turn("t1", "Which cache?", "I propose Redis for the cache, because the queue runs there.")
 
