@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from engram.errors import BrokenDatabase
+from engram.atomic import FILE_MODE
+from engram.errors import BrokenDatabase, OlderSchema, StoreError
 from engram.models.forgetting import wipe_free_space
+from engram.models.migrations import FIRST_VERSION
+from engram.models.packed import unpack_text
 from engram.models.replacement import using_database
 from engram.models.stages import note_failure
 from engram.models.store import Store, open_store
-from engram.models.transaction import Tx
+from engram.models.transaction import Reader, Tx
+from engram.text.unspaced import in_pairs
 
 
 @contextlib.contextmanager
@@ -60,11 +66,121 @@ def open_sound_copy(path: Path, driver: str) -> Iterator[Store]:
 def clean_copy(path: Path, driver: str, clean: Callable[[Tx], int]) -> int:
     """Delete rows of another database and every trace of them; returns how many ``clean`` deleted.
 
+    A copy of an earlier version keeps its tables, so that it stays the way back to that version.
+
     Raises:
         StoreError: the file is damaged, or not Engram's; it is as it was.
     """
+    version = _older_version(path, driver)
+    if version >= FIRST_VERSION:
+        return _clean_older(path, driver, version, clean)
     with open_sound_copy(path, driver) as copy:
         with copy.transaction() as tx:
             cleaned = clean(tx)
         wipe_free_space(copy)
     return cleaned
+
+
+def _older_version(path: Path, driver: str) -> int:
+    """Version of the tables of an earlier version's database; 0 for any other. Raises StoreError."""
+    store = Store(path, driver=driver, may_upgrade=False)
+    try:
+        store.open()
+    except OlderSchema as error:
+        return error.version
+    finally:
+        store.close()
+    return 0
+
+
+def _clean_older(path: Path, driver: str, version: int, clean: Callable[[Tx], int]) -> int:
+    """Clean a twin that is brought up to date, then take over into the older file what was deleted and changed there.
+
+    ``clean`` knows the tables of this version alone. A kill leaves the file as it was, or cleaned.
+    """
+    twin = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    older = Store(path, driver=driver)
+    try:
+        for suffix in ("", "-wal"):
+            source, target = path.with_name(path.name + suffix), twin.with_name(twin.name + suffix)
+            if source.is_file():
+                shutil.copyfile(source, target, follow_symlinks=False)
+                os.chmod(target, FILE_MODE)
+        with open_sound_copy(twin, driver) as upgraded:
+            with upgraded.transaction() as tx:
+                cleaned = clean(tx)
+            upgraded.checkpoint("TRUNCATE")
+        _take_over(older, twin, version)
+        wipe_free_space(older)
+    except OSError as error:
+        raise StoreError(f"{path} can't be cleaned: {error.strerror or error}") from error
+    finally:
+        older.close()
+        for suffix in ("", "-wal", "-shm"):
+            twin.with_name(twin.name + suffix).unlink(missing_ok=True)
+    return cleaned
+
+
+def _take_over(older: Store, twin: Path, version: int) -> None:
+    """Delete and change in an older database what is gone or changed in its cleaned twin, in one transaction."""
+    older.rows("SELECT 1")
+    older.rows("ATTACH DATABASE ? AS cleaned", (str(twin),))
+    changed = "n.id IS NULL OR n.summary IS NOT o.summary OR n.content IS NOT o.content OR n.entities IS NOT o.entities"
+    sql = f"SELECT o.id FROM main.episode o LEFT JOIN cleaned.episode n ON n.id = o.id WHERE {changed}"
+    with older.transaction() as tx:
+        older.rows("PRAGMA defer_foreign_keys = 1")
+        changed_ids = [int(row_id) for (row_id,) in tx.rows(sql)]
+        for row_id in changed_ids:
+            _index_older(tx, row_id, version, is_deleted=True)
+        for table in _plain_tables(tx):
+            _take_over_table(tx, table)
+        tx.run("INSERT OR IGNORE INTO main.tombstone SELECT * FROM cleaned.tombstone")
+        for row_id in changed_ids:
+            _index_older(tx, row_id, version, is_deleted=False)
+        for index in ("passage_fts", "note_fts"):
+            tx.run(f"INSERT INTO {index}({index}) VALUES ('rebuild')")
+
+
+def _plain_tables(store: Reader) -> list[str]:
+    """The tables that both databases have, but those of SQLite and of text indexes, and the file's own facts."""
+    return [
+        str(name)
+        for (name,) in store.rows(
+            "SELECT name FROM main.sqlite_master o JOIN cleaned.sqlite_master n USING (name, type) "
+            "WHERE type = 'table' AND NOT (name GLOB 'sqlite_*' OR name GLOB '*_fts*' OR name = 'meta')"
+        )
+    ]
+
+
+def _take_over_table(tx: Tx, table: str) -> None:
+    columns: dict[str, int] = {
+        str(name): int(place) for name, place in tx.rows("SELECT name, pk FROM pragma_table_info(?, 'main')", (table,))
+    }
+    present = {str(name) for (name,) in tx.rows("SELECT name FROM pragma_table_info(?, 'cleaned')", (table,))}
+    keys = [name for name, place in columns.items() if place] or ["rowid"]
+    others = [name for name in columns if name in present and name not in keys]
+    same = f'FROM cleaned."{table}" n WHERE ' + " AND ".join(f'n."{key}" = o."{key}"' for key in keys)
+    tx.run(f'DELETE FROM main."{table}" AS o WHERE NOT EXISTS (SELECT 1 {same})')
+    if others:
+        names = ", ".join(f'"{name}"' for name in others)
+        values = ", ".join(f'n."{name}"' for name in others)
+        differ = " OR ".join(f'n."{name}" IS NOT o."{name}"' for name in others)
+        tx.run(
+            f'UPDATE main."{table}" AS o SET ({names}) = (SELECT {values} {same}) '
+            f"WHERE EXISTS (SELECT 1 {same} AND ({differ}))"
+        )
+
+
+def _index_older(tx: Tx, row_id: int, version: int, *, is_deleted: bool) -> None:
+    """Take a memory out of the text index of an earlier version, or into it, by the words that this version indexed."""
+    questions = "questions" if version >= 17 else "''"
+    into, deleted = ("episode_fts, rowid", "'delete', ?") if is_deleted else ("rowid", "?")
+    for summary, content, entities, asked in tx.rows(
+        f"SELECT summary, content, entities, {questions} FROM main.episode WHERE id = ?", (row_id,)
+    ):
+        words = (summary, unpack_text(content), f"{entities} {asked}")
+        if version >= 19:
+            words = (in_pairs(words[0]), in_pairs(words[1]), in_pairs(words[2]))
+        tx.run(
+            f"INSERT INTO episode_fts({into}, summary, content, entities) VALUES ({deleted}, ?, ?, ?)", (row_id, *words)
+        )
