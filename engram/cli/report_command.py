@@ -9,7 +9,7 @@ import click
 from engram.cli.options import json_option
 from engram.cli.output import one_line, print_facts, print_json
 from engram.cli.workspace import Workspace, pass_workspace
-from engram.reports.usage import REPORT_DAYS, late_text, report_of_days
+from engram.reports.usage import REPORT_DAYS, late_text, refused_text, report_of_days
 
 
 @click.command("report")
@@ -39,6 +39,7 @@ def report(workspace: Workspace, days: int, as_json: bool) -> None:
             ("shown to Claude", f"{usage.shown} times"),
             ("opened", f"{usage.opened} memories"),
             ("came too late", late_text(usage.late)),
+            ("not kept of the model's", refused_text(usage.refused)),
             ("used most", _named(used.summary, used.episode_id, used.project, used.uses) if used else "none yet"),
         ]
     )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from engram.enums import Actor, Importance, Scope, Status, Voice
+from engram.enums import Actor, Importance, Refusal, Scope, Status, Voice
 from engram.extraction.candidate import ENDING_ACTIONS, Candidate
+from engram.extraction.keep import Kept
 from engram.models.contradictions import ENDING_REASONS, Ending, ending_of, is_kept_by_hand, note_contradiction
 from engram.models.episode_changes import change_episode
 from engram.models.episode_evidence import add_evidence
@@ -26,6 +27,8 @@ class Applied:
     changed: int = 0
     #: Number of contradictions noted for a person to decide.
     contradictions: int = 0
+    #: Number of memories that were to end and stay.
+    staying: int = 0
 
 
 def apply_actions(
@@ -61,10 +64,17 @@ def apply_actions(
             _confirm(tx, older, candidate, evidence(candidate), run_id, applied)
         elif candidate.action in ENDING_ACTIONS:
             newer = None if candidate.action == "retracts" else stored(place)
+            changed = applied.changed
             if candidate.action == "retracts" or (newer is not None and newer.id != older.id):
                 _end(tx, older, newer, candidate, put_back, run_id, applied)
+            applied.staying += applied.changed == changed
     close_run(tx, run_id, applied.lines)
     return applied
+
+
+def refusals(proposed: Iterable[Refusal], kept: Kept, applied: Applied) -> list[Refusal]:
+    """Return why proposals of an answer were not kept, or did not end what they were to end, one for each."""
+    return [*proposed, *kept.refused, *[Refusal.TARGET_STAYS] * applied.staying]
 
 
 def _is_reachable(older: Episode, candidate: Candidate, project_id: int | None) -> bool:

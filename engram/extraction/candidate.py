@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from engram.enums import Importance, Kind, Refusal, Scope, Status, Voice
+from engram.enums import Importance, Kind, Scope, Status, Voice
 
 #: Maximum length of a summary, in words; the summary is what is injected.
 MAX_SUMMARY_WORDS = 40
@@ -57,13 +57,3 @@ class Candidate:
     rests_on_user: bool = False
     #: When the latest of its evidence was said, in milliseconds since 1970; 0 if that is not known.
     said_at_ms: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Refused:
-    """A proposal that was not kept. It holds no text, so that there is nothing to forget."""
-
-    reason: Refusal
-    kind: Kind = Kind.FACT
-    #: Uuid of the first entry that it rests on; "" for none.
-    uuid: str = ""

@@ -15,7 +15,7 @@ from engram.extraction.answer import (
     cleaned,
     rolling_summary_of,
 )
-from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, MAX_SUMMARY_WORDS, Candidate, Refused
+from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, MAX_SUMMARY_WORDS, Candidate
 from engram.extraction.judged import says_the_same
 from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.extraction.request_lines import Ids
@@ -87,7 +87,8 @@ class Grounded:
     """What is used of an output, and what is not."""
 
     candidates: list[Candidate] = field(default_factory=list)
-    refused: list[Refused] = field(default_factory=list)
+    #: Why, one for each.
+    refused: list[Refusal] = field(default_factory=list)
 
 
 def ground(output: ModelOutput, ids: Ids, context: ExtractionContext) -> Grounded:
@@ -100,7 +101,7 @@ def ground(output: ModelOutput, ids: Ids, context: ExtractionContext) -> Grounde
     grounding = _Grounding(ids, context)
     for proposed in output.memories[:MAX_ANSWER_MEMORIES]:
         grounding.add(proposed)
-    grounding.found.refused += [Refused(Refusal.UNREADABLE)] * output.unreadable
+    grounding.found.refused += [Refusal.UNREADABLE] * output.unreadable
     return grounding.found
 
 
@@ -119,11 +120,9 @@ class _Grounding:
         self._session_words |= content_words(f"{context.project} {context.rolling_summary}")
 
     def add(self, proposed: ProposedMemory) -> None:
-        evidence = _evidence(proposed, self._ids)
-        candidate = self._judge(proposed, evidence)
+        candidate = self._judge(proposed, _evidence(proposed, self._ids))
         if isinstance(candidate, Refusal):
-            kind = Kind.FACT if proposed.action == "retracts" else proposed.kind
-            self.found.refused.append(Refused(candidate, kind, next(iter(evidence.uuids), "")))
+            self.found.refused.append(candidate)
             return
         self.found.candidates.append(candidate)
         self._known.append(candidate.summary)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from engram.enums import Actor, Source, Status
+from engram.enums import Actor, Refusal, Source, Status
 from engram.extraction.candidate import Candidate
 from engram.extraction.judged import is_said_again
 from engram.models.contradictions import is_kept_by_hand
@@ -47,11 +47,17 @@ class Kept:
     new: int = 0
     updated: int = 0
     archived: int = 0
-    left_out: int = 0
+    #: Why candidates were left out, one for each.
+    refused: list[Refusal] = field(default_factory=list)
     #: Index of a candidate → row id of the episode that it created or changed.
     row_ids: dict[int, int] = field(default_factory=dict)
     #: Index of a candidate → its slot, for those that are stored.
     slots: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def left_out(self) -> int:
+        """Number of candidates that were left out."""
+        return len(self.refused)
 
 
 class Keeper:
@@ -100,8 +106,11 @@ class Keeper:
             if candidate.action in ("same", "retracts"):
                 continue
             slot = slot_of(candidate.turn_keys[0], candidate.kind, candidate.summary)
-            if slot in slots or is_slot_gone(self._tx, slot) or self._rests_on_barred(candidate):
-                kept.left_out += 1
+            if slot in slots:
+                kept.refused.append(Refusal.REPEATED)
+                continue
+            if is_slot_gone(self._tx, slot) or self._rests_on_barred(candidate):
+                kept.refused.append(Refusal.FORGOTTEN)
                 continue
             slots.add(slot)
             self._keep_one(place, candidate, slot, kept)
@@ -142,10 +151,10 @@ class Keeper:
         if known is None:
             made = self._episode(candidate, slot)
             if any(is_said_again(made, memory) for memory in self._judged):
-                kept.left_out += 1
+                kept.refused.append(Refusal.JUDGED)
                 return
             if self._is_hour_full(made.created_at_ms):
-                kept.left_out += 1
+                kept.refused.append(Refusal.FULL)
                 return
             run_id = self._run_id if self._is_in_run else None
             made = add_episode(self._tx, made, evidence, action="extract", actor=Actor.MODEL, run_id=run_id)

@@ -10,7 +10,7 @@ from engram.enums import Refusal
 from engram.errors import BudgetReached, ExtractionError, ModelUnavailable
 from engram.extraction.answer import ANSWER_SCHEMA, read_answer
 from engram.extraction.budget import Budget
-from engram.extraction.candidate import Candidate, Refused
+from engram.extraction.candidate import Candidate
 from engram.extraction.grounding import ground, session_summary_of
 from engram.extraction.language_model import LanguageModel, Question
 from engram.extraction.proposals import Proposals
@@ -50,8 +50,8 @@ class ModelExtractor:
         self.rolling_summary = ""
         #: Keys of the turns of the last proposal that the model did not read.
         self.unread: set[str] = set()
-        #: Proposals of the last extraction that were refused.
-        self.refused: list[Refused] = []
+        #: Why proposals of the last extraction were refused, one for each.
+        self.refused: list[Refusal] = []
         self._is_strict = False
 
     def propose(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
@@ -72,7 +72,7 @@ class ModelExtractor:
         if self._reason:
             self._budget.note_trouble(self._reason)
         room = max(0, context.session_cap - context.kept_before)
-        self.refused += [Refused(Refusal.FULL, one.kind, one.evidence[0]) for one in proposals.candidates[room:]]
+        self.refused += [Refusal.FULL] * len(proposals.candidates[room:])
         return proposals.candidates[:room]
 
     def propose_again(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:

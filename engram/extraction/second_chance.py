@@ -8,7 +8,7 @@ from functools import partial
 
 from engram.enums import Source, Voice
 from engram.errors import BudgetReached, Conflict
-from engram.extraction.apply_answer import apply_actions
+from engram.extraction.apply_answer import apply_actions, refusals
 from engram.extraction.batch import is_at_home, within_project
 from engram.extraction.context import ContextBuilder, check_unforgotten
 from engram.extraction.keep import Keeper
@@ -31,6 +31,7 @@ from engram.models.stages import note_failure, note_success
 from engram.models.store import Store
 from engram.models.transaction import Reader
 from engram.models.turns import StoredTurn, check_unmoved, turns_of_session
+from engram.models.usage import note_refused
 from engram.models.watermarks import undone
 from engram.settings import Settings
 
@@ -111,6 +112,7 @@ class SecondChance:
             reach("second_chance.kept")
             stored = partial(keeper.stored, kept)
             applied = apply_actions(tx, candidates, stored, keeper.evidence, session.own_project_id)
+            note_refused(tx, refusals(self.extractor.refused, kept, applied))
             read = [turn for turn in turns if turn.turn.key not in self.extractor.unread]
             read_ids = {turn.id for turn in read}
             newer = [episode for place in kept.slots if (episode := keeper.stored(kept, place)) is not None]

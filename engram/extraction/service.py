@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from engram.embedding.embedder import Embedder
+from engram.enums import Refusal
 from engram.errors import Conflict
-from engram.extraction.apply_answer import apply_actions
+from engram.extraction.apply_answer import apply_actions, refusals
 from engram.extraction.batch import BATCH_TURNS, Batch, is_at_home, next_batch, within_project
 from engram.extraction.candidate import Candidate
 from engram.extraction.context import ContextBuilder, check_unforgotten
@@ -23,6 +24,7 @@ from engram.models.stages import note_success
 from engram.models.store import Store
 from engram.models.transaction import Tx
 from engram.models.turns import check_unmoved, mark_extracted, turns_of_session
+from engram.models.usage import note_refused
 from engram.models.vectors import put_vectors
 from engram.models.work import Work, find_work, finish
 from engram.settings import Settings
@@ -191,6 +193,9 @@ class _Step:
         stored = partial(keeper.stored, kept)
         applied = apply_actions(tx, candidates, stored, keeper.evidence, session.own_project_id)
         kept.updated += applied.changed
+        if not self._is_repeatable:
+            proposed: Sequence[Refusal] = getattr(self.extractor, "refused", ())
+            note_refused(tx, refusals(proposed, kept, applied))
         return kept
 
     def _embed(self, candidates: Sequence[Candidate]) -> list[bytes]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from peewee import EXCLUDED, JOIN, SQL, Cast, ColumnBase, fn
 
 from engram.clock import day_of
-from engram.enums import CURRENT_STATUSES
+from engram.enums import CURRENT_STATUSES, Refusal
 from engram.errors import StoreError
 from engram.models import tables
 from engram.models.injections import AT_START, WAS_SHOWN
@@ -21,8 +22,9 @@ from engram.transcripts.record import Opening
 #: Longest wait for the write lock to claim the weekly line, in milliseconds: a hook waits for the answer.
 MAX_CLAIM_WAIT_MS = 20
 _TOLD = "report_told_ms"
-#: Key in ``meta``: JSON, day → cause → number of answers that came too late.
-_LATE = "late_answers"
+#: Keys in ``meta``: JSON, day → cause → number of answers that came too late, and day → ``Refusal`` → number of
+#: proposals of a language model that were refused. No words are stored.
+_LATE, _REFUSED = "late_answers", "refused_proposals"
 #: Days for which these are kept.
 MAX_LATE_DAYS = 32
 
@@ -62,6 +64,8 @@ class Usage:
     most_used: MostUsed | None
     #: Cause → number of prompts whose answer came after their hook had ended, in whole days, at most ``MAX_LATE_DAYS``.
     late: dict[str, int]
+    #: ``Refusal`` → number of proposals of a language model, in the same way.
+    refused: dict[str, int]
 
 
 def usage_since(store: Store, since_ms: int) -> Usage:
@@ -77,6 +81,7 @@ def usage_since(store: Store, since_ms: int) -> Usage:
             opened=_count(reader, episode, episode.accessed_at_ms >= since_ms),
             most_used=_most_used(reader, since_ms),
             late=late_since(reader, since_ms),
+            refused=_tally_since(reader, _REFUSED, since_ms),
         )
 
 
@@ -145,23 +150,38 @@ def _most_used(store: Reader, since_ms: int) -> MostUsed | None:
 
 def note_late(tx: Tx, cause: str) -> None:
     """Count an answer that came after the hook of its prompt had ended."""
-    days = _late_days(tx)
-    causes = days.setdefault(day_of(tx.now_ms()), {})
-    causes[cause] = causes.get(cause, 0) + 1
-    put_meta(tx, _LATE, json.dumps(dict(sorted(days.items())[-MAX_LATE_DAYS:])))
+    _add_to_tally(tx, _LATE, {cause: 1})
+
+
+def note_refused(tx: Tx, reasons: Iterable[Refusal]) -> None:
+    """Count proposals of a language model that were refused."""
+    if counted := Counter(reason.value for reason in reasons):
+        _add_to_tally(tx, _REFUSED, counted)
 
 
 def late_since(store: Reader, since_ms: int) -> dict[str, int]:
     """Return cause → number of answers that came too late since the day of a time, the most frequent first."""
+    return _tally_since(store, _LATE, since_ms)
+
+
+def _add_to_tally(tx: Tx, key: str, counts: Mapping[str, int]) -> None:
+    days = _tally(tx, key)
+    today = Counter(days.get(day_of(tx.now_ms()), {}))
+    today.update(counts)
+    days[day_of(tx.now_ms())] = dict(today)
+    put_meta(tx, key, json.dumps(dict(sorted(days.items())[-MAX_LATE_DAYS:])))
+
+
+def _tally_since(store: Reader, key: str, since_ms: int) -> dict[str, int]:
     total: Counter[str] = Counter()
-    for day, causes in _late_days(store).items():
+    for day, causes in _tally(store, key).items():
         if day >= day_of(max(0, since_ms)):
             total.update(causes)
     return dict(total.most_common())
 
 
-def _late_days(store: Reader) -> dict[str, dict[str, int]]:
-    days: dict[str, dict[str, int]] = json.loads(get_meta(store, _LATE) or "{}")
+def _tally(store: Reader, key: str) -> dict[str, dict[str, int]]:
+    days: dict[str, dict[str, int]] = json.loads(get_meta(store, key) or "{}")
     return days
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engram.enums import Scope
+from engram.enums import Refusal, Scope
 from engram.models.store import Store
 from engram.models.usage import Usage, claim_telling, count_prompts_since, late_since, told_at_ms, usage_since
 from engram.redaction.display import fence_safe, one_line
@@ -30,6 +30,32 @@ def report_of_days(store: Store, days: int = REPORT_DAYS) -> Usage:
 def late_text(late: Mapping[str, int]) -> str:
     """Return how many answers came too late and why, for people; "" for none."""
     return "; ".join(f"{number} {'answer' if number == 1 else 'answers'}: {cause}" for cause, number in late.items())
+
+
+#: Reason → what it means, for people.
+_REFUSALS = {
+    Refusal.UNREADABLE: "of another shape than was asked for",
+    Refusal.NO_EVIDENCE: "cites nothing that was sent",
+    Refusal.NO_SUMMARY: "says nothing",
+    Refusal.NO_TARGET: "takes back nothing that was shown",
+    Refusal.NOT_SAID: "was not said in the session",
+    Refusal.NOT_CITED: "has nothing to do with what it cites",
+    Refusal.UNPROVEN: "rests on a command whose end is not known",
+    Refusal.OUTPUT: "tells what only a command printed",
+    Refusal.REPEATED: "known already",
+    Refusal.OWN_TEXT: "repeats Engram's own text",
+    Refusal.LOG: "quotes a log",
+    Refusal.FORGOTTEN: "forgotten before",
+    Refusal.JUDGED: "judged wrong or outdated before",
+    Refusal.FULL: "beyond the limit of a session or an hour",
+    Refusal.TARGET_STAYS: "would end a memory that stays",
+}
+
+
+def refused_text(refused: Mapping[str, int]) -> str:
+    """Return how many proposals of a language model were not kept and why, for people; "" for none."""
+    meaning = {reason.value: text for reason, text in _REFUSALS.items()}
+    return "; ".join(f"{number}: {meaning.get(reason, reason)}" for reason, number in refused.items())
 
 
 def weekly_line(store: Store, project_id: int) -> str:

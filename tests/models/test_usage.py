@@ -7,12 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
 
 from engram.clock import FixedClock
-from engram.enums import Scope
+from engram.enums import Refusal, Scope
 from engram.models import counts, daily, usage
 from engram.models.episode_rows import set_accessed
 from engram.models.episodes import Episode
 from engram.models.injections import AT_START, Injection, add_injections
 from engram.models.store import Store
+from engram.reports.usage import refused_text
 from engram.transcripts.record import Opening
 from tests.models.conversations import make_turn, store_project, store_turn
 
@@ -66,6 +67,20 @@ def test_late_answers_are_counted_by_cause_and_day_for_a_month(store: Store, clo
     assert usage.late_since(store, now_ms - 86_400_000) == {"embedding": 2, "busy": 1}
     assert usage.late_since(store, 0)["busy"] == usage.MAX_LATE_DAYS
     assert usage.late_since(store, now_ms) == {}
+
+
+def test_refused_proposals_are_counted_by_reason_and_told(store: Store, clock: FixedClock) -> None:
+    with store.transaction() as tx:
+        usage.note_refused(tx, [Refusal.NOT_SAID, Refusal.OUTPUT, Refusal.NOT_SAID])
+        usage.note_refused(tx, [])
+    clock.advance(86_400)
+
+    refused = usage.usage_since(store, store.now_ms() - WEEK_MS).refused
+
+    assert refused == {"not-said": 2, "output": 1}
+    assert refused_text(refused) == "2: was not said in the session; 1: tells what only a command printed"
+    assert all(refused_text({reason.value: 1}) != f"1: {reason.value}" for reason in Refusal)
+    assert usage.usage_since(store, store.now_ms()).refused == {}
 
 
 def test_the_most_used_memory_counts_what_was_shown_and_opened(store: Store, keep: Callable[..., Episode]) -> None:
