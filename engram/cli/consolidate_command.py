@@ -18,7 +18,7 @@ from engram.reports.runs import run_to_json
 
 
 @click.command("consolidate")
-@click.option("--dry-run", is_flag=True, help="Show what would change (default: change it).")
+@click.option("--preview", "--dry-run", "dry_run", is_flag=True, help="Show what would change (default: change it).")
 @click.option(
     "--undo",
     "undo_id",
@@ -41,7 +41,7 @@ def consolidate(workspace: Workspace, dry_run: bool, undo_id: int | None, only_l
 
     The worker does this every four hours. Nothing is deleted; every change is logged and can be undone.
 
-    Example: engram consolidate --dry-run
+    Example: engram consolidate --preview
     """
     with workspace.store() as store:
         if only_list:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import click
 
 from engram.cli.options import json_option
 from engram.cli.output import print_facts, print_json, print_table, span, when
 from engram.cli.workspace import Workspace, pass_workspace
+from engram.consolidation.rejudge import Picked, picked_memories
 from engram.models import counts
 from engram.models.model_readings import SecondChances, second_chances
 from engram.models.pauses import paused_scopes
@@ -38,11 +41,13 @@ def status(workspace: Workspace, as_json: bool) -> None:
         chances = second_chances(store) if workspace.settings.extractor in MODEL_EXTRACTORS else None
         offer = "" if as_json else offer_claude(store, workspace.settings)
         hubs = report_hubs(store)
+        picked = picked_memories(store)
     worker = ask_status(workspace.places) if health.worker.is_alive else None
     if as_json:
         facts = status_to_json(health, projects, agents, paused, workspace.settings)
         facts["hubs"] = [report.to_json() for report in hubs]
         facts["second_chance"] = None if chances is None else _chances_json(chances, health)
+        facts["picked"] = None if picked is None else dataclasses.asdict(picked)
         print_json(facts | {"worker": ({} if worker is None else worker.to_json()) | health.worker.as_json()})
         return
     totals = health.totals
@@ -60,6 +65,7 @@ def status(workspace: Workspace, as_json: bool) -> None:
             ("agents", ", ".join(f"{title_of(name)} ({number} sessions)" for name, number in agents.items())),
             ("read", f"{totals.turns} turns of {totals.sessions} sessions in {totals.projects} projects"),
             ("kept", f"{totals.episodes} memories, {totals.archived} archived, {totals.suspects} suspect"),
+            ("picked by rules", "" if picked is None else _picked(picked)),
             ("shown to Claude", f"{totals.injections} times"),
             ("waiting", f"{health.waiting} tasks, {health.missing_vectors} texts without a vector"),
             ("unreadable", f"{totals.bad_lines} lines, {totals.unreadable} files" if totals.bad_lines else ""),
@@ -114,6 +120,13 @@ def _pause(chances: SecondChances, health: Health) -> str:
     """Return why waiting sessions are not distilled; "" if nothing pauses them."""
     stage = health.stages.get("second chance")
     return stage.last_error if chances.waiting and stage is not None else ""
+
+
+def _picked(picked: Picked) -> str:
+    """Return what becomes of memories that an earlier version picked by rules."""
+    if picked.waiting:
+        return f"{picked.waiting} memories will be archived at the next tidying: see `engram consolidate --preview`"
+    return f"{picked.archived} memories were archived; to undo that, run: engram consolidate --undo {picked.run_id}"
 
 
 def _off(places: Home, health: Health) -> str:

@@ -102,6 +102,8 @@ class Context:
     #: Row ids of new and changed memories since the last complete run; None for all memories.
     changed: frozenset[int] | None = None
     is_dry: bool = False
+    #: True if a person started the run.
+    is_forced: bool = False
     #: Steady time at which the time budget ends, in seconds; None for no limit.
     until_seconds: float | None = None
     #: Lines of the report, one for each change.

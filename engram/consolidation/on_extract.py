@@ -2,19 +2,55 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from engram.consolidation.confirm import confirm_session
 from engram.consolidation.context import Context
 from engram.consolidation.steps import merge_near_duplicates
 from engram.consolidation.supersede import NAMED_COSINE, supersede_pairs
+from engram.enums import Actor, Status
+from engram.extraction.local.open_work import LEAD
 from engram.models import runs
+from engram.models.branches import branches_of_episodes
+from engram.models.contradictions import is_kept_by_hand
+from engram.models.episode_history import history_of
+from engram.models.episode_lists import current_states_of
+from engram.models.episodes import Episode
+from engram.models.model_readings import LOCAL_PREFIX
+from engram.models.recent import latest_sessions_on
 from engram.models.store import Store
 from engram.settings import Settings
 
 #: ``(row ids, minimum cosine)`` → ``(row id, other row id, cosine)``, the most similar first, no pair within the row
 #: ids.
 SimilarTo = Callable[[Sequence[int], float], list[tuple[int, int, float]]]
+
+
+def end_open_work(context: Context) -> None:
+    """Archive what an earlier session left open on a branch, once a later session of the project worked on it.
+
+    The later session says itself what it leaves open. What a person changed or put back stays.
+    """
+    states = [
+        memory
+        for memory in current_states_of(context.store, LOCAL_PREFIX)
+        if memory.summary.startswith(LEAD) and memory.project_id is not None and not is_kept_by_hand(memory)
+    ]
+    branches_of = branches_of_episodes(context.store, [memory.id for memory in states])
+    for memory in states:
+        later = _went_on(context.store, memory, branches_of.get(memory.id, ()))
+        is_settled = any(change.is_by_hand for change in history_of(context.store, memory.episode_id))
+        if later and not is_settled and not context.is_undone("archive", memory):
+            reason = f"session {later} went on with the branch"
+            if context.change(memory, "archive", reason, actor=Actor.TIDYING, status=Status.ARCHIVED):
+                context.tell(f"archive {memory.episode_id} ({reason})")
+
+
+def _went_on(store: Store, memory: Episode, branches: Collection[str]) -> str:
+    """Return the id of the latest other session that worked on one of the branches later; "" for none."""
+    sessions = [row for branch in branches for row in latest_sessions_on(store, memory.project_id or 0, branch, 2)]
+    later = [row for row in sessions if row.session_id != memory.session_id and row.last_at_ms > memory.created_at_ms]
+    return max(later, key=lambda row: row.last_at_ms).session_id if later else ""
 
 
 def reconcile_new(
@@ -30,8 +66,8 @@ def reconcile_new(
 
     A memory that says the same as another one is merged into it. A decision or preference that abandons or changes an
     older one supersedes it. Provisional memories that the session confirms become active. Memories of the same
-    extraction are not compared with each other. Every change keeps history and belongs to a run, which ``undo_run``
-    takes back.
+    extraction are not compared with each other. What an earlier session left open on a branch ends. Every change keeps
+    history and belongs to a run, which ``undo_run`` takes back.
 
     Args:
         store: the open memory.
@@ -51,6 +87,8 @@ def reconcile_new(
     context.similar = lambda least, _: iter([pair for pair in pairs if pair[2] >= least])
     merge_near_duplicates(context)
     confirm_session(context, session_id)
+    if session_id:
+        end_open_work(context)
     with store.transaction() as tx:
         runs.close_run(tx, run_id, context.told)
     return context.told

@@ -1,12 +1,17 @@
-"""Judge once more, by today's rules, what earlier versions kept as rules of the user, made global, or did not know."""
+"""Judge once more, by today's rules, what earlier versions kept by rules, made global, or did not know."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 
+from engram import process_limits
 from engram.consolidation.context import Context
 from engram.enums import Actor, Scope, Source, Status, Voice
+from engram.extraction.candidate import Candidate
+from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.protocol import ExtractionContext
 from engram.extraction.user_rules import (
     Judgement,
     Refusal,
@@ -18,17 +23,22 @@ from engram.extraction.user_rules import (
     typed_texts,
 )
 from engram.models.contradictions import is_kept_by_hand
+from engram.models.episode_changes import change_episode
 from engram.models.episode_history import history_of
-from engram.models.episodes import Episode, Evidence, evidence_of
+from engram.models.episodes import Episode, Evidence, evidence_of, find_episode
 from engram.models.meta import get_meta, put_meta
+from engram.models.model_readings import LOCAL_PREFIX
 from engram.models.reading_progress import unknown_elements
 from engram.models.recent import texts_of_evidence
+from engram.models.runs import add_run, close_run
+from engram.models.sessions import find_session
 from engram.models.store import Store
+from engram.models.transaction import Reader, Tx
 from engram.models.turn_changes import take_for_prompt
 from engram.models.turns import StoredTurn, load_turn_row, turns_of_session
 from engram.redaction.voice import typed_text
 from engram.text.content_words import content_words, prefixes
-from engram.transcripts.record import Role
+from engram.transcripts.record import Role, Turn
 from engram.transcripts.registry import speaker_at
 from engram.transcripts.speaker import Speaker, is_persons_element, persons_elements, typed_words
 
@@ -37,6 +47,14 @@ EARLIER_EXTRACTORS = ("local-1", "local-2")
 JUDGE_VERSION = 2
 #: Key in ``meta`` of the version by which everything was judged.
 _JUDGED_BY = "rules_judged_by"
+#: Key in ``meta`` of what becomes of memories that earlier versions picked, as JSON of ``Picked``.
+_PICKED = "picked_memories"
+#: Why a memory is archived that today's writer would not keep.
+NO_LONGER_KEPT = "rules picked it, and today only what is sure is kept without a language model"
+#: Memories that are archived in one transaction.
+_AT_A_TIME = 200
+#: Maximum number of memories of a turn that are compared with what is stored.
+MAX_OF_TURN = 60
 #: Key in ``meta`` of the elements of persons by which everything was judged.
 _ELEMENTS_JUDGED_BY = "elements_judged_by"
 #: Share of the words of a memory that its sentence must have.
@@ -78,6 +96,111 @@ def rejudge_rules(context: Context) -> None:
     if not context.is_dry:
         with context.store.transaction() as tx:
             put_meta(tx, _JUDGED_BY, str(JUDGE_VERSION))
+
+
+@dataclass(frozen=True, slots=True)
+class Picked:
+    """What becomes of the memories that earlier versions picked by rules and that would no longer be kept."""
+
+    #: Memories that the next consolidation archives; 0 once it has.
+    waiting: int
+    #: Memories that were archived.
+    archived: int = 0
+    #: The run that archived them, which can be undone; 0 while they wait.
+    run_id: int = 0
+
+
+def picked_memories(store: Reader) -> Picked | None:
+    """Return what becomes of memories that earlier versions picked; None if there were none."""
+    stored = get_meta(store, _PICKED)
+    found = None if stored is None else Picked(**json.loads(stored))
+    return found if found is not None and (found.waiting or found.archived) else None
+
+
+def archive_picked(context: Context) -> None:
+    """Archive what earlier local extractors picked and today's writer would not keep, in one run of its own.
+
+    The first consolidation that the worker starts by itself only counts them, so that status and preview can show them
+    first; the next one, and any that a person starts, archives them. What a person edited, pinned, judged, opened or
+    put back stays, and so do graduated memories and rules of the user, which ``rejudge_rules`` judges. It is tidying:
+    nothing of it is said to a hub.
+    """
+    known = picked_memories(context.store)
+    if get_meta(context.store, _PICKED) is not None and (known is None or not known.waiting):
+        return
+    unkept = list(_unkept(context))
+    lines = [f"archive {memory.episode_id} ({NO_LONGER_KEPT}): {memory.summary}" for memory in unkept]
+    if context.is_dry:
+        for line in lines:
+            context.tell(line)
+        return
+    if unkept and known is None and not context.is_forced:
+        _note_picked(context.store, Picked(waiting=len(unkept)))
+        context.tell(f"{len(unkept)} memories that rules picked are archived next time: engram consolidate --preview")
+        return
+    with context.store.transaction() as tx:
+        run_id = add_run(tx, "consolidate")
+    archived: list[str] = []
+    for start in range(0, len(unkept), _AT_A_TIME):
+        process_limits.pause()
+        with context.store.transaction() as tx:
+            part = zip(unkept[start : start + _AT_A_TIME], lines[start:], strict=False)
+            archived += [line for memory, line in part if _archive(tx, memory, run_id)]
+    with context.store.transaction() as tx:
+        close_run(tx, run_id, archived)
+        put_meta(tx, _PICKED, json.dumps(asdict(Picked(0, len(archived), run_id if archived else 0))))
+    if archived:
+        context.tell(f"archive {len(archived)} memories that rules picked (run {run_id})")
+
+
+def _note_picked(store: Store, picked: Picked) -> None:
+    with store.transaction() as tx:
+        put_meta(tx, _PICKED, json.dumps(asdict(picked)))
+
+
+def _archive(tx: Tx, memory: Episode, run_id: int) -> bool:
+    """Archive a memory unless it changed since it was read; returns whether it did."""
+    now = find_episode(tx, memory.episode_id)
+    if now is None or now.revision != memory.revision:
+        return False
+    change_episode(tx, now, "archive", NO_LONGER_KEPT, run_id=run_id, actor=Actor.TIDYING, status=Status.ARCHIVED)
+    return True
+
+
+def _unkept(context: Context) -> Iterator[Episode]:
+    """Yield the memories of earlier local extractors that today's writer would not make of the same turns."""
+    by_session: dict[str, list[Episode]] = {}
+    for memory in context.current_memories():
+        if _is_picked(memory) and not context.is_undone("archive", memory) and not _is_settled(context, memory):
+            by_session.setdefault(memory.session_id, []).append(memory)
+    for session_id, memories in by_session.items():
+        process_limits.pause()
+        session = find_session(context.store, session_id)
+        turns = [] if session is None else turns_of_session(context.store, session.id)
+        # Without its turns nobody can say what would be kept of a session.
+        proposed = _proposed([stored.turn for stored in turns]) if turns else None
+        yield from (memory for memory in memories if proposed is not None and not _is_kept(context, memory, proposed))
+
+
+def _is_picked(memory: Episode) -> bool:
+    is_earlier = memory.extractor.startswith(LOCAL_PREFIX) and memory.extractor != LocalExtractor.name
+    is_used = memory.access_count > 0 or memory.graduated_at_ms is not None
+    return memory.source == Source.AUTO and is_earlier and not (memory.origin or memory.is_users_rule or is_used)
+
+
+def _proposed(turns: Sequence[Turn]) -> list[Candidate]:
+    return LocalExtractor().propose(turns, ExtractionContext(session_cap=len(turns) * MAX_OF_TURN))
+
+
+def _is_kept(context: Context, memory: Episode, proposed: Sequence[Candidate]) -> bool:
+    """Return True if the writer proposes a memory again: on a common entry, and in much the same words."""
+    cited = {entry.uuid for entry in evidence_of(context.store, memory.id) if entry.uuid}
+    said = prefixes(content_words(memory.summary))
+    return any(
+        cited & set(candidate.evidence)
+        and len(said & prefixes(content_words(candidate.summary))) >= _MIN_SHARE * max(1, len(said))
+        for candidate in proposed
+    )
 
 
 def rejudge_elements(context: Context) -> None:

@@ -12,8 +12,9 @@ from engram.consolidation.branches import confirm_merged
 from engram.consolidation.confirm import confirm_recent
 from engram.consolidation.context import Context, Distilling, Reconciling, Similar, TimeIsUp, digest_of
 from engram.consolidation.graduation import NOTE, follow_graduation, graduate, not_graduating, retire, without_lines
+from engram.consolidation.on_extract import end_open_work
 from engram.consolidation.reconcile import distill_again, reconcile
-from engram.consolidation.rejudge import rejudge_elements, rejudge_rules
+from engram.consolidation.rejudge import archive_picked, rejudge_elements, rejudge_rules
 from engram.consolidation.stale import mark_stale
 from engram.consolidation.supersede import supersede_outdated
 from engram.consolidation.undo import KIND as UNDO_KIND
@@ -92,6 +93,7 @@ def consolidate(
     try:
         begun = runs.begin_run(store)
         context = Context(store, settings, begun.id, similar, duplicate_cosine, distilling, reconciling)
+        context.is_forced = is_forced
         report = _run(context, begun, since, is_full=is_forced)
         has_finished = report.is_complete
         return report
@@ -142,6 +144,8 @@ def _steps(context: Context, since_ms: int) -> list[tuple[str, Callable[[], None
     return [
         ("elements", lambda: rejudge_elements(context)),
         ("rejudge", lambda: rejudge_rules(context)),
+        ("picked", lambda: archive_picked(context)),
+        ("open work", lambda: end_open_work(context)),
         ("duplicates", lambda: steps.archive_exact_duplicates(context)),
         ("merge", lambda: steps.merge_near_duplicates(context)),
         ("supersede", lambda: supersede_outdated(context)),

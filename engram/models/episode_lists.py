@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from peewee import SQL, ColumnBase, Query, fn
 
-from engram.enums import Importance, Scope, Source
+from engram.enums import Importance, Kind, Scope, Source
 from engram.models import tables
 from engram.models.episodes import (
     EPISODES,
@@ -117,6 +117,15 @@ def current_summaries(store: Reader, after: int = 0, limit: int = -1) -> list[tu
         .limit(limit)
     )
     return [(row.id, row.project_id, row.summary) for row in store.fetch(query)]
+
+
+def current_states_of(store: Reader, extractors: str) -> list[Episode]:
+    """Return the current states that extractors made whose name begins so, the oldest first."""
+    episode = tables.Episode
+    is_made = (episode.source == Source.AUTO) & episode.extractor.startswith(extractors)
+    return select_episodes(
+        store, IS_CURRENT & (episode.kind == Kind.STATE) & is_made, episode.created_at_ms, episode.id
+    )
 
 
 def suspect_episodes(store: Reader) -> list[Episode]:

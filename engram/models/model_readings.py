@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from peewee import JOIN, ColumnBase, Query, Select, fn
+from peewee import JOIN, ColumnBase, Query, fn
 
 from engram.enums import Source
 from engram.models import tables
 from engram.models.episode_history import BY_HAND_ACTIONS, Change
-from engram.models.episodes import IS_CURRENT, Episode
+from engram.models.episodes import Episode
 from engram.models.statement import prepared
 from engram.models.transaction import Reader, Tx
 from engram.models.turns import StoredTurn
@@ -29,7 +29,7 @@ class SecondChances:
 
     #: Sessions that were distilled again.
     done: int
-    #: Sessions with replaceable memories in turns that no model has read.
+    #: Sessions with turns that were extracted and that no model has read.
     waiting: int
 
 
@@ -73,13 +73,6 @@ def second_chances(store: Reader) -> SecondChances:
     return SecondChances(done=len(set(names) - set(waiting)), waiting=len(waiting))
 
 
-def _lead_turn() -> Select:
-    """The turn that a memory was taken from."""
-    evidence = tables.Evidence
-    of_episode = evidence.episode == tables.Episode.id
-    return evidence.select(evidence.turn_id).where(of_episode).order_by(evidence.seq).limit(1)
-
-
 def _is_unread() -> ColumnBase:
     turn, reading = tables.Turn, tables.ModelReading
     is_extracted = turn.extracted_revision == turn.revision
@@ -115,23 +108,24 @@ def _uses(since_ms: int) -> Query:
 
 @prepared
 def _waiting() -> Query:
-    episode, turn, session = tables.Episode, tables.Turn, tables.Session
-    reading, history = tables.ModelReading, tables.History
-    kept = history.select(1).where((history.episode_id == episode.episode_id) & history.action.in_(KEPT_ACTIONS))
+    """Sessions with turns in which something was said, that were extracted, and that no model has read.
+
+    A session of which rules kept nothing waits as well: most say what only a model can conclude.
+    """
+    episode, turn, session, reading = tables.Episode, tables.Turn, tables.Session, tables.ModelReading
+    evidence, said = tables.Evidence, tables.TextBlock
     columns = [session.id, session.session_id, session.project.alias("project_id"), session.last_at_ms]
+    by_model = (episode.source == Source.AUTO) & ~episode.extractor.startswith(LOCAL_PREFIX)
+    # Turns that a model read before readings were noted.
+    was_read = (
+        evidence.select(1)
+        .join(episode, on=episode.id == evidence.episode)
+        .where((evidence.turn_id == turn.id) & (evidence.seq == 0) & by_model)
+    )
     query = (
         session.select(*columns)
-        .join(episode, on=episode.session == session.id)
-        .join(turn, on=turn.id == _lead_turn())
+        .join(turn, on=turn.session == session.id)
         .join(reading, JOIN.LEFT_OUTER, on=reading.turn == turn.id)
     )
-    is_free = (episode.is_pinned == 0) & (episode.is_lowered == 0) & (episode.suspect == "")
-    return query.where(
-        (episode.source == Source.AUTO)
-        & IS_CURRENT
-        & episode.extractor.startswith(LOCAL_PREFIX)
-        & is_free
-        & episode.graduated_at_ms.is_null()
-        & ~fn.EXISTS(kept)
-        & _is_unread()
-    ).group_by(session.id)
+    has_text = said.select(1).where(said.turn == turn.id)
+    return query.where(_is_unread() & fn.EXISTS(has_text) & ~fn.EXISTS(was_read)).group_by(session.id)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
-from branch_sessions import Workshop
+from branch_sessions import Workshop, bash, edit
 from rollouts import Rollout
 from transcript_lines import say
 
 from engram.consolidation.graduation import NOTE, note_line
-from engram.consolidation.rejudge import BY_PROGRAM
+from engram.consolidation.rejudge import BY_PROGRAM, NO_LONGER_KEPT, Picked, picked_memories
 from engram.consolidation.service import consolidate, undo_run
 from engram.enums import Actor, Importance, Judgement, Kind, Scope, Source, Status, Voice
+from engram.extraction.local.writer import LocalExtractor
 from engram.ingest.service import ingest_path
 from engram.memories.feedback import judge_memory
 from engram.memories.save import edit_memory
@@ -120,7 +122,7 @@ def test_what_a_person_settled_and_what_others_made_stays(
         "saved": {"source": Source.MANUAL},
         "model": {"extractor": "claude-1"},
         "others": {"origin": "anna"},
-        "today": {"extractor": "local-3"},
+        "today": {"extractor": "local-4"},
     }
     old = keep_rule(MOMENT, **fields.get(how, {}))
     if how == "edited":
@@ -301,3 +303,95 @@ def test_a_rule_of_codex_is_judged_by_the_head_of_its_rollout(
     consolidate(store, settings, is_forced=True)
 
     assert now(store, old).status is (Status.ACTIVE if is_kept else Status.ARCHIVED)
+
+
+#: Fields of a memory that an earlier version picked from what the assistant said.
+PICKED: dict[str, Any] = {
+    "kind": Kind.FACT,
+    "voice": Voice.ASSISTANT,
+    "source": Source.AUTO,
+    "extractor": "local-3",
+    "status": Status.ACTIVE,
+}
+FINDING = "The cache was stale because its key left out the branch."
+
+
+def pick(workshop: Workshop, summary: str = FINDING, **fields: Any) -> Episode:
+    """Keep a memory of a session as an earlier version did."""
+    workshop.work("main", "why is the cache stale?", FINDING)
+    return workshop.learn(summary, **PICKED | fields)
+
+
+def test_what_rules_picked_is_archived_in_one_run_that_can_be_undone(workshop: Workshop) -> None:
+    store, settings = workshop.store, workshop.settings
+    old = [pick(workshop, f"{FINDING} Part {number}.") for number in "abc"]
+
+    preview = consolidate(store, settings, is_dry=True)
+    assert {now(store, memory).status for memory in old} == {Status.ACTIVE}
+    assert sum(NO_LONGER_KEPT in line for line in preview.lines) == len(old)
+
+    consolidate(store, settings, is_forced=True)
+
+    picked = picked_memories(store)
+    assert picked is not None
+    assert (picked.waiting, picked.archived) == (0, len(old))
+    assert {now(store, memory).status for memory in old} == {Status.ARCHIVED}
+    last = [history_of(store, memory.episode_id)[-1] for memory in old]
+    assert {(change.run_id, change.actor) for change in last} == {(picked.run_id, Actor.TIDYING)}
+
+    undo_run(store, settings, picked.run_id, actor=Actor.USER)
+    consolidate(store, settings, is_forced=True)
+    assert {now(store, memory).status for memory in old} == {Status.ACTIVE}
+
+
+def test_a_run_of_the_workers_counts_them_first_so_that_they_can_be_seen(workshop: Workshop) -> None:
+    store, settings = workshop.store, replace(workshop.settings, consolidate_seconds=0)
+    old = pick(workshop)
+
+    consolidate(store, settings)
+    assert picked_memories(store) == Picked(waiting=1)
+    assert now(store, old).status is Status.ACTIVE
+
+    consolidate(store, settings)
+    assert now(store, old).status is Status.ARCHIVED
+
+
+@pytest.mark.parametrize("how", ["edited", "pinned", "helpful", "opened", "graduated", "model", "others", "today"])
+def test_what_a_person_used_or_settled_stays(workshop: Workshop, how: str) -> None:
+    store = workshop.store
+    fields: dict[str, dict[str, object]] = {
+        "pinned": {"is_pinned": True},
+        "opened": {"access_count": 1},
+        "graduated": {"graduated_at_ms": 1},
+        "model": {"extractor": "claude-1"},
+        "others": {"origin": "anna"},
+        "today": {"extractor": LocalExtractor.name},
+    }
+    old = pick(workshop, **fields.get(how, {}))
+    if how == "edited":
+        edit_memory(store, old.episode_id, redact, content="words of mine", actor=Actor.USER)
+    elif how == "helpful":
+        judge_memory(store, old.episode_id, Judgement.HELPFUL, "it helped", redact, actor=Actor.USER)
+
+    consolidate(store, workshop.settings, is_forced=True)
+
+    assert now(store, old).status is Status.ACTIVE
+    assert picked_memories(store) is None
+
+
+def test_what_would_be_kept_again_stays_and_a_session_without_turns_is_left_alone(
+    workshop: Workshop, keep: Keep
+) -> None:
+    failed, passed = bash("pytest tests", "E  KeyError: cache", failed=True), bash("pytest tests", "ok")
+    workshop.work("main", "mend it", failed, FINDING, edit("cache.py"), passed, "Done.", session="two")
+    session = find_session(workshop.store, workshop.sessions["two"])
+    assert session is not None
+    turn = turns_of_session(workshop.store, session.id)[-1]
+    cause = next(said for said in turn.turn.said if said.text == FINDING)
+    evidence = [Evidence(cause.uuid, session.session_id, turn.id)]
+    again = keep(FINDING, **PICKED, session_id=session.session_id, evidence=evidence)
+    alone = keep("The sweeper is slow", **PICKED, session_id="gone")
+
+    consolidate(workshop.store, workshop.settings, is_forced=True)
+
+    assert now(workshop.store, again).status is now(workshop.store, alone).status is Status.ACTIVE

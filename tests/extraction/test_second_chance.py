@@ -138,7 +138,7 @@ def test_what_the_model_does_not_keep_is_archived_unless_the_user_said_it(machin
 
 
 @pytest.mark.parametrize("action", ["edit", "pin", "bad", "helpful", "merge"])
-def test_what_somebody_decided_stays_and_is_not_asked_about(machine: Machine, action: str) -> None:
+def test_what_somebody_decided_stays(machine: Machine, action: str) -> None:
     local = machine.read_finding()
     changes: dict[str, Any] = {"edit": {"summary": "my words"}, "pin": {"is_pinned": True}}.get(action, {"weight": 0.7})
     with machine.store.transaction() as tx:
