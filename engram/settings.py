@@ -37,6 +37,8 @@ class Settings:
     home: Path = field(default_factory=default_home)
     #: Claude Code's configuration folder; its ``projects`` folder contains the transcripts.
     claude_folder: Path = field(default_factory=default_claude_folder)
+    #: Further configuration folders of Claude Code, such as those of other accounts.
+    claude_folders: tuple[str, ...] = ()
     #: Codex's folder; its ``sessions`` folder contains the rollouts.
     codex_folder: Path = field(default_factory=default_codex_folder)
     #: Gemini CLI's folder; its ``tmp`` folder contains the chats of each project.
@@ -191,6 +193,12 @@ class Settings:
     def places(self) -> Home:
         """The files and folders of the memory folder, by name."""
         return Home(self.home)
+
+    @property
+    def all_claude_folders(self) -> tuple[Path, ...]:
+        """Every configuration folder of Claude Code, ``claude_folder`` first."""
+        further = (Path(folder).expanduser().absolute() for folder in self.claude_folders)
+        return tuple(dict.fromkeys((self.claude_folder, *further)))
 
     @property
     def projects_folder(self) -> Path:

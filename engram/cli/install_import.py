@@ -40,7 +40,7 @@ def find_existing(settings: Settings, now_seconds: float) -> Existing:
     return Existing(
         first=tuple(source for source in sources if source.path.parent == folder),
         rest=tuple(source for source in sources if source.path.parent != folder),
-        retention=find_expiring(sources, settings.claude_folder, now_seconds),
+        retention=find_expiring(sources, settings.all_claude_folders, now_seconds),
     )
 
 

@@ -46,18 +46,19 @@ def _is_blocked(path: Path) -> bool:
 
 
 def check_claude_folder(machine: Machine) -> Iterator[Check]:
-    """Check that no other configuration folder of Claude Code has newer sessions than the one that is read."""
+    """Check that no other configuration folder of Claude Code has newer sessions than those that are read."""
     ours = machine.settings.claude_folder
-    newest = _newest_session(ours)
+    read = machine.settings.all_claude_folders
+    newest = max(map(_newest_session, read))
     named = machine.environ.get("CLAUDE_CONFIG_DIR", "")
     for folder in dict.fromkeys([Path(named).expanduser() if named else ours, Path.home() / ".claude"]):
-        if folder.absolute() != ours and _newest_session(folder) > newest:
+        if folder.absolute() not in read and _newest_session(folder) > newest:
             command = f"engram config set claude_folder {shlex.quote(str(folder.absolute()))}"
             yield Check(
                 "sessions elsewhere",
                 State.WARN,
                 f"Claude Code's newest sessions are in {folder}, and Engram reads {ours}",
-                f"if that is where you work, run: {command}",
+                f"if that is where you work, run: {command}. To read it as well, name it in claude_folders",
                 command=command,
                 public="a newer session in another configuration folder",
             )
@@ -79,7 +80,7 @@ def check_cleanup(machine: Machine) -> Iterator[Check]:
     if machine.store is None:
         return
     sources = discover(machine.settings)
-    retention = find_expiring(sources, machine.settings.claude_folder, time.time())
+    retention = find_expiring(sources, machine.settings.all_claude_folders, time.time())
     seen = all_seen(machine.store)
     unread = [source for source in retention.expiring if is_changed(source, seen.get(source.place))]
     if unread:

@@ -13,6 +13,7 @@ from engram.errors import BrokenDatabase, EngramError, MissingDatabase, OlderSch
 from engram.paths import is_default_home
 from engram.plugin.checks import check_registrations, has_plugin, plugin_name
 from engram.plugin.plan import permission_rule
+from engram.plugin.registered import find_registrations, read_documents
 from engram.reports.checks import Check, State, check_all
 from engram.reports.claude_checks import check_claude, server_name
 from engram.reports.model_checks import check_language_model
@@ -41,6 +42,16 @@ def check_hooks(machine: Machine) -> Iterator[Check]:
     by_plugin = has_plugin(machine.registrations)
     home = None if is_default_home(machine.home) else machine.home
     yield from check_registrations(machine.registrations, home)
+    for folder in machine.settings.all_claude_folders[1:]:
+        if not find_registrations(read_documents(folder)):
+            yield Check(
+                "configuration folder",
+                State.WARN,
+                f"{folder} (claude_folders) is read, but Claude Code is not connected there",
+                "run: engram install",
+                command="engram install",
+                public="not connected",
+            )
     yield from check_claude(
         machine.settings,
         settings_block(),

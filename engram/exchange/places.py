@@ -118,7 +118,8 @@ class PlaceFinder:
             row = project_by_id(self._store, session.project_id)
             return None if row is None else Project(row.identity, row.root, row.name)
         if self._transcripts is None:
-            self._transcripts = {path.stem: path for path in self._settings.projects_folder.glob("*/*.jsonl")}
+            folders = [folder / "projects" for folder in self._settings.all_claude_folders]
+            self._transcripts = {path.stem: path for folder in folders for path in folder.glob("*/*.jsonl")}
         path = self._transcripts.get(session_id)
         cwd = "" if path is None else _working_folder(path)
         project = project_for(self._store, cwd, self._settings) if cwd else None

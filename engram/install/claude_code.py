@@ -92,7 +92,7 @@ def plan_connection(
         )
         steps = [Step("plugin", f"Keep the plugin {market.plugin_id}", notes=(note,))]
     elif is_plugin:
-        steps = [plan_plugin(settings.claude_folder, home)]
+        steps = [plan_plugin(settings.claude_folder, home, version=claude.version)]
     else:
         steps = [
             plan_settings(

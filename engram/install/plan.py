@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from engram.earlier.find import EarlierEngram
@@ -30,7 +31,12 @@ def plan_installation(
     retirement = plan_retirement(earlier, settings) if earlier.is_active or earlier.databases else Step(STEP_NAME, "")
     former = journal.ledger.step(STEP_NAME) if journal is not None else None
     steps = [with_former(retirement, former)]
-    steps += plan_connection(settings, choices, claude, journal)
+    for folder in settings.all_claude_folders:
+        # The first folder's steps keep the names by which earlier installations know them.
+        further = "" if folder == settings.claude_folder else f" {folder}"
+        of_folder = replace(settings, claude_folder=folder)
+        for step in plan_connection(of_folder, choices, claude, journal):
+            steps.append(replace(step, name=f"{step.name}{further}"))
     steps += _plan_agents(settings, choices, journal)
     if choices.service:
         steps.append(plan_service(settings))

@@ -48,7 +48,8 @@ def check_machine(settings: Settings, *, is_dry: bool = False, interpreter: str 
     if free < MIN_FREE_BYTES:
         needed = f"Free {MIN_FREE_BYTES / 1e6:.0f} MB first"
         raise InstallError(f"only {free / 1e6:.0f} MB are free on the disk of {settings.home}. {needed}")
-    _check_folder(settings.claude_folder)
+    for folder in settings.all_claude_folders:
+        _check_folder(folder)
 
 
 def _check_folder(folder: Path) -> None:

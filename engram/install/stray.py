@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,11 @@ def find_stray(settings: Settings) -> Journal | None:
     """
     ledger = Ledger()
     agents = (*_codex(settings), *_json_agents(settings))
-    for record in (*_plugin(settings, ledger), *_settings_files(settings), *agents, *_service(settings)):
+    claude: list[FileRecord] = []
+    for folder in settings.all_claude_folders:
+        of_folder = replace(settings, claude_folder=folder)
+        claude += [*_plugin(of_folder, ledger), *_settings_files(of_folder)]
+    for record in (*claude, *agents, *_service(settings)):
         ledger.files[record.path] = record
     steps = {record.step: StepRecord(record.step, _SUMMARIES[record.step]) for record in ledger.files.values()}
     system = installed_system(settings)
@@ -67,7 +72,7 @@ def _plugin(settings: Settings, ledger: Ledger) -> Iterator[FileRecord]:
     if not is_ours(known.skills_manifest):
         return
     folder = skills_folder(settings.claude_folder, known.plugin_name)
-    ledger.folders = [str(path) for path in sorted([folder, *folder.rglob("*")]) if path.is_dir()]
+    ledger.folders += [str(path) for path in sorted([folder, *folder.rglob("*")]) if path.is_dir()]
     for path in sorted(folder.rglob("*")):
         if path.is_file() and not path.is_symlink():
             yield _own_file(path, "plugin")

@@ -196,21 +196,23 @@ def _files_of(store: Store, settings: Settings, owner: ProjectRow | None) -> Ite
 
 
 def _entry_files(store: Store, settings: Settings, owner: ProjectRow | None) -> Iterator[tuple[str, Path]]:
-    claude = settings.claude_folder
     if owner is None:
-        yield "~/.claude/CLAUDE.md", claude / "CLAUDE.md"
-        yield from _markdown(claude / "rules", "~/.claude/rules")
-        shared_memory = auto_memory_folder(claude, None)
-        if shared_memory is not None:
-            yield from _markdown(shared_memory, "auto memory")
+        for claude in settings.all_claude_folders:
+            name = "~/.claude" if claude == settings.claude_folder else str(claude)
+            yield f"{name}/CLAUDE.md", claude / "CLAUDE.md"
+            yield from _markdown(claude / "rules", f"{name}/rules")
+            shared_memory = auto_memory_folder(claude, None)
+            if shared_memory is not None:
+                yield from _markdown(shared_memory, "auto memory")
         return
     root = Path(owner.root)
     for name in ("CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md"):
         yield name, root / name
     yield from _markdown(root / ".claude" / "rules", ".claude/rules")
-    own_memory = auto_memory_folder(claude, root)
-    if own_memory is not None:
-        yield from _markdown(own_memory, "auto memory")
+    for claude in settings.all_claude_folders:
+        own_memory = auto_memory_folder(claude, root)
+        if own_memory is not None:
+            yield from _markdown(own_memory, "auto memory")
     folders = {folder for file in recent_files(store, owner.id) for folder in Path(os.path.join(root, file)).parents}
     for folder in sorted(folders):
         if folder != root and root in folder.parents:

@@ -70,7 +70,9 @@ def _check_plugin(found: Registration, home: Home | None, interpreter: str) -> C
         return Check("plugin", State.WARN, detail, _RENEW, command=_COMMAND)
     if found.way is Way.SKILLS_FOLDER:
         name = found.plugin_id.partition("@")[0]
-        differing = _differing(found.path, plugin_files(home, interpreter, name))
+        # Whether it declares hosts depends on the Claude Code that there was at the installation.
+        forms = [plugin_files(home, interpreter, name, declares_hosts=is_declared) for is_declared in (False, True)]
+        differing = min((_differing(found.path, files) for files in forms), key=len)
         if differing:
             detail = f"{found.path} was changed, or made for another installation: {', '.join(differing[:3])}"
             return Check("plugin", State.WARN, detail, _RENEW, command=_COMMAND)

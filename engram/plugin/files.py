@@ -35,7 +35,9 @@ _COPIED = {
 }
 
 
-def plugin_files(home: Home | None = None, interpreter: str = sys.executable, name: str = NAME) -> dict[str, bytes]:
+def plugin_files(
+    home: Home | None = None, interpreter: str = sys.executable, name: str = NAME, *, declares_hosts: bool = False
+) -> dict[str, bytes]:
     """Return every file of the plugin: its path in the folder, with ``/``, and its content.
 
     The hooks are those that the settings would get. Two installations of the same version, home and interpreter give
@@ -45,10 +47,12 @@ def plugin_files(home: Home | None = None, interpreter: str = sys.executable, na
         home: a memory folder other than the default; None leaves it to the environment.
         interpreter: absolute path of the interpreter that Engram is installed in.
         name: of the plugin; its MCP server is always called ``NAME``, since the plugin's name stands before that.
+        declares_hosts: say in the manifest that the plugin talks to no host; earlier versions of Claude Code warn about
+            the key, see ``declares_hosts``.
     """
     block = settings_block(home, interpreter)
     made = {
-        MANIFEST: _manifest(name),
+        MANIFEST: _manifest(name) | ({"network": {"hosts": []}} if declares_hosts else {}),
         "hooks/hooks.json": {"description": f"Engram {VERSION}", "hooks": block["hooks"]},
         ".mcp.json": {"mcpServers": block["mcpServers"]},
     }

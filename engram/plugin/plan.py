@@ -33,6 +33,8 @@ from engram_hooks.block import settings_block
 
 #: The first version of Claude Code that loads a plugin from the folder ``skills``.
 MIN_PLUGIN_VERSION = (2, 1, 157)
+#: The first version that knows ``network.hosts`` in a plugin's manifest.
+MIN_HOSTS_VERSION = (2, 1, 330)
 #: Mode of the plugin's files.
 FILE_MODE = 0o644
 
@@ -58,10 +60,22 @@ def supports_plugin(version: str) -> bool:
     """
     if not version.strip():
         return True
-    numbers = version.split()[0].split(".")
-    if not all(number.isdecimal() for number in numbers):
-        return False
-    return tuple(map(int, numbers)) >= MIN_PLUGIN_VERSION
+    return _numbers(version) >= MIN_PLUGIN_VERSION
+
+
+def declares_hosts(version: str) -> bool:
+    """Return True if this Claude Code knows ``network.hosts`` in a plugin's manifest, and lists plugins without it.
+
+    Args:
+        version: as for ``supports_plugin``; an unknown one does not count.
+    """
+    return _numbers(version) >= MIN_HOSTS_VERSION
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """The numbers of a version; () if it has another form."""
+    numbers = version.split()[0].split(".") if version.strip() else []
+    return tuple(map(int, numbers)) if all(number.isdecimal() for number in numbers) else ()
 
 
 def permission_rule(name: str = NAME, *, is_plugin: bool) -> str:
@@ -84,7 +98,9 @@ def other_name_note(name: str, place: object, entry: object = None) -> str:
     )
 
 
-def plan_plugin(claude_folder: Path, home: Home | None = None, interpreter: str = sys.executable) -> Step:
+def plan_plugin(
+    claude_folder: Path, home: Home | None = None, interpreter: str = sys.executable, *, version: str = ""
+) -> Step:
     """Plan the plugin in ``skills/engram`` of Claude Code's configuration folder. It edits no settings.
 
     If another program has a skill or plugin of that name, Engram's is called ``engram-recall``. Files that an earlier
@@ -94,10 +110,11 @@ def plan_plugin(claude_folder: Path, home: Home | None = None, interpreter: str 
         claude_folder: Claude Code's configuration folder (``CLAUDE_CONFIG_DIR``, or ``~/.claude``).
         home: a memory folder other than the default; None leaves it to the environment.
         interpreter: absolute path of the interpreter that Engram is installed in.
+        version: what ``claude --version`` prints; "" if unknown.
     """
     name = read_documents(claude_folder).plugin_name
     folder = skills_folder(claude_folder, name)
-    files = plugin_files(home, interpreter, name)
+    files = plugin_files(home, interpreter, name, declares_hosts=declares_hosts(version))
     obsolete = other_files(folder, files)
     renamed = () if name == NAME else (other_name_note(name, f"Claude Code's folder {claude_folder}"),)
     return Step(

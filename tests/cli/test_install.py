@@ -597,3 +597,70 @@ def test_a_memory_of_a_newer_version_is_refused_before_anything_is_asked(
 
     assert "A newer version of Engram wrote the memory database" in said
     assert claude_folder(user) == before
+
+
+def test_several_configuration_folders_are_read_connected_and_taken_back(
+    run: Callable[..., Result], user: Path, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engram.cli.install_command.run_self_test", lambda _: SelfTest("", 0.0))
+    work = user / "work claude"
+    (work / "projects").mkdir(parents=True)
+    (user / ".claude" / "projects" / "-home-dev-harbor").rename(work / "projects" / "-home-dev-harbor")
+    (work / "CLAUDE.md").write_text("Always write tests at work.\n")
+    run("config", "set", "claude_folders", str(work))
+    before = claude_folder(user) | snapshot(work)
+
+    run("install", "--yes", "--no-service")
+
+    assert json.loads((work / "settings.json").read_text())["permissions"]["allow"] == ["mcp__plugin_engram_engram"]
+    for folder in (user / ".claude", work):
+        assert (folder / "skills" / "engram" / "hooks" / "hooks.json").is_file()
+    assert "Postgres" in run("recall", "why did we leave SQLite").output
+    checks = json.loads(run("doctor", "--json", code=1).stdout)["checks"]
+    assert not {"configuration folder", "sessions elsewhere"} & {check["name"] for check in checks}
+    assert str(work / "projects") in run("status").output
+
+    run("config", "unset", "claude_folders")
+    run("install", "--yes", "--no-import")
+    assert not (work / "skills").exists()
+    run("uninstall", "--yes")
+    assert claude_folder(user) | snapshot(work) == before
+
+
+def test_a_further_folder_that_is_not_connected_is_named_and_taken_back_without_a_journal(
+    run: Callable[..., Result], user: Path, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engram.cli.install_command.run_self_test", lambda _: SelfTest("", 0.0))
+    run("install", "--yes", "--no-service", "--no-import")
+    work = user / "work"
+    work.mkdir()
+    run("config", "set", "claude_folders", str(work))
+
+    checks = json.loads(run("doctor", "--json", code=1).stdout)["checks"]
+    (finding,) = [check for check in checks if check["name"] == "configuration folder"]
+    assert (finding["command"], str(work) in finding["detail"]) == ("engram install", True)
+
+    run("install", "--yes", "--no-import")
+    assert (work / "skills" / "engram").is_dir()
+    home.install_journal.unlink()
+    run("uninstall", "--yes")
+    assert [path for path in work.rglob("*") if path.is_file()] == []
+
+
+@pytest.mark.parametrize(
+    ("version", "hosts"), [("2.1.329", None), ("2.1.330", []), ("2.2.0", []), ("3.0.0-beta", None), ("", None)]
+)
+def test_the_plugin_declares_that_it_talks_to_no_host_where_that_is_known(
+    run: Callable[..., Result], user: Path, monkeypatch: pytest.MonkeyPatch, version: str, hosts: list[str] | None
+) -> None:
+    monkeypatch.setattr("engram.cli.install_command.run_self_test", lambda _: SelfTest("", 0.0))
+    if version:
+        add_claude(user, monkeypatch, version)
+
+    run("install", "--yes", "--no-service", "--no-import", "--plugin")
+
+    manifests = list((user / ".claude" / "skills").glob("engram/.claude-plugin/plugin.json"))
+    found = [json.loads(manifest.read_text()).get("network", {}).get("hosts") for manifest in manifests]
+    assert found == ([] if version == "3.0.0-beta" else [hosts])
+    checks = json.loads(run("doctor", "--json", code=1).stdout)["checks"]
+    assert not [check for check in checks if check["name"] == "plugin" and check["state"] != "ok"]

@@ -52,7 +52,7 @@ def test_sessions_are_about_to_be_deleted_a_week_before(tmp_path: Path) -> None:
         source("codex", 40, agent="codex"),
     ]
 
-    retention = find_expiring(sources, tmp_path, NOW_SECONDS)
+    retention = find_expiring(sources, [tmp_path], NOW_SECONDS)
 
     assert [expiring.session_id for expiring in retention.expiring] == ["oldest", "old"]
     assert (retention.sessions, retention.days) == (3, 30)

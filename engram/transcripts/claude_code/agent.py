@@ -61,27 +61,33 @@ class ClaudeCode:
         return claude_code_speaker(entry.data) if isinstance(entry, Entry) else Speaker.PERSON
 
     def folders(self, settings: Settings) -> tuple[Path, ...]:
-        """Return the folder of all projects."""
-        return (projects_folder(settings.claude_folder),)
+        """Return the folders of all projects, one for each configuration folder."""
+        return tuple(map(projects_folder, settings.all_claude_folders))
 
     def discover(self, settings: Settings) -> Iterator[Source]:
-        """Yield every transcript in the Claude configuration folder. No file is opened."""
-        return find_transcripts(settings.claude_folder, with_subagents=settings.subagents)
+        """Yield every transcript in the Claude configuration folders. No file is opened."""
+        for folder in settings.all_claude_folders:
+            yield from find_transcripts(folder, with_subagents=settings.subagents)
 
     def skipped(self, settings: Settings) -> list[Skipped]:
-        """Return what is not read of the Claude configuration folder although it is where transcripts are."""
-        walk = Walk(projects_folder(settings.claude_folder))
-        for _ in find_transcripts(settings.claude_folder, with_subagents=settings.subagents, walk=walk):
-            pass
-        return walk.skipped
+        """Return what is not read of the Claude configuration folders although it is where transcripts are."""
+        found: list[Skipped] = []
+        for folder in settings.all_claude_folders:
+            walk = Walk(projects_folder(folder))
+            for _ in find_transcripts(folder, with_subagents=settings.subagents, walk=walk):
+                pass
+            found += walk.skipped
+        return found
 
     def sources_at(self, path: Path, settings: Settings) -> Iterator[Source]:
         """Yield the transcript at a path, or the transcripts in a folder."""
-        projects = projects_folder(settings.claude_folder)
+        folders = self.folders(settings)
+        place = Path(os.path.abspath(path))
+        projects = next((folder for folder in folders if place.is_relative_to(folder)), folders[0])
         if path.is_dir():
             yield from transcripts_below(path, projects, with_subagents=settings.subagents)
             return
-        source = identify(Path(os.path.abspath(path)), projects, with_subagents=settings.subagents)
+        source = identify(place, projects, with_subagents=settings.subagents)
         if source is not None:
             yield source
 

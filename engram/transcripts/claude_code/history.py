@@ -122,7 +122,8 @@ class PromptHistory:
         if facts is None:
             return
         sessions = _sessions(path, stamp_of(facts))
-        present = {file.stem for file in projects_folder(settings.claude_folder).glob(f"*/*{SUFFIX}")}
+        folders = map(projects_folder, settings.all_claude_folders)
+        present = {file.stem for folder in folders for file in folder.glob(f"*/*{SUFFIX}")}
         quiet_ms = SYSTEM_CLOCK.now_ms() - QUIET_MS
         for part, prompts in sessions.items():
             if part not in present and prompts[-1].at_ms <= quiet_ms:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,12 +42,20 @@ def read_cleanup_days(claude_folder: Path) -> int:
     return max(0, int(days)) if is_number else DEFAULT_CLEANUP_DAYS
 
 
-def find_expiring(sources: Iterable[Source], claude_folder: Path, now_seconds: float) -> Retention:
-    """Return which transcripts Claude Code deletes within ``SOON_DAYS``, by their last change."""
-    days = read_cleanup_days(claude_folder)
-    before_ns = int(now_seconds * 10**9) - (days - SOON_DAYS) * _DAY_NS
+def find_expiring(sources: Iterable[Source], folders: Sequence[Path], now_seconds: float) -> Retention:
+    """Return which transcripts Claude Code deletes within ``SOON_DAYS``, by their last change.
+
+    Args:
+        sources: the transcripts of all agents.
+        folders: the configuration folders of Claude Code, each with a time of its own; the first one's is returned.
+        now_seconds: the time, in seconds since 1970.
+    """
+    days = {folder: read_cleanup_days(folder) for folder in folders}
+
+    def is_expiring(source: Source) -> bool:
+        own = next((folder for folder in folders if source.path.is_relative_to(folder)), folders[0])
+        return source.changed_at_ns < int(now_seconds * 10**9) - (days[own] - SOON_DAYS) * _DAY_NS
+
     sessions = [source for source in sources if source.agent == AGENT and not source.is_subagent]
-    expiring = sorted(
-        (source for source in sessions if source.changed_at_ns < before_ns), key=lambda source: source.changed_at_ns
-    )
-    return Retention(days, len(sessions), tuple(expiring))
+    expiring = sorted((source for source in sessions if is_expiring(source)), key=lambda source: source.changed_at_ns)
+    return Retention(days[folders[0]], len(sessions), tuple(expiring))
