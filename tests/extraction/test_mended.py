@@ -79,6 +79,7 @@ def test_brackets_of_a_function_stay(make: type[Make]) -> None:
         "The tests of the cache fail.",
         "That's because the cache has no branch.",
         "The README is outdated because nobody read it.",
+        "The issue is that the test of the cache expects no branch.",
     ],
 )
 def test_a_guess_a_plan_and_another_matter_are_no_cause(make: type[Make], said: str) -> None:
@@ -238,6 +239,7 @@ def test_a_sentence_that_says_why_is_kept_without_the_list_of_changes(make: type
         "feat: read whole chunks\n\nAdds a reader and a writer, and renames the old one.",
         "docs: describe chunks\n\nReaders could not find the format, so it has a page.",
         "chore: bump chunks\n\nThe old one failed silently.",
+        "Update TestChunks for the new reader\n\nNow that chunks are whole, it reads one.",
     ],
 )
 def test_a_commit_that_does_not_say_why_is_no_memory(make: type[Make], message: str) -> None:

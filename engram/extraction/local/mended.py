@@ -104,9 +104,13 @@ _REASON = re.compile(
 _IS_FAILING = re.compile(r"\b(?:is|are|still|keeps?) (?:still )?fail", re.IGNORECASE)
 #: Only a test was wrong: what it expected says nothing to a later session.
 _TEST_FILE = re.compile(r"(?:^|[_.-])(?:tests?|spec)(?:[_.-]|$)", re.IGNORECASE)
+_TEST_IS_WRONG = re.compile(r"(?:the (?:issue|problem) is that )?(?:the|this|one|two) (?:[\w-]+ ){0,2}tests?\b", re.I)
 _OF_TEST = re.compile(r"\b(?:tests?|mocks?|fixtures?|assert\w*|expect\w*)\b", re.IGNORECASE)
 #: Commits of these types change nothing that a later session asks for.
 _IDLE_TYPES = ("docs", "doc", "style", "chore", "ci", "test", "tests")
+_IDLE_SUBJECT = re.compile(
+    r"^\w+ (?:[\w-]+ ){0,2}(?:tests?\b|Test[A-Z_]\w+|comments?\b|docs\b|readme\b|changelog\b)", re.I
+)
 _REFERS_TO_LIST = re.compile(r"(?::|\b\d+[.)])$")
 #: The type of a conventional commit; its scope stays.
 _TYPE = re.compile(r"^(?P<type>[a-z]+)(?:\((?P<scope>[^)]+)\))?!?:\s+")
@@ -238,7 +242,7 @@ def short_command(command: str) -> str:
         if kept and (len(longer) > MAX_COMMAND_CHARACTERS or word.startswith(('"', "'", "&&", "<<"))):
             break
         kept = longer
-    return kept.removesuffix(" -m").removesuffix(" -c")
+    return re.sub(r"(?: -\S+)+$", "", kept)
 
 
 def _cause(turns: Sequence[Turn], episode: FixEpisode) -> tuple[TextBlock | None, str]:
@@ -267,7 +271,7 @@ def _cause(turns: Sequence[Turn], episode: FixEpisode) -> tuple[TextBlock | None
                     found = (None, "") if is_denied else found
                     continue
                 is_about = len(words & about) >= (1 if is_before else MIN_SHARED_WORDS)
-                is_idle = is_of_tests and _OF_TEST.search(sentence)
+                is_idle = _TEST_IS_WRONG.match(sentence) or (is_of_tests and _OF_TEST.search(sentence))
                 is_open = is_before or (found[0] is None and not _IS_FAILING.search(sentence))
                 if is_about and is_open and not is_idle and _states_cause(sentence):
                     found = (said, sentence)
@@ -291,7 +295,8 @@ def commits(turns: Sequence[Turn]) -> Iterator[Candidate]:
                 continue
             subject, body = read_message(action.command)
             kind = _TYPE.match(subject)
-            reasons = [] if not subject or (kind and kind["type"] in _IDLE_TYPES) else _reasons(body)
+            is_idle = _IDLE_SUBJECT.match(subject) or (kind and kind["type"] in _IDLE_TYPES)
+            reasons = [] if is_idle or not subject else _reasons(body)
             if reasons:
                 start = max(last_commit, number - MAX_TURNS_BACK, 0)
                 yield _commit(turns[start : number + 1], action, subject, body, reasons)
