@@ -157,6 +157,8 @@ def _print_report(report: HubReport) -> None:
     for space in report.spaces:
         for reason, number in space.reasons.items():
             say(f"{space.name}: {number} set aside: {reason}")
+    for question in report.questions:
+        say(question)
 
 
 @hub.command("spaces")

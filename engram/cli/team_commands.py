@@ -19,6 +19,7 @@ from engram.hub.protocol.messages import ROLES
 from engram.hub.protocol.phrase import phrase_of
 from engram.models.hub_outgoing import count_statements
 from engram.models.store import Store
+from engram.reports.hub import report_hubs
 from engram.vaults import own_vault
 
 REASONS = ("secret", "wrong", "instruction", "other")
@@ -97,6 +98,24 @@ def join(workspace: Workspace, code: str, url: str | None, as_json: bool) -> Non
     tell(as_json, {"space": space.name, "role": space.role}, f"Joined {space.name} as a {space.role}.")
 
 
+@team.command("accept")
+@click.argument("name")
+@json_option
+@pass_workspace
+def accept(workspace: Workspace, name: str, as_json: bool) -> None:
+    """Let this machine into a team that you joined on another one. NAME is its name or number in `engram team list`.
+
+    A hub's word alone lets no team in: what its members share is told to you.
+
+    Example: engram team accept shop
+    """
+    _refuse_in_vault(workspace)
+    with workspace.store() as store:
+        space = teams.accept_team(store, workspace.places, name)
+    workspace.wake_worker()
+    tell(as_json, {"space": space.name, "role": space.role}, f"This machine is in {space.name} as a {space.role}.")
+
+
 @team.command("list")
 @json_option
 @pass_workspace
@@ -117,11 +136,14 @@ def list_teams(workspace: Workspace, as_json: bool) -> None:
             }
             for space in team_spaces(store)
         ]
+        reports = report_hubs(store)
     if as_json:
-        print_json({"teams": rows})
+        print_json({"teams": rows, "offers": [name for report in reports for name in report.offers]})
         return
     cells = [(r["space"], str(r["number"]), r["role"], "yes" if r["sealed"] else "no", r["memories"]) for r in rows]
     print_table(["space", "number", "role", "sealed", "memories#"], cells, empty="You are in no team.")
+    for question in (question for report in reports for question in report.questions):
+        say(question)
 
 
 @team.command("members")

@@ -26,7 +26,7 @@ from engram.models.hub_said import (
     text_of,
     text_of_fields,
 )
-from engram.models.hub_spaces import Space, change_space
+from engram.models.hub_spaces import SetAside, Space, change_space, drop_set_aside
 from engram.models.meta import get_meta, put_meta
 from engram.models.projects import ProjectRow, project_by_id
 from engram.models.statement import in_json_list, prepared, without_index
@@ -313,12 +313,23 @@ def become_device(tx: Tx, space: Space, old: int, new: int) -> int:
 
 def say_all_again(tx: Tx, space_id: int, author: int) -> None:
     """Let everything of one's own wait to be pushed, since the hub lost some, and what a keeper erased of others'. What
-    the hub still has is taken off the list when it is pulled.
+    the hub still has is taken off the list when it is pulled. This machine's own statements are said as newer ones:
+    since the last one it took in what others said, of which the hub may lack some.
     """
     memory = tables.HubMemory
     is_erased = (memory.is_forgotten == 1) & (memory.version > 0)
     is_said_here = (memory.author == author) | is_erased
-    tx.run(memory.update(pushed=-1).where((memory.space == space_id) & is_said_here))
+    newer = Case(None, [(memory.version > 0, memory.version + 1)], 0)
+    tx.run(memory.update(version=newer, pushed=-1).where((memory.space == space_id) & is_said_here))
+
+
+def say_refused_again(tx: Tx, space_id: int, rows: Sequence[SetAside]) -> None:
+    """Let rows wait to be pushed again that the hub refused."""
+    memory = tables.HubMemory
+    for row in rows:
+        of_row = (memory.space == space_id) & (memory.author == row.author) & (memory.memory_id == row.memory_id)
+        tx.run(memory.update(pushed=memory.version - 1).where(of_row & (memory.version == memory.pushed)))
+    drop_set_aside(tx, space_id, "push", [(row.author, row.memory_id) for row in rows])
 
 
 def say_with_new_key(tx: Tx, space_id: int, author: int) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,12 @@ from engram.models.statement import prepared, without_index
 from engram.models.store import Store
 from engram.models.transaction import Reader, Tx
 
+#: Key in ``meta`` of the teams that a hub names, and how many of them are kept.
+_OFFERS, MAX_OFFERS = "hub_offers", 20
+#: Why a row is set aside that this program does not understand whole.
+NEWER_FIELDS = "has fields of a newer version"
+#: Own pushes that are remembered, to tell a hub that was put back from a copy of this machine.
+MAX_PUSHES = 128
 #: Key in ``meta`` of what the program understood that pulled last.
 _UNDERSTOOD = "hub_understood"
 
@@ -30,8 +37,9 @@ class Server:
     member_id: int
     member_name: str
     device_id: int
-    #: The last push that the hub has, and the one that was sent and not answered yet; b"" for none.
+    #: The last push that the hub has, as far as this machine knows; b"" for none.
     last_push: bytes
+    #: The pushes that were sent, answered or not, the newest last: sixteen bytes each, at most ``MAX_PUSHES``.
     in_flight: bytes
     #: The hub's time less this machine's, in milliseconds; 0 for a small difference.
     clock_error_ms: int
@@ -41,6 +49,12 @@ class Server:
     retry_at_ms: int
     failures: int
     last_error: str
+
+    @property
+    def pushes(self) -> tuple[bytes, ...]:
+        """The pushes that this machine knows to be its own, the newest last."""
+        sent = tuple(self.in_flight[start : start + 16] for start in range(0, len(self.in_flight), 16))
+        return sent if not self.last_push or self.last_push in sent else (self.last_push, *sent)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +159,13 @@ def change_server(tx: Tx, server_id: int, **changes: Any) -> None:
     tx.run(tables.HubServer.update(**changes).where(tables.HubServer.id == server_id))
 
 
+def note_push(tx: Tx, server_id: int, push_id: bytes) -> None:
+    """Remember a push before it is sent: it may arrive although no answer comes, and long after."""
+    server = server_by_id(tx, server_id)
+    assert server is not None
+    change_server(tx, server_id, in_flight=b"".join([*server.pushes, push_id][-MAX_PUSHES:]))
+
+
 def drop_server(tx: Tx, server_id: int) -> None:
     """Leave a hub: its spaces go, with what was said in them. Memories stay."""
     tx.run(tables.HubServer.delete().where(tables.HubServer.id == server_id))
@@ -191,6 +212,24 @@ def raise_clock(tx: Tx, space_id: int, hlc: int) -> None:
 def drop_space(tx: Tx, space_id: int) -> None:
     """Leave a space: what was said in it goes. Memories stay."""
     tx.run(tables.HubSpace.delete().where(tables.HubSpace.id == space_id))
+
+
+# -- teams that a hub names
+
+
+def note_offers(store: Store, server_id: int, offers: Mapping[int, str]) -> None:
+    """Keep which teams a hub names that this machine did not join, by their number: a person settles them."""
+    kept = json.dumps({str(ns_id): name[:60] for ns_id, name in list(offers.items())[:MAX_OFFERS]}, sort_keys=True)
+    if (get_meta(store, f"{_OFFERS} {server_id}") or "{}") != kept:
+        with store.transaction() as tx:
+            put_meta(tx, f"{_OFFERS} {server_id}", kept)
+
+
+def list_offers(store: Reader, server_id: int) -> dict[int, str]:
+    """Return the teams that a hub names and this machine did not join, number → name."""
+    offers = json.loads(get_meta(store, f"{_OFFERS} {server_id}") or "{}")
+    known = {space.ns_id for space in list_spaces(store, server_id)}
+    return {int(ns_id): str(name) for ns_id, name in offers.items() if int(ns_id) not in known}
 
 
 # -- what was set aside
@@ -259,6 +298,16 @@ def read_anew_after_update(store: Store, program: str) -> int:
                 space.id.in_(table.select(table.space).where(table.direction == "pull"))
             )
         )
+
+
+def read_set_aside_again(tx: Tx, space_id: int, before_ms: int) -> None:
+    """Let rows be pulled again that were set aside before a time. Those of a newer program wait for the update."""
+    table, space = tables.HubSetAside, tables.HubSpace
+    is_newer = table.reason.startswith(NEWER_FIELDS)
+    of_space = (table.space == space_id) & (table.direction == "pull") & (table.at_ms <= before_ms) & ~is_newer
+    first = tx.fetch_value(table.select(fn.MIN(table.seq)).where(of_space))
+    if first is not None:
+        tx.run(space.update(cursor=fn.MIN(space.cursor, max(0, int(first) - 1))).where(space.id == space_id))
 
 
 def list_set_aside(store: Reader, space_id: int | None = None) -> list[SetAside]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from engram.models.hub_spaces import (
     SetAside,
     Space,
     count_outgoing,
+    list_offers,
     list_servers,
     list_set_aside,
     list_spaces,
@@ -82,6 +84,17 @@ class HubReport:
     failures: int
     error: str
     spaces: tuple[SpaceReport, ...]
+    #: Teams that the hub names and this machine did not join.
+    offers: tuple[str, ...] = ()
+
+    @property
+    def questions(self) -> list[str]:
+        """What a person has to settle about those teams."""
+        return [
+            f"the hub names the team {name}, which this machine has not joined: if you joined it on another machine, "
+            f"`engram team accept {shlex.quote(name)}`"
+            for name in self.offers
+        ]
 
     @property
     def waiting(self) -> int:
@@ -98,6 +111,7 @@ class HubReport:
             "error": self.error or None,
             "waiting": self.waiting,
             "spaces": [space.to_json() for space in self.spaces],
+            "offers": list(self.offers),
         }
 
     def line(self) -> str:
@@ -106,7 +120,9 @@ class HubReport:
         problems = [f"{space.name}: {space.error}" for space in self.spaces if space.error]
         aside = sum(len(space.set_aside) for space in self.spaces)
         teams = [space.line() for space in self.spaces if space.kind == "team"]
-        return "; ".join([f"{self.url} ({state})", *problems, *([f"{aside} set aside"] if aside else []), *teams])
+        return "; ".join(
+            [f"{self.url} ({state})", *problems, *([f"{aside} set aside"] if aside else []), *teams, *self.questions]
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +160,7 @@ def report_hubs(store: Reader) -> list[HubReport]:
             failures=server.failures,
             error=server.last_error,
             spaces=tuple(_report(store, space) for space in list_spaces(store, server.id)),
+            offers=tuple(list_offers(store, server.id).values()),
         )
         for server in list_servers(store)
     ]

@@ -3,7 +3,9 @@
 Three to five machines save, edit, pin, replace, undo, forget and tidy. Requests and answers are cut, clocks jump, disks
 are cloned, backups of machines are put back, devices are renewed, and the hub itself is put back to an older copy.
 
-    python -m tests.hub.histories FIRST_SEED RUNS      prints a line for every run that fails, and the sums
+    python -m tests.hub.histories FIRST_SEED RUNS          prints a line for every run that fails, and the sums
+    python -m tests.hub.histories FIRST_SEED RUNS proxy    through a proxy that delays, drips, cuts and lies, without
+                                                           copies: each machine must stay one device
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from engram.clock import FixedClock
 from engram.enums import Actor, Importance, Judgement, Status
 from engram.errors import EngramError, HubUnreachable
 from engram.hub.client import rounds
-from engram.hub.client.connection import Connection
+from engram.hub.client.connection import LIMITS, Connection
 from engram.hub.client.joining import leave_hub
 from engram.hub.client.keys import Keyring
 from engram.hub.server.accounts import Unknown, find_asker
@@ -38,11 +40,14 @@ from engram.models.watermarks import note_undone
 from engram.redaction import redact
 from tests.hub.machines import Hub, HubCopy, Machine
 from tests.hub.postgres import running_postgres, system_folder, wheel_folder
+from tests.hub.proxy import FAULTS, IMPATIENT, Proxy
 
 #: Steps of one history, and rounds at its end after which everybody must agree.
 STEPS, LAST_ROUNDS = 45, 4
 #: Share of requests that are cut in a history with a bad line.
 CUT_SHARE = 0.15
+#: Share of requests to which a proxy does something.
+FAULT_SHARE = 0.3
 
 
 class _BadLine(Connection):
@@ -67,7 +72,16 @@ class _BadLine(Connection):
 class History:
     """One random history."""
 
-    def __init__(self, hub: Hub, clock: FixedClock, seed: int, folder: Path, stack: contextlib.ExitStack) -> None:
+    def __init__(
+        self,
+        hub: Hub,
+        clock: FixedClock,
+        seed: int,
+        folder: Path,
+        stack: contextlib.ExitStack,
+        proxy: Proxy | None = None,
+    ) -> None:
+        self.proxy = proxy
         self.random = random.Random(seed)
         self.hub = hub
         self.true_clock = clock
@@ -89,12 +103,12 @@ class History:
         self.machines: list[Machine] = []
         self.clocks: list[FixedClock] = []
         self._add_machine()
-        self.machines[0].join(hub, hub.invite(self._name))
+        self.machines[0].join(hub, hub.invite(self._name), url=self._url)
         self.phrase = self.machines[0].phrase
         self._sync(0)
         for _ in range(self.random.randint(2, 4)):
             self._add_machine()
-            self.machines[-1].join(hub, hub.invite(self._name), phrase=self.phrase)
+            self.machines[-1].join(hub, hub.invite(self._name), url=self._url, phrase=self.phrase)
 
     def _add_machine(self, home: Path | None = None) -> None:
         self._number += 1
@@ -103,11 +117,19 @@ class History:
         self.machines.append(self._stack.enter_context(Machine.open(place, clock=clock)))
         self.clocks.append(clock)
 
+    @property
+    def _url(self) -> str:
+        return self.hub.url if self.proxy is None else self.proxy.url
+
     # -- the steps
 
     def run(self) -> None:
         """Take every step, then let the machines sync until they must agree, and check."""
         _BadLine.chance, _BadLine.share = self.random, self.random.choice((0.0, CUT_SHARE))
+        if self.proxy is not None:
+            _BadLine.share = 0.0
+            chance = self.proxy.chance = random.Random(self.random.random())
+            self.proxy.fault = lambda what: chance.choice(FAULTS) if chance.random() < FAULT_SHARE else ""
         for _ in range(STEPS):
             self.true_clock.advance(self.random.uniform(0.001, 200))
             number = self.random.randrange(len(self.machines))
@@ -129,11 +151,18 @@ class History:
                 self._renew: 0.7,
                 self._put_hub_back: 0.7,
             }
+            if self.proxy is not None:
+                # No copies: each machine must stay the one device that it is.
+                for befalling in (self._put_back, self._clone, self._renew, self._put_hub_back):
+                    del steps[befalling]
             (step,) = self.random.choices(list(steps), list(steps.values()))
             with contextlib.suppress(EngramError):
                 step(number)
                 self.counts[step.__name__.strip("_")] += 1
         _BadLine.share = 0.0
+        if self.proxy is not None:
+            self.counts.update({f"fault {fault}": count for fault, count in self.proxy.counts.items() if fault})
+            self.proxy.fault = lambda what: ""
         for _ in range(LAST_ROUNDS):
             for number in range(len(self.machines)):
                 self.true_clock.advance(1)
@@ -205,7 +234,9 @@ class History:
 
     def _sync(self, number: int) -> None:
         machine = self.machines[number]
-        if not any(done.error for done in rounds.sync_all(machine.store, machine.places, redact, is_forced=True)):
+        limits = LIMITS if self.proxy is None else IMPATIENT
+        made = rounds.sync_all(machine.store, machine.places, redact, is_forced=True, limits=limits)
+        if not any(done.error for done in made):
             self._untold.pop(number, None)
 
     def _jump(self, number: int) -> None:
@@ -279,7 +310,7 @@ class History:
     def _join_anew(self, machine: Machine) -> None:
         share, _BadLine.share = _BadLine.share, 0.0
         leave_hub(machine.store, machine.places, list_servers(machine.store)[0])
-        machine.join(self.hub, self.hub.invite(self._name), phrase=self.phrase)
+        machine.join(self.hub, self.hub.invite(self._name), url=self._url, phrase=self.phrase)
         _BadLine.share = share
 
     def _put_hub_back(self, number: int) -> None:
@@ -302,6 +333,9 @@ class History:
 
     def _check(self) -> None:
         states = [machine.said() for machine in self.machines]
+        if self.proxy is not None:
+            query = "SELECT 1 FROM hub.device JOIN hub.member m USING (member_id) WHERE m.name = %s"
+            assert len(self.hub.rows(query, self._name)) == len(self.machines), "a machine became several devices"
         for number, state in enumerate(states[1:], 1):
             different = {key for key in {*state, *states[0]} if state.get(key) != states[0].get(key)}
             assert not different, f"machine {number} differs in {sorted(different)[:3]}: " + "; ".join(
@@ -334,13 +368,18 @@ def with_bad_line() -> Iterator[type[_BadLine]]:
         rounds.Connection = before  # type: ignore[misc]
 
 
-def run_history(hub: Hub, clock: FixedClock, seed: int, *, with_hub_put_back: bool = True) -> Counter[str]:
-    """Run the history of a seed. Raises AssertionError where the machines do not agree in the end."""
+def run_history(
+    hub: Hub, clock: FixedClock, seed: int, *, with_hub_put_back: bool = True, proxy: Proxy | None = None
+) -> Counter[str]:
+    """Run the history of a seed, with a proxy before the hub or without.
+
+    Raises AssertionError where the machines do not agree in the end.
+    """
     folder = Path(tempfile.mkdtemp(prefix="engram-history-"))
     try:
         with contextlib.ExitStack() as stack, with_bad_line() as line:
             line.cuts = 0
-            history = History(hub, clock, seed, folder, stack)
+            history = History(hub, clock, seed, folder, stack, proxy)
             history.with_hub_put_back = with_hub_put_back
             history.run()
             history.counts["cuts"] = line.cuts
@@ -349,8 +388,8 @@ def run_history(hub: Hub, clock: FixedClock, seed: int, *, with_hub_put_back: bo
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def main(first: int, runs: int) -> int:
-    """Run many histories; returns how many failed."""
+def main(first: int, runs: int, *, with_proxy: bool = False) -> int:
+    """Run many histories, through a proxy or not; returns how many failed."""
     import logging
 
     logging.disable(logging.CRITICAL)
@@ -362,7 +401,11 @@ def main(first: int, runs: int) -> int:
             clock = FixedClock()
             with Hub.running(server.make_database(), clock) as hub:
                 try:
-                    sums += run_history(hub, clock, seed)
+                    if with_proxy:
+                        with Proxy.before(hub.url) as proxy:
+                            sums += run_history(hub, clock, seed, proxy=proxy)
+                    else:
+                        sums += run_history(hub, clock, seed)
                 except Exception as error:  # noqa: BLE001 - a program that counts failures
                     failed += 1
                     print(f"seed {seed}: {type(error).__name__}: {str(error)[:600]}", flush=True)
@@ -374,4 +417,4 @@ def main(first: int, runs: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(bool(main(int(sys.argv[1]), int(sys.argv[2]))))
+    sys.exit(bool(main(int(sys.argv[1]), int(sys.argv[2]), with_proxy="proxy" in sys.argv[3:])))

@@ -1,6 +1,7 @@
 """Machines, service and PostgreSQL are killed at random instants; nothing that was kept is lost or comes back.
 
-python -m tests.hub.killed KILLS SEED      kills that many processes, then lets everybody sync and compares
+python -m tests.hub.killed KILLS SEED [proxy]   kills that many processes, then lets everybody sync and compares; with
+                                               proxy, the line delays, drips, cuts and lies meanwhile
 python -m tests.hub.killed machine HOME    one machine that saves, edits, forgets and syncs until it is killed
 python -m tests.hub.killed service PORT    the service (ENGRAM_HUB_DATABASE)
 """
@@ -19,8 +20,11 @@ import time
 import urllib.request
 from pathlib import Path
 
+import psycopg
+
 from engram.enums import Actor
 from engram.errors import EngramError
+from engram.hub.client.connection import LIMITS
 from engram.hub.client.joining import join_hub
 from engram.hub.client.rounds import sync_all
 from engram.hub.protocol.phrase import code_text, new_code
@@ -31,6 +35,7 @@ from engram.models.episodes import all_episodes
 from engram.redaction import redact
 from tests.hub.machines import Machine
 from tests.hub.postgres import Postgres, free_port, running_postgres, wheel_folder
+from tests.hub.proxy import FAULTS, IMPATIENT, Proxy
 
 MACHINES = 3
 
@@ -38,6 +43,7 @@ MACHINES = 3
 def run_machine(home: Path) -> None:
     """Do what people do, as fast as it goes, and note in a journal what was committed."""
     chance = random.Random(os.getpid())
+    limits = IMPATIENT if os.environ.get("ENGRAM_TEST_IMPATIENT") else LIMITS
     with Machine.open(home) as machine, (home / "journal").open("a") as journal:
         (home / f"started-{os.getpid()}").touch()
         while True:
@@ -57,7 +63,7 @@ def run_machine(home: Path) -> None:
                 print("forgotten", gone.stable_id, file=journal, flush=True)
             else:
                 with contextlib.suppress(EngramError):
-                    sync_all(machine.store, machine.places, redact, is_forced=True)
+                    sync_all(machine.store, machine.places, redact, is_forced=True, limits=limits)
 
 
 def start(*arguments: str, **environment: str) -> subprocess.Popen[bytes]:
@@ -70,17 +76,26 @@ def start(*arguments: str, **environment: str) -> subprocess.Popen[bytes]:
     )
 
 
-def run_kills(kills: int, seed: int) -> str:
-    """Kill processes, then compare; returns what was found, and raises AssertionError where something is wrong."""
+def run_kills(kills: int, seed: int, *, with_proxy: bool = False) -> str:
+    """Kill processes, then compare; returns what was found, and raises AssertionError where something is wrong.
+
+    With a proxy between machines and service that does something to a quarter of the requests, each machine must also
+    be one device in the end.
+    """
     chance = random.Random(seed)
     programs = wheel_folder()
     assert programs is not None
     folder = Path(tempfile.mkdtemp(prefix="engram-killed-"))
     counts = {"machine": 0, "service": 0, "postgres": 0}
-    with running_postgres(programs) as server:
+    with contextlib.ExitStack() as line, running_postgres(programs) as server:
         dsn, port = server.make_database(), free_port()
         url = f"http://127.0.0.1:{port}"
-        homes = _join(dsn, url, port, folder)
+        proxy = line.enter_context(Proxy.before(url)) if with_proxy else None
+        homes = _join(dsn, url, port, folder, proxy)
+        if proxy is not None:
+            proxy.chance = faults = random.Random(seed)
+            proxy.fault = lambda what: faults.choice(FAULTS) if faults.random() < 0.25 else ""
+            os.environ["ENGRAM_TEST_IMPATIENT"] = "1"
         service = start("service", str(port), ENGRAM_HUB_DATABASE=dsn)
         machines = [start("machine", str(home)) for home in homes]
         try:
@@ -106,8 +121,18 @@ def run_kills(kills: int, seed: int) -> str:
             for process in machines:
                 process.kill()
                 process.wait()
+        os.environ.pop("ENGRAM_TEST_IMPATIENT", None)
+        told = ""
+        if proxy is not None:
+            told = f"{sum(count for fault, count in proxy.counts.items() if fault)} faults; "
+            proxy.fault = lambda what: ""
         try:
-            return f"{counts}; " + _compare(homes, url)
+            compared = _compare(homes, url)
+            if proxy is not None:
+                with psycopg.connect(dsn) as connection:
+                    (devices,) = connection.execute("SELECT count(*) FROM hub.device").fetchone() or (0,)
+                assert devices == MACHINES, f"{MACHINES} machines became {devices} devices"
+            return f"{counts}; {told}{compared}"
         finally:
             service.kill()
             service.wait()
@@ -122,7 +147,7 @@ def _wait_until_started(home: Path, process: subprocess.Popen[bytes]) -> None:
     raise AssertionError("a machine did not start")
 
 
-def _join(dsn: str, url: str, port: int, folder: Path) -> list[Path]:
+def _join(dsn: str, url: str, port: int, folder: Path, proxy: Proxy | None) -> list[Path]:
     """Make machines that joined the hub."""
     service = start("service", str(port), ENGRAM_HUB_DATABASE=dsn)
     homes = [folder / f"m{number}" for number in range(MACHINES)]
@@ -134,7 +159,8 @@ def _join(dsn: str, url: str, port: int, folder: Path) -> list[Path]:
             hub_half, _ = new_code()
             add_member(database, "Ada", hub_half)
             with Machine.open(home) as machine:
-                joined = join_hub(machine.store, machine.places, url, code_text(hub_half), phrase=phrase)
+                place = url if proxy is None else proxy.url
+                joined = join_hub(machine.store, machine.places, place, code_text(hub_half), phrase=phrase)
                 phrase = phrase or joined.phrase
     finally:
         database.close()
@@ -185,7 +211,7 @@ def main(arguments: list[str]) -> None:
 
         serve(os.environ["ENGRAM_HUB_DATABASE"], "127.0.0.1", int(arguments[1]))
     else:
-        print(run_kills(int(arguments[0]), int(arguments[1])))
+        print(run_kills(int(arguments[0]), int(arguments[1]), with_proxy="proxy" in arguments[2:]))
 
 
 __all__ = ["Postgres"]

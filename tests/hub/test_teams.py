@@ -312,6 +312,8 @@ def test_a_sealed_team_needs_its_key_and_the_hub_reads_nothing(
     desktop = make_machine("desktop")
     desktop.join(hub, ada.machine.code())
     desktop.sync()
+    teams.accept_team(desktop.store, desktop.places, "shop")
+    desktop.sync()
     theirs = sharing.require_team(desktop.store, "shop")
     assert [share.said.episode_id for share in list_shares(desktop.store, theirs)] == [memory.episode_id]
     assert sharing.unshare(desktop.store, desktop.places, theirs, memory.episode_id)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engram.hub.client.connection import Connection
+from engram.hub.client.connection import Connection, reading
 from engram.hub.protocol.frames import Row
 from engram.models.hub_members import Member, keep_members, list_members
 from engram.models.hub_spaces import Server, Space
@@ -51,7 +51,12 @@ class Authors:
 
 def learn_members(store: Store, connection: Connection, server: Server, space: Space) -> list[dict[str, object]]:
     """Ask the hub who is in a team, keep their names, and return what it said. Raises HubError."""
-    members = [dict(member) for member in connection.ask("team-members", {"ns": space.ns_id}).get("members", [])]
+    answer = connection.ask("team-members", {"ns": space.ns_id})
+    with reading():
+        members = [dict(member) for member in answer.get("members", [])]
+        names = {int(member["member"]): str(member["name"])[:60] for member in members}
+        if any(not 0 < member_id < 1 << 62 for member_id in names):
+            raise ValueError("a member's number is out of range")
     with store.transaction() as tx:
-        keep_members(tx, server.id, {int(member["member"]): str(member["name"]) for member in members})
+        keep_members(tx, server.id, names)
     return members

@@ -87,6 +87,8 @@ class Connection:
         self.token = token
         #: Bytes that were sent and received, without headers.
         self.sent_bytes = self.received_bytes = 0
+        #: The last push of this device that the hub has, as it said in this round; b"" for none.
+        self.last_push = b""
         self._limits = limits
         self._round_until = time.monotonic() + limits.round
         self._connection: _Http | None = None

@@ -7,10 +7,10 @@ import platform
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from engram.errors import BadRequest, EngramError, NotFound
-from engram.hub.client.connection import Connection, check_url
+from engram.errors import BadRequest, EngramError, HubRefused, NotFound
+from engram.hub.client.connection import LIMITS, Connection, check_url
 from engram.hub.client.keys import Keyring
-from engram.hub.protocol.messages import Membership, SpaceFacts
+from engram.hub.protocol.messages import HelloAnswer, HelloRequest, Membership, SpaceFacts, hash_token
 from engram.hub.protocol.phrase import code_hash, code_text, key_of, new_code, phrase_of, split_code
 from engram.hub.protocol.sealing import WrongKey, key_id_of, new_key, unwrap_keys, wrap_keys
 from engram.models.hub_outgoing import begin_enqueuing, say_with_new_key
@@ -62,32 +62,59 @@ def join_hub(store: Store, places: Home, url: str, code: str, *, device_name: st
     if find_server(store, url) is not None:
         raise BadRequest(f"{url} was joined already; `engram hub status` shows it")
     keyring = Keyring(places.hub_keys)
-    with Connection(url) as connection:
-        answer = connection.ask("join", {"code": hub_half, "name": device_name or platform.node() or "a machine"})
-        member = Membership.from_json(answer)
-        connection.token = member.token
+    with Connection(url, limits=LIMITS) as connection:
+        member = _ask_in(connection, keyring, url, {"code": hub_half, "name": device_name or platform.node()})
         try:
+            _check_spaces(member, connection.hello(HelloRequest((), {})))
             left_keys = {facts.ns_id: keyring.keys(url, facts.ns_id) for facts in member.spaces}
-            keyring.set_token(url, member.token)
             if key_half and member.bundle:
                 keyring.import_keys(url, unwrap_keys(key_half, member.bundle))
             made = ""
             for facts in member.spaces:
-                if facts.is_sealed and facts.kind == "private":
+                if facts.kind == "private":
                     left = left_keys.get(facts.ns_id, {})
                     made = _take_key(connection, keyring, url, facts, given, left) or made
         except BaseException:
             with contextlib.suppress(EngramError):
-                connection.ask("devices", {"remove": member.device_id})
+                connection.ask("devices", {"leave": True})
+                keyring.drop_pending(url)
             # A key stays: the hub may have noted it although no answer came. It would be the only copy.
             keyring.drop_token(url)
             raise
+    keyring.become_device(url, connection.token)
     with store.transaction() as tx:
         server = add_server(tx, url, member.member_id, member.member_name, member.device_id)
         for facts in member.spaces:
             if facts.kind == "private" and private_space(tx) is None:
                 begin_enqueuing(tx, add_hub_space(tx, server, facts).id)
     return Joined(server, tuple(list_spaces(store, server.id)), made)
+
+
+def _ask_in(connection: Connection, keyring: Keyring, url: str, request: dict[str, str]) -> Membership:
+    """Ask to become a device, with a token of this machine's own: asked again after no answer, it is the same device.
+
+    Raises:
+        HubError: the hub can't be reached, or refuses the code.
+    """
+    pending = keyring.pending_token(url)
+    try:
+        member = connection.membership("join", request | {"token_hash": hash_token(pending).hex()})
+    except HubRefused as refusal:
+        if refusal.status == 422:
+            # The device of this token was shut out.
+            keyring.drop_pending(url)
+        raise
+    # An earlier hub chooses the token itself.
+    connection.token = member.token or pending
+    return member
+
+
+def _check_spaces(member: Membership, told: HelloAnswer) -> None:
+    """Refuse a hub that tells two things, or would be told private memories openly. Raises HubRefused."""
+    if told.device_id != member.device_id or {f.ns_id for f in told.spaces} != {f.ns_id for f in member.spaces}:
+        raise HubRefused("the hub contradicts itself about this machine and its spaces: try again")
+    if any(facts.kind == "private" and not facts.is_sealed for facts in member.spaces):
+        raise HubRefused("the hub names a private space that is not sealed: it could read everything of this machine")
 
 
 def _take_key(
@@ -131,7 +158,7 @@ def leave_hub(store: Store, places: Home, server: Server) -> None:
     """Leave a hub: its token and keys go, and what was said there. Memories stay here and there."""
     keyring = Keyring(places.hub_keys)
     with contextlib.suppress(EngramError), Connection(server.url, keyring.token(server.url)) as connection:
-        connection.ask("devices", {"remove": server.device_id})
+        connection.ask("devices", {"leave": True, "remove": server.device_id})
     with store.transaction() as tx:
         drop_server(tx, server.id)
     keyring.drop(server.url)
@@ -148,10 +175,24 @@ def make_code(places: Home, server: Server) -> str:
 
 
 def give_key(store: Store, places: Home, name: str, phrase: str) -> None:
-    """Keep the key of a space, from its recovery phrase; what could not be read is pulled again."""
+    """Keep the key of a space, from its recovery phrase; what could not be read is pulled again.
+
+    Raises:
+        WrongKey: the space is sealed with another key now; nothing was kept.
+        HubError: the hub can't be reached.
+    """
     space = require_space(store, name)
     server = _server_of(store, space)
-    Keyring(places.hub_keys).add_key(server.url, space.ns_id, key_of(phrase))
+    key, keyring = key_of(phrase), Keyring(places.hub_keys)
+    with Connection(server.url, keyring.token(server.url)) as connection:
+        told = connection.hello(HelloRequest(server.pushes[-1:], {}))
+    named = next((facts.key_id for facts in told.spaces if facts.ns_id == space.ns_id), b"")
+    if key_id_of(key) != named:
+        raise WrongKey(
+            f"this is the phrase of another key than the one that seals {space.name} now, such as a former one; it was "
+            f"not kept. Where the key was made, `engram hub key {space.name} --show` prints its phrase"
+        )
+    keyring.add_key(server.url, space.ns_id, key)
     with store.transaction() as tx:
         change_space(tx, space.id, cursor=0, last_error="")
 
@@ -165,17 +206,20 @@ def rotate_key(store: Store, places: Home, name: str) -> str:
     server = _server_of(store, space)
     keyring = Keyring(places.hub_keys)
     # Not only the newest: where a rotation got no answer, the hub may still have the one before.
-    known = list(keyring.keys(server.url, space.ns_id))[: -MAX_KEYS_TRIED - 1 : -1]
+    kept = list(keyring.keys(server.url, space.ns_id))
+    asked = [key_id for key_id in kept if keyring.is_next_key(server.url, space.ns_id, key_id)]
+    known = [*asked, *(key_id for key_id in reversed(kept) if key_id not in asked)]
     key = new_key()
-    keyring.add_key(server.url, space.ns_id, key)
+    keyring.add_next_key(server.url, space.ns_id, key)
     with Connection(server.url, keyring.token(server.url)) as connection:
         is_set = any(
             connection.ask("key", {"ns": space.ns_id, "before": before.hex(), "after": key_id_of(key).hex()}).get("set")
-            for before in known or [b""]
+            for before in known[:MAX_KEYS_TRIED] or [b""]
         )
     if not is_set:
         keyring.drop_key(server.url, space.ns_id, key)
         raise BadRequest("another machine changed the key meanwhile, or you are no keeper of this space")
+    keyring.add_key(server.url, space.ns_id, key)
     with store.transaction() as tx:
         say_with_new_key(tx, space.id, server.member_id)
     return phrase_of(key)

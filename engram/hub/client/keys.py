@@ -1,10 +1,17 @@
-"""The file with the tokens of hubs and the keys of sealed spaces: ``hub-keys.json``, mode 0600, in no backup."""
+"""The file with the tokens of hubs and the keys of sealed spaces: ``hub-keys.json``, mode 0600, in no backup.
+
+It also holds what makes a machine one device of a hub, whatever the hub answers: the token that it asked to get in with
+(so that asking again is the same device), and the secret by which it knows its own pushes and those of a copy of it.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
+import hmac
 import json
-from collections.abc import Iterator, Mapping
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +49,69 @@ class Keyring:
     def drop_token(self, url: str) -> None:
         """Forget a hub's token, and no key."""
         with self._changing() as hubs:
-            hubs.get(url, {}).pop("token", None)
+            kept = hubs.get(url, {})
+            kept.pop("token", None)
+            kept.pop("device", None)
+
+    # -- one device
+
+    def pending_token(self, url: str) -> str:
+        """Return the token that this machine asks to become a device with; the same one until that is settled."""
+        token = self._hubs.get(url, {}).get("pending_token", "")
+        if not token:
+            token = secrets.token_urlsafe(32)
+            with self._changing() as hubs:
+                token = hubs.setdefault(url, {}).setdefault("pending_token", token)
+        return str(token)
+
+    def drop_pending(self, url: str) -> None:
+        """Forget the token that was asked with: it can't become a device's."""
+        with self._changing() as hubs:
+            hubs.get(url, {}).pop("pending_token", None)
+
+    def become_device(self, url: str, token: str) -> None:
+        """Keep the token of another device, whose id is not settled yet."""
+        with self._changing() as hubs:
+            kept = hubs.setdefault(url, {})
+            kept["token"] = token
+            kept.pop("pending_token", None)
+            kept.pop("device", None)
+
+    def device(self, url: str) -> int:
+        """Return the id of this machine at a hub; 0 until the hub took something from it under its id."""
+        return int(self._hubs.get(url, {}).get("device", 0))
+
+    def settle_device(self, url: str, device_id: int) -> None:
+        """Note under which id a hub took something from this machine."""
+        if self.device(url) != device_id:
+            with self._changing() as hubs:
+                hubs.setdefault(url, {})["device"] = device_id
+
+    def new_push_id(self, url: str, device_id: int) -> bytes:
+        """Return the id of a push: sixteen bytes that only this machine, or a copy of it, can have made."""
+        if not self._hubs.get(url, {}).get("secret"):
+            with self._changing() as hubs:
+                hubs.setdefault(url, {}).setdefault("secret", secrets.token_hex(16))
+        chosen = secrets.token_bytes(8)
+        return chosen + self._proof(url, device_id, chosen)
+
+    def has_made(self, url: str, device_id: int, push_id: bytes) -> bool:
+        """True where this machine or a copy of it made the id of a push. Before its first push, nobody can tell."""
+        if not self._hubs.get(url, {}).get("secret"):
+            return True
+        return hmac.compare_digest(push_id[8:], self._proof(url, device_id, push_id[:8]))
+
+    def _proof(self, url: str, device_id: int, chosen: bytes) -> bytes:
+        key = bytes.fromhex(self._hubs[url]["secret"])
+        data = device_id.to_bytes(8) + chosen
+        return hashlib.blake2b(data, key=key, digest_size=8, person=b"engram push").digest()
+
+    # -- keys of spaces
 
     def keys(self, url: str, ns_id: int) -> Mapping[bytes, bytes]:
         """Return id of a key → key, for a space, the newest last."""
-        stored = self._hubs.get(url, {}).get("keys", {}).get(str(ns_id), [])
+        hub = self._hubs.get(url, {})
+        stored = [*hub.get("next", {}).get(str(ns_id), []), *hub.get("keys", {}).get(str(ns_id), [])]
         keys = [bytes.fromhex(text) for text in stored]
         return {key_id_of(key): key for key in keys}
 
@@ -57,13 +122,37 @@ class Keyring:
             if key.hex() in keys:
                 keys.remove(key.hex())
             keys.append(key.hex())
+            coming = hubs[url].get("next", {})
+            if key.hex() in coming.get(str(ns_id), []):
+                del coming[str(ns_id)]
+
+    def add_keys(self, url: str, ns_id: int, keys: Sequence[bytes]) -> None:
+        """Keep the keys of a space that a code carried, the newest last. One that is here already comes before this
+        machine's own: the code may be older.
+        """
+        here = self.keys(url, ns_id)
+        own = [key for key_id, key in here.items() if not self.is_next_key(url, ns_id, key_id)]
+        is_older = bool(keys) and key_id_of(keys[-1]) in here
+        for key in [*keys, *own] if is_older else keys:
+            self.add_key(url, ns_id, key)
+
+    def add_next_key(self, url: str, ns_id: int, key: bytes) -> None:
+        """Keep a key that the hub is asked to take. It seals nothing before the hub names it."""
+        with self._changing() as hubs:
+            hubs.setdefault(url, {}).setdefault("next", {}).setdefault(str(ns_id), []).append(key.hex())
+
+    def is_next_key(self, url: str, ns_id: int, key_id: bytes) -> bool:
+        """True for a key that the hub was asked to take, and named or not."""
+        stored = self._hubs.get(url, {}).get("next", {}).get(str(ns_id), [])
+        return any(key_id_of(bytes.fromhex(text)) == key_id for text in stored)
 
     def drop_key(self, url: str, ns_id: int, key: bytes) -> None:
         """Forget a key that a space did not take."""
         with self._changing() as hubs:
-            keys = hubs.get(url, {}).get("keys", {}).get(str(ns_id), [])
-            if key.hex() in keys:
-                keys.remove(key.hex())
+            for kind in ("keys", "next"):
+                keys = hubs.get(url, {}).get(kind, {}).get(str(ns_id), [])
+                if key.hex() in keys:
+                    keys.remove(key.hex())
 
     def export_keys(self, url: str) -> bytes:
         """Return all keys of a hub's spaces, for another machine of the same person."""
@@ -72,8 +161,7 @@ class Keyring:
     def import_keys(self, url: str, data: bytes) -> None:
         """Keep keys that another machine exported."""
         for ns_id, keys in json.loads(data).items():
-            for key in keys:
-                self.add_key(url, int(ns_id), bytes.fromhex(key))
+            self.add_keys(url, int(ns_id), [bytes.fromhex(key) for key in keys])
 
     def drop(self, url: str) -> None:
         """Forget a hub's token and keys."""

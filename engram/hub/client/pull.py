@@ -22,6 +22,7 @@ from engram.models.hub_arriving import take_statements
 from engram.models.hub_incoming import Incoming, known_episodes, note_rows, take_forgotten
 from engram.models.hub_shares import take_share
 from engram.models.hub_spaces import (
+    NEWER_FIELDS,
     Server,
     Space,
     change_space,
@@ -110,7 +111,7 @@ def pull_space(
                 raise HubRefused("the hub answered a page that lies before the one asked for")
             return
         authors.learn(page.rows)
-        read = _read_page(page.rows, space, keys, authors, redact, store.now_ms() + server.clock_error_ms)
+        read = _read_page(page.rows, space, keys, authors, redact, store.now_ms() + max(0, server.clock_error_ms))
         _take_page(store, places, space, page, read, authors, pulled)
         cursor = page.upto
         if cursor >= head and len(page.rows) < rows:
@@ -221,9 +222,7 @@ def _take_page(
         newer = [incoming for incoming in read.statements if incoming.statement.unknown_fields]
         for incoming in newer:
             row = incoming.row
-            set_aside(
-                tx, space.id, "pull", row.author, row.memory_id, seq=row.seq, reason="has fields of a newer version"
-            )
+            set_aside(tx, space.id, "pull", row.author, row.memory_id, seq=row.seq, reason=NEWER_FIELDS)
         own = taken if space.is_private else [row for row in taken if authors.is_share(row)]
         if own:
             raise_clock(tx, space.id, max(row.hlc for row in own))

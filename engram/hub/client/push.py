@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from engram.errors import HubRefused
@@ -12,10 +11,12 @@ from engram.hub.client.connection import Connection
 from engram.hub.client.keys import Keyring
 from engram.hub.client.pull import page_rows
 from engram.hub.protocol.frames import (
+    BAD_CLOCK,
     FORGOTTEN,
     KNOWN,
     MAX_PAGE_BYTES,
     NO_PUSH,
+    NOT_YOURS,
     REFUSALS,
     TAKEN,
     Answers,
@@ -40,8 +41,8 @@ from engram.models.hub_spaces import (
     change_server,
     change_space,
     drop_set_aside,
+    note_push,
     raise_clock,
-    server_by_id,
     set_aside,
     space_by_id,
 )
@@ -72,6 +73,7 @@ def push_space(
     hub_ms: int,
     goes_on: Callable[[], bool],
     pushed: Pushed,
+    tried_before: Set[tuple[int, bytes]],
 ) -> None:
     """Send everything that waits in a space. It may be killed at any time: what arrived is known at the next round.
 
@@ -84,6 +86,7 @@ def push_space(
         hub_ms: the hub's time, in milliseconds since 1970.
         goes_on: is asked before each page.
         pushed: counts what was done, also where an error ends it.
+        tried_before: author and memory of rows that the hub refused before, and that are tried again.
 
     Raises:
         HubUnreachable: no answer came.
@@ -92,7 +95,7 @@ def push_space(
     with store.transaction() as tx:
         restamp_future(tx, space, server.device_id, hub_ms, MAX_AHEAD_MS)
         give_versions(tx, space.id)
-    sender = _Sender(store, connection, server, space, keyring)
+    sender = _Sender(store, connection, server, space, keyring, tried_before)
     rows = page_rows(PAGE_ROWS, server)
     while goes_on():
         with store.snapshot() as reader:
@@ -105,6 +108,7 @@ def push_space(
             if not goes_on():
                 return
             sender.send(some, pushed)
+        sender.settle_faulty(pushed)
         gone = [(memory.author, memory.memory_id, memory.version) for memory in memories]
         sent = {row.memory_id for row in page}
         lost = [key for key in gone if key[1] not in sent]
@@ -130,13 +134,25 @@ def _pages(rows: Sequence[Row]) -> list[list[Row]]:
 class _Sender:
     """Builds and sends the rows of one space."""
 
-    def __init__(self, store: Store, connection: Connection, server: Server, space: Space, keyring: Keyring) -> None:
+    def __init__(
+        self,
+        store: Store,
+        connection: Connection,
+        server: Server,
+        space: Space,
+        keyring: Keyring,
+        tried_before: Set[tuple[int, bytes]],
+    ) -> None:
         self._store = store
         self._connection = connection
         self._server = server
         self._space = space
         keys = list(keyring.keys(server.url, space.ns_id).values())
         self._key = keys[-1] if keys else b""
+        self._keyring = keyring
+        self._tried_before = tried_before
+        #: Rows for which the hub refused a whole push.
+        self._faulty: list[tuple[Row, str]] = []
 
     def rows(self, memories: Sequence[SaidMemory], statements: Mapping[bytes, Statement]) -> list[Row]:
         """Return the rows of what waits; what is neither there nor forgotten has none."""
@@ -170,28 +186,43 @@ class _Sender:
             if error.status not in _PAGE_FAULTS:
                 raise
             if len(rows) == 1:
-                self._refuse(rows[0], str(error))
-                pushed.refused += 1
+                self._faulty.append((rows[0], str(error)))
                 return
             middle = len(rows) // 2
             self.send(rows[:middle], pushed)
             self.send(rows[middle:], pushed)
             return
         for row, answer in zip(rows, answers.answers, strict=True):
+            if answer in (NOT_YOURS, BAD_CLOCK):
+                # The hub said another id, role or time when the round began: nothing is wrong with the row.
+                raise HubRefused(f"the hub contradicts itself about a row of this machine: {REFUSALS[answer]}")
             if answer in REFUSALS:
                 self._refuse(row, REFUSALS[answer])
                 pushed.refused += 1
             elif answer in (TAKEN, KNOWN, FORGOTTEN):
                 pushed.rows += 1
 
+    def settle_faulty(self, pushed: Pushed) -> None:
+        """Set aside the rows that are at fault. A hub that refuses everything is at fault itself: they wait.
+
+        Raises:
+            HubRefused: the hub took nothing in this round, and refused several rows for the first time.
+        """
+        new = [row for row, _ in self._faulty if (row.author, row.memory_id) not in self._tried_before]
+        if len(new) > 1 and not pushed.rows:
+            raise HubRefused(f"the hub refuses every push: {self._faulty[0][1]}")
+        for row, reason in self._faulty:
+            self._refuse(row, reason)
+            pushed.refused += 1
+        self._faulty.clear()
+
     def _push(self, rows: Sequence[Row]) -> Answers:
         store, space_id, server_id = self._store, self._space.id, self._server.id
-        push_id = secrets.token_bytes(16)
+        url, device_id = self._server.url, self._server.device_id
+        push_id = self._keyring.new_push_id(url, device_id)
         with store.transaction() as tx:
-            server = server_by_id(tx, server_id)
-            assert server is not None
-            change_server(tx, server_id, in_flight=push_id)
-        push = Push(self._space.ns_id, push_id, server.last_push or NO_PUSH, tuple(rows))
+            note_push(tx, server_id, push_id)
+        push = Push(self._space.ns_id, push_id, self._connection.last_push or NO_PUSH, tuple(rows))
         answers = self._connection.push(push)
         if len(answers.answers) != len(rows):
             raise HubRefused("the hub answered for another number of rows than were sent")
@@ -199,12 +230,15 @@ class _Sender:
         with store.transaction() as tx:
             mark_pushed(tx, space_id, [(row.author, row.memory_id, row.version) for row in taken])
             drop_set_aside(tx, space_id, "push", [(row.author, row.memory_id) for row in taken])
-            change_server(tx, server_id, last_push=push_id, in_flight=b"")
+            change_server(tx, server_id, last_push=push_id)
             if taken:
                 raise_clock(tx, space_id, max(row.hlc for row in taken))
             space = space_by_id(tx, space_id)
             if space is not None and answers.mark_seq > space.mark_seq:
                 change_space(tx, space_id, mark_seq=answers.mark_seq, mark=answers.mark)
+        self._connection.last_push = push_id
+        if taken:
+            self._keyring.settle_device(url, device_id)
         return answers
 
     def _refuse(self, row: Row, reason: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import random
 from collections.abc import Callable
@@ -14,33 +15,40 @@ from engram.hub.client.pull import Pulled, pull_space
 from engram.hub.client.push import Pushed, push_space
 from engram.hub.client.sharing import share_by_rules
 from engram.hub.protocol import statement
-from engram.hub.protocol.messages import HelloAnswer, HelloRequest, Membership, SpaceFacts
+from engram.hub.protocol.messages import HelloAnswer, HelloRequest, SpaceFacts, hash_token
 from engram.hub.protocol.stamps import MAX_CLOCK_ERROR_MS
 from engram.ingest.moves import read_hints
-from engram.models.hub_outgoing import become_device, enqueue_all, say_all_again
+from engram.models.hub_outgoing import become_device, enqueue_all, say_all_again, say_refused_again, say_with_new_key
 from engram.models.hub_projects import adopt_placeholders
 from engram.models.hub_spaces import (
     Server,
     Space,
-    add_hub_space,
     change_server,
     change_space,
     count_outgoing,
     drop_space,
     list_servers,
+    list_set_aside,
     list_spaces,
+    note_offers,
     private_space,
     read_anew_after_update,
+    read_set_aside_again,
     server_by_id,
     space_by_id,
 )
 from engram.models.store import Store
+from engram.models.transaction import Tx
 from engram.paths import Home
 
 logger = logging.getLogger(__name__)
 
 #: Waits after failures in a row, in seconds; the last one stays.
 RETRY_SECONDS = (5, 15, 60, 300, 900)
+#: How long what was set aside is left alone, in milliseconds.
+_TRY_AGAIN_MS = 86_400_000
+#: Own pushes that a hub is told of when a round begins; it compares its last one.
+_TOLD_PUSHES = 16
 
 
 @dataclass(slots=True)
@@ -73,6 +81,7 @@ class Steps:
     places: Home
     redact: Callable[[str], str]
     limits: Limits
+    is_forced: bool
     #: False where the round is to end at its next step.
     goes_on: Callable[[], bool]
 
@@ -108,7 +117,7 @@ def sync_all(
         if not goes_on():
             break
         try:
-            sync_server(Steps(store, places, redact, limits, goes_on), server, done)
+            sync_server(Steps(store, places, redact, limits, is_forced, goes_on), server, done)
             now_ms = store.now_ms()
             if server.failures or server.last_error or not 0 <= now_ms - server.synced_at_ms < 1_000:
                 with store.transaction() as tx:
@@ -146,59 +155,129 @@ def sync_server(steps: Steps, server: Server, done: Round) -> None:
     share_by_rules(store, places, server, steps.redact)
     with Connection(server.url, keyring.token(server.url), limits=steps.limits) as connection:
         try:
-            answer = _say_hello(store, connection, server, keyring)
-            current = server_by_id(store, server.id)
-            assert current is not None
-            for facts in answer.spaces:
-                space = _space_of(store, current, facts)
-                if space is not None:
-                    _sync_space(steps, connection, current, space, facts, keyring, done, answer.time_ms)
-            _drop_lost(store, current, answer)
+            _sync_spaces(steps, connection, server, keyring, done)
+        except HubRefused as refusal:
+            if refusal.status != 409:
+                raise
+            # A push of this machine that was given up arrived after the hello, or a copy of it pushed.
+            _sync_spaces(steps, connection, _reload_server(store, server), keyring, done)
         finally:
             done.sent_bytes, done.received_bytes = connection.sent_bytes, connection.received_bytes
     adopt_placeholders(store)
 
 
+def _sync_spaces(steps: Steps, connection: Connection, server: Server, keyring: Keyring, done: Round) -> None:
+    store = steps.store
+    answer = _say_hello(store, connection, server, keyring)
+    current = _reload_server(store, server)
+    for space, facts in _known_spaces(store, current, answer):
+        _sync_space(steps, connection, current, space, facts, keyring, done, answer.time_ms)
+    _drop_lost(store, connection, current, answer)
+
+
 def _say_hello(store: Store, connection: Connection, server: Server, keyring: Keyring) -> HelloAnswer:
-    """Begin the round. A copy of a machine, or one that was put back, becomes another device."""
+    """Begin the round. A copy of a machine, or one that was put back, becomes another device.
+
+    What the hub says of the machine counts as far as the machine can check it: a push that neither it nor a copy made,
+    or another id than the one under which the hub took something, is an error, and nothing is changed.
+
+    Raises:
+        HubRefused: the hub's answer can't be true.
+    """
     spaces = list_spaces(store, server.id)
     marks = {space.ns_id: (space.mark_seq, space.mark) for space in spaces if space.mark_seq}
-    push_ids = tuple(push_id for push_id in (server.last_push, server.in_flight) if push_id)
-    answer = connection.hello(HelloRequest(push_ids, marks))
-    if not answer.is_same:
-        member = Membership.from_json(connection.ask("renew", {}))
-        keyring.set_token(server.url, member.token)
-        connection.token = member.token
-        logger.warning("action=renew hub=%d reason=copy", server.id)
-        answer = connection.hello(HelloRequest((), marks))
+    answer = _hello(connection, server, keyring, marks)
+    if answer.push_id and answer.push_id not in server.pushes:
+        if not keyring.has_made(server.url, answer.device_id, answer.push_id):
+            raise HubRefused(
+                "the hub names a push that neither this machine nor a copy of it made; nothing was changed. If that "
+                "goes on, run `engram hub leave`, and join it again"
+            )
+        answer = _become_other(connection, server, keyring, marks)
+    connection.last_push = answer.push_id
     error_ms = answer.time_ms - store.now_ms()
+    is_other = answer.device_id != server.device_id
     now = {
         "device_id": answer.device_id,
         "last_push": answer.push_id,
-        "in_flight": b"",
         "clock_error_ms": error_ms if abs(error_ms) > MAX_CLOCK_ERROR_MS else 0,
-    }
+    } | ({"in_flight": b""} if is_other else {})
     if any(getattr(server, name) != value for name, value in now.items()):
         with store.transaction() as tx:
-            if answer.device_id != server.device_id:
-                for space in spaces:
+            for space in spaces:
+                if is_other:
                     become_device(tx, space, server.device_id, answer.device_id)
                     # What the other copy pushed under the common id was left out of this one's pages.
                     change_space(tx, space.id, cursor=0)
+                elif _is_older(server, answer.push_id):
+                    logger.warning("action=heal hub=%d space=%d reason=push_lost", server.id, space.id)
+                    _begin_anew(tx, server, space)
             change_server(tx, server.id, **now)
     return answer
 
 
-def _space_of(store: Store, server: Server, facts: SpaceFacts) -> Space | None:
-    """Return the space here that the hub tells of, and keep a team that this person joined on another machine.
+def _hello(
+    connection: Connection, server: Server, keyring: Keyring, marks: dict[int, tuple[int, bytes]]
+) -> HelloAnswer:
+    """Say hello as this machine. Raises HubRefused where the hub takes it for another one."""
+    answer = connection.hello(HelloRequest(server.pushes[-_TOLD_PUSHES:], marks))
+    known = keyring.device(server.url)
+    if known and answer.device_id != known:
+        raise HubRefused("the hub takes this machine for another one; nothing was changed")
+    return answer
 
-    None for a second private space, and for kinds to come.
+
+def _become_other(
+    connection: Connection, server: Server, keyring: Keyring, marks: dict[int, tuple[int, bytes]]
+) -> HelloAnswer:
+    """Become another device: a copy of this machine pushed. However often it is asked for, the hub makes one.
+
+    Raises:
+        HubError: it did not; the machine stays the device that it is.
     """
-    known = next((space for space in list_spaces(store, server.id) if space.ns_id == facts.ns_id), None)
-    if known is None and facts.kind == "team":
-        with store.transaction() as tx:
-            return add_hub_space(tx, server, facts)
-    return known
+    former, pending = connection.token, keyring.pending_token(server.url)
+    try:
+        member = connection.membership("renew", {"token_hash": hash_token(pending).hex()})
+        # An earlier hub chooses the token itself.
+        for token in filter(None, (pending, member.token)):
+            connection.token = token
+            with contextlib.suppress(HubRefused):
+                answer = connection.hello(HelloRequest((), marks))
+                if not answer.push_id:
+                    keyring.become_device(server.url, token)
+                    former = token
+                    logger.warning("action=renew hub=%d reason=copy", server.id)
+                    return answer
+        raise HubRefused("this machine is a copy of another one, and the hub makes it no device of its own")
+    finally:
+        connection.token = former
+
+
+def _is_older(server: Server, push_id: bytes) -> bool:
+    """True where the hub's last push of this machine is one before the last that it had: it was put back."""
+    pushes = server.pushes
+    return bool(server.last_push) and (
+        not push_id or (push_id in pushes and pushes.index(push_id) < pushes.index(server.last_push))
+    )
+
+
+def _begin_anew(tx: Tx, server: Server, space: Space) -> None:
+    """Say everything of a space again and read it anew: the hub was put back to an older copy."""
+    say_all_again(tx, space.id, server.member_id)
+    change_space(tx, space.id, cursor=0, mark_seq=0, mark=b"")
+
+
+def _known_spaces(store: Store, server: Server, answer: HelloAnswer) -> list[tuple[Space, SpaceFacts]]:
+    """Return the spaces of this machine that the hub tells of, and note teams that it did not join.
+
+    Such a team is joined on another machine of this person, or it is none of theirs: ``engram team accept`` settles it.
+    A second private space, and kinds to come, are left alone.
+    """
+    known = {space.ns_id: space for space in list_spaces(store, server.id)}
+    told = [(known[facts.ns_id], facts) for facts in answer.spaces if facts.ns_id in known]
+    offers = {facts.ns_id: facts.name for facts in answer.spaces if facts.kind == "team" and facts.ns_id not in known}
+    note_offers(store, server.id, offers)
+    return [(space, facts) for space, facts in told if space.kind == facts.kind]
 
 
 def _sync_space(
@@ -219,15 +298,15 @@ def _sync_space(
         return not done.is_unfinished
 
     try:
-        _check_key(keyring, server, facts)
+        _check_key(store, keyring, server, space, facts)
         if not facts.is_known:
             logger.warning("action=heal hub=%d space=%d reason=put_back", server.id, space.id)
             with store.transaction() as tx:
-                say_all_again(tx, space.id, server.member_id)
-                change_space(tx, space.id, cursor=0, mark_seq=0, mark=b"")
+                _begin_anew(tx, server, space)
         if (space.role, space.name, space.reports) != (facts.role, facts.name, facts.reports):
             with store.transaction() as tx:
                 change_space(tx, space.id, role=facts.role, name=facts.name, reports=facts.reports)
+        tried = _try_set_aside_again(steps, space)
         now = _reload(store, space)
         if facts.head > now.cursor:
             pulled = Pulled()
@@ -240,7 +319,7 @@ def _sync_space(
         if count_outgoing(store, space.id) and facts.role != "reader":
             pushed = Pushed()
             try:
-                push_space(store, connection, server, now, keyring, hub_ms, goes_on, pushed)
+                push_space(store, connection, server, now, keyring, hub_ms, goes_on, pushed, tried)
             finally:
                 done.pushed += pushed.rows
                 done.refused += pushed.refused
@@ -257,29 +336,77 @@ def _sync_space(
 
 
 class _NoKey(Exception):
-    """This machine has not the key that seals a space now."""
+    """This machine has not the key that seals a space now, or a person has to say which one does."""
 
 
-def _check_key(keyring: Keyring, server: Server, facts: SpaceFacts) -> None:
-    if not facts.is_sealed:
+def _check_key(store: Store, keyring: Keyring, server: Server, space: Space, facts: SpaceFacts) -> None:
+    """Make sure that what is pushed is sealed with the key that the hub names, and that this is the newest one here."""
+    if facts.is_sealed != space.is_sealed:
+        kinds = ("open", "sealed")
+        raise _NoKey(
+            f"it is {kinds[space.is_sealed]}, and the hub says that it is {kinds[facts.is_sealed]}: nothing is sent"
+        )
+    if not space.is_sealed:
         return
     keys = keyring.keys(server.url, facts.ns_id)
     if not facts.key_id or facts.key_id not in keys:
-        raise _NoKey(f"its key was changed, or is not here: run `engram hub key {facts.name}` with the recovery phrase")
-    if list(keys)[-1] != facts.key_id:
+        raise _NoKey(f"its key was changed, or is not here: run `engram hub key {space.name}` with the recovery phrase")
+    if keyring.is_next_key(server.url, facts.ns_id, facts.key_id):
+        # A change of the key that got no answer: the hub took it.
         keyring.add_key(server.url, facts.ns_id, keys[facts.key_id])
+        with store.transaction() as tx:
+            say_with_new_key(tx, space.id, server.member_id)
+    elif list(keys)[-1] != facts.key_id:
+        raise _NoKey(
+            "the hub names an older key of it: it was put back to an older copy, or tells what is not so. Nothing is "
+            f"sent until you settle it: `engram hub key {space.name} --rotate` seals it with a new key; to keep the "
+            f"older one, type its recovery phrase: `engram hub key {space.name}`"
+        )
 
 
-def _drop_lost(store: Store, server: Server, answer: HelloAnswer) -> None:
-    """Let spaces go in which this member has no seat any more. What was pulled stays."""
+def _drop_lost(store: Store, connection: Connection, server: Server, answer: HelloAnswer) -> None:
+    """Let spaces go in which this member has no seat any more, once the hub says so of each. What was pulled stays."""
     told = {facts.ns_id for facts in answer.spaces}
     for space in list_spaces(store, server.id):
-        if space.ns_id not in told and not space.is_private:
+        if space.is_team and space.ns_id not in told and not _has_seat(connection, space):
             with store.transaction() as tx:
                 drop_space(tx, space.id)
 
 
+def _has_seat(connection: Connection, space: Space) -> bool:
+    try:
+        connection.ask("team-members", {"ns": space.ns_id})
+    except HubRefused as refusal:
+        if refusal.status == 404:
+            return False
+        raise
+    return True
+
+
+def _try_set_aside_again(steps: Steps, space: Space) -> set[tuple[int, bytes]]:
+    """Pull and push again, now and then, what was set aside: a lie, a lost key or a full space may be over.
+
+    Returns author and memory of what is pushed again.
+    """
+    before_ms = steps.store.now_ms() - (0 if steps.is_forced else _TRY_AGAIN_MS)
+    rows = [row for row in list_set_aside(steps.store, space.id) if row.at_ms <= before_ms]
+    refused = [row for row in rows if row.direction == "push"]
+    if rows:
+        with steps.store.transaction() as tx:
+            read_set_aside_again(tx, space.id, before_ms)
+            say_refused_again(tx, space.id, refused)
+    return {(row.author, row.memory_id) for row in refused}
+
+
+def _reload_server(store: Store, server: Server) -> Server:
+    now = server_by_id(store, server.id)
+    if now is None:
+        raise HubError("the hub was left meanwhile")
+    return now
+
+
 def _reload(store: Store, space: Space) -> Space:
     now = space_by_id(store, space.id)
-    assert now is not None
+    if now is None:
+        raise HubError("the space was left meanwhile")
     return now

@@ -10,7 +10,7 @@ from typing import Any
 from engram.enums import Actor
 from engram.errors import BadRequest, HubRefused, NotFound
 from engram.hub.client.authors import learn_members
-from engram.hub.client.connection import Connection
+from engram.hub.client.connection import Connection, reading
 from engram.hub.client.keys import Keyring
 from engram.hub.client.sharing import team_spaces
 from engram.hub.protocol.messages import HelloRequest, SpaceFacts
@@ -21,7 +21,17 @@ from engram.models.episodes import find_episode
 from engram.models.hub_incoming import note_rows
 from engram.models.hub_members import Member, list_members, set_muted
 from engram.models.hub_said import drop_said, said_in_space, said_of_episode
-from engram.models.hub_spaces import Server, Space, add_hub_space, change_space, drop_space, list_spaces, server_of
+from engram.models.hub_spaces import (
+    Server,
+    Space,
+    add_hub_space,
+    change_space,
+    drop_space,
+    list_offers,
+    list_servers,
+    list_spaces,
+    server_of,
+)
 from engram.models.store import Store
 from engram.paths import Home
 
@@ -57,7 +67,8 @@ def make_team(store: Store, places: Home, server: Server, name: str, *, is_seale
     with _connect(keyring, server) as connection:
         key_id = key_id_of(key) if is_sealed else b""
         made = connection.ask("team-make", {"name": name, "sealed": is_sealed, "key": key_id.hex()})
-    ns_id = int(made["ns"])
+    with reading():
+        ns_id = int(made["ns"])
     if is_sealed:
         keyring.add_key(server.url, ns_id, key)
     facts = SpaceFacts(
@@ -93,19 +104,52 @@ def join_team(store: Store, places: Home, server: Server, code: str) -> Space:
     keyring = Keyring(places.hub_keys)
     with _connect(keyring, server) as connection:
         answer = connection.ask("team-join", {"code": hub_half})
-        ns_id, bundle = int(answer["ns"]), bytes.fromhex(answer["bundle"])
+        with reading():
+            ns_id, bundle = int(answer["ns"]), bytes.fromhex(answer["bundle"])
         if bundle:
-            for key in json.loads(unwrap_keys(key_half, bundle)):
-                keyring.add_key(server.url, ns_id, bytes.fromhex(key))
-        told = connection.hello(HelloRequest(tuple(filter(None, (server.last_push, server.in_flight))), {}))
+            keys = json.loads(unwrap_keys(key_half, bundle))
+            keyring.add_keys(server.url, ns_id, [bytes.fromhex(key) for key in keys])
+        told = connection.hello(HelloRequest(server.pushes[-1:], {}))
         facts = next((facts for facts in told.spaces if facts.ns_id == ns_id), None)
-    if facts is None:
+    if facts is None or facts.kind != "team":
         raise HubRefused("the hub took the code and names no team: run `engram hub sync`")
     known = next((space for space in list_spaces(store, server.id) if space.ns_id == ns_id), None)
     with store.transaction() as tx:
         if known is not None:
             change_space(tx, known.id, role=facts.role, cursor=0, last_error="")
             return known
+        return add_hub_space(tx, server, facts)
+
+
+def accept_team(store: Store, places: Home, name: str) -> Space:
+    """Let this machine into a team of this person's that a hub names, such as one joined on another machine.
+
+    Args:
+        store: the open memory.
+        places: the memory folder.
+        name: the team's name or number, as ``engram team list`` shows it.
+
+    Raises:
+        NotFound: no hub names such a team.
+        BadRequest: several fit.
+    """
+    fitting = [
+        (server, ns_id)
+        for server in list_servers(store)
+        for ns_id, told in list_offers(store, server.id).items()
+        if name in (told, str(ns_id))
+    ]
+    if not fitting:
+        raise NotFound(f"no hub names a team {name[:60]!r} that waits for you; `engram team list` shows which do")
+    if len(fitting) > 1:
+        raise BadRequest(f"several teams are called {name[:60]}: name one by its number")
+    server, ns_id = fitting[0]
+    with _connect(Keyring(places.hub_keys), server) as connection:
+        answer = connection.hello(HelloRequest(server.pushes[-1:], {}))
+    facts = next((one for one in answer.spaces if one.ns_id == ns_id and one.kind == "team"), None)
+    if facts is None:
+        raise NotFound(f"the hub names no team {name[:60]!r} any more")
+    with store.transaction() as tx:
         return add_hub_space(tx, server, facts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,8 @@ from engram.errors import BadRequest
 REQUEST_HEADER = "Engram-Request"
 #: What a member of a space may do, from least to most.
 ROLES = ("reader", "writer", "keeper")
+#: Kinds of spaces.
+KINDS = ("private", "team", "pack")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +56,15 @@ class SpaceFacts:
     def from_json(cls, value: Mapping[str, Any]) -> SpaceFacts:
         """Return the facts of JSON."""
         return cls(
-            ns_id=int(value["ns"]),
-            name=str(value["name"]),
-            kind=str(value["kind"]),
-            role=str(value["role"]),
+            ns_id=_whole(value["ns"]),
+            name=_name(value["name"]),
+            kind=_one_of(value["kind"], KINDS),
+            role=_one_of(value["role"], ROLES),
             is_sealed=bool(value["sealed"]),
-            key_id=bytes.fromhex(value["key"]),
-            head=int(value["head"]),
+            key_id=bytes.fromhex(value["key"])[:8],
+            head=_whole(value["head"]),
             is_known=bool(value.get("known", True)),
-            reports=int(value.get("reports", 0)),
+            reports=_whole(value.get("reports", 0)),
         )
 
 
@@ -95,7 +98,7 @@ class HelloAnswer:
     time_ms: int
     #: The device that the token belongs to.
     device_id: int
-    #: False for a copy of a machine, or one that was put back to an older state.
+    #: False for a copy of a machine, or one that was put back to an older state; the machine checks it by ``push_id``.
     is_same: bool
     #: The last push of this device that arrived.
     push_id: bytes
@@ -116,10 +119,10 @@ class HelloAnswer:
     def from_json(cls, value: Mapping[str, Any]) -> HelloAnswer:
         """Return the answer of JSON."""
         return cls(
-            time_ms=int(value["time_ms"]),
-            device_id=int(value["device"]),
+            time_ms=_whole(value["time_ms"], 1 << 47),
+            device_id=_whole(value["device"]),
             is_same=bool(value["same"]),
-            push_id=bytes.fromhex(value["push_id"]),
+            push_id=bytes.fromhex(value["push_id"])[:16],
             spaces=tuple(SpaceFacts.from_json(space) for space in value["spaces"]),
         )
 
@@ -131,6 +134,7 @@ class Membership:
     member_id: int
     member_name: str
     device_id: int
+    #: "" where the machine chose it itself.
     token: str
     spaces: tuple[SpaceFacts, ...]
     #: Keys that another machine sealed for this one with the code's second half; b"" for none.
@@ -151,13 +155,37 @@ class Membership:
     def from_json(cls, value: Mapping[str, Any]) -> Membership:
         """Return the membership of JSON."""
         return cls(
-            member_id=int(value["member"]),
-            member_name=str(value["name"]),
-            device_id=int(value["device"]),
+            member_id=_whole(value["member"]),
+            member_name=_name(value["name"]),
+            device_id=_whole(value["device"]),
             token=str(value["token"]),
             spaces=tuple(SpaceFacts.from_json(space) for space in value["spaces"]),
             bundle=bytes.fromhex(value.get("bundle", "")),
         )
+
+
+def hash_token(token: str) -> bytes:
+    """Return what a hub keeps of the token of a machine, and what a machine that chooses its token tells the hub."""
+    return hashlib.sha256(b"engram token " + token.encode()).digest()
+
+
+def _whole(value: object, most: int = 1 << 62) -> int:
+    """Return a number of a message. Raises ValueError for one that nothing can hold."""
+    number = int(str(value))
+    if not 0 <= number < most:
+        raise ValueError("a number is out of range")
+    return number
+
+
+def _one_of(value: object, known: Sequence[str]) -> str:
+    if value not in known:
+        raise ValueError(f"{str(value)[:20]!r} is not one of {', '.join(known)}")
+    return str(value)
+
+
+def _name(value: object) -> str:
+    """Return a name as one line of printable characters."""
+    return " ".join("".join(char for char in str(value)[:200] if char.isprintable()).split())
 
 
 def to_bytes(value: Mapping[str, Any] | Sequence[Any]) -> bytes:

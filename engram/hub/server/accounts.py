@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +10,7 @@ from typing import Any
 import psycopg
 
 from engram.errors import BadRequest, NotFound
-from engram.hub.protocol.messages import ROLES, HelloAnswer, HelloRequest, Membership, SpaceFacts
+from engram.hub.protocol.messages import ROLES, HelloAnswer, HelloRequest, Membership, SpaceFacts, hash_token
 from engram.hub.protocol.phrase import code_hash
 from engram.hub.server.database import Database
 
@@ -25,6 +24,8 @@ SEEN_SECONDS = 60.0
 MAX_BUNDLE_BYTES = 100_000
 #: Most codes of one member that wait to be used, invitations included, and most devices: each takes room of the hub's.
 MAX_CODES, MAX_DEVICES = 50, 100
+#: Most devices of one member that are made within a day, also those that are gone again.
+MAX_NEW_DEVICES = 200
 #: Longest name of a member, a device or a space, in characters.
 MAX_NAME = 60
 
@@ -40,11 +41,6 @@ class Asker:
 
 class Unknown(Exception):
     """No device has that token, or no code is valid: nobody is told which."""
-
-
-def hash_token(token: str) -> bytes:
-    """Return what the hub keeps of a token."""
-    return hashlib.sha256(b"engram token " + token.encode()).digest()
 
 
 def find_asker(database: Database, token: str) -> Asker:
@@ -95,8 +91,19 @@ def _add_member(connection: psycopg.Connection[Any], name: str) -> int:
 # -- joining, devices
 
 
-def join(database: Database, hub_half: str, device_name: str) -> Membership:
-    """Make a device of the member that a code belongs to; the code is used up. Raises Unknown."""
+def join(database: Database, hub_half: str, device_name: str, token_hash: bytes = b"") -> Membership:
+    """Make a device of the member that a code belongs to; the code is used up.
+
+    Args:
+        database: the hub's.
+        hub_half: the code.
+        device_name: what the machine is called.
+        token_hash: of the token that the machine chose. One that asks again, since no answer came, is the same device;
+            b"" for an earlier program, which gets a token and may become two.
+
+    Raises:
+        Unknown: the code is wrong, over, or used up by another machine.
+    """
     with database.service() as connection:
         row = connection.execute(
             "UPDATE hub.code c SET used_at = now() FROM hub.member m WHERE c.code_hash = %s AND c.used_at IS NULL "
@@ -105,9 +112,16 @@ def join(database: Database, hub_half: str, device_name: str) -> Membership:
             (code_hash(hub_half),),
         ).fetchone()
         if row is None:
+            row = connection.execute(
+                "SELECT m.member_id, m.name, ''::bytea AS bundle FROM hub.code c JOIN hub.member m USING (member_id) "
+                "JOIN hub.device d USING (member_id) WHERE c.code_hash = %s AND c.expires_at > now() "
+                "AND c.ns_id IS NULL AND m.gone_at IS NULL AND d.token_hash = %s AND d.gone_at IS NULL",
+                (code_hash(hub_half), token_hash),
+            ).fetchone()
+        if row is None:
             raise Unknown
         connection.execute("UPDATE hub.code SET bundle = '' WHERE code_hash = %s", (code_hash(hub_half),))
-        device_id, token = _add_device(connection, row.member_id, device_name)
+        device_id, token = _device(connection, row.member_id, device_name, token_hash)
         return Membership(
             member_id=row.member_id,
             member_name=row.name,
@@ -118,8 +132,11 @@ def join(database: Database, hub_half: str, device_name: str) -> Membership:
         )
 
 
-def renew(database: Database, asker: Asker) -> Membership:
-    """Make another device of the same member: the one that asks is a copy, or was put back to an older state."""
+def renew(database: Database, asker: Asker, token_hash: bytes = b"") -> Membership:
+    """Make another device of the same member: the one that asks is a copy, or was put back to an older state.
+
+    Asked again with the hash of the same token, it is the same device.
+    """
     with database.service() as connection:
         row = connection.execute(
             "SELECT d.name AS device_name, m.name FROM hub.device d JOIN hub.member m USING (member_id) "
@@ -127,7 +144,7 @@ def renew(database: Database, asker: Asker) -> Membership:
             (asker.device_id,),
         ).fetchone()
         assert row is not None
-        device_id, token = _add_device(connection, asker.member_id, row.device_name)
+        device_id, token = _device(connection, asker.member_id, row.device_name, token_hash)
         return Membership(
             member_id=asker.member_id,
             member_name=row.name,
@@ -137,16 +154,31 @@ def renew(database: Database, asker: Asker) -> Membership:
         )
 
 
-def _add_device(connection: psycopg.Connection[Any], member_id: int, name: str) -> tuple[int, str]:
-    row = connection.execute(
-        "SELECT count(*) AS number FROM hub.device WHERE member_id = %s AND gone_at IS NULL", (member_id,)
+def _device(connection: psycopg.Connection[Any], member_id: int, name: str, token_hash: bytes) -> tuple[int, str]:
+    """Return the device whose machine chose a token, new or not, and the token where the hub chooses it."""
+    if token_hash and len(token_hash) != 32:
+        raise BadRequest("this is no hash of a token")
+    # One at a time: two requests at once must not both find room.
+    connection.execute("SELECT 1 FROM hub.member WHERE member_id = %s FOR UPDATE", (member_id,))
+    known = connection.execute(
+        "SELECT device_id FROM hub.device WHERE token_hash = %s AND member_id = %s AND gone_at IS NULL",
+        (token_hash, member_id),
     ).fetchone()
-    if row is not None and row.number >= MAX_DEVICES:
+    if known is not None:
+        return int(known.device_id), ""
+    row = connection.execute(
+        "SELECT count(*) FILTER (WHERE gone_at IS NULL) AS now_here, "
+        "count(*) FILTER (WHERE made_at > now() - interval '1 day') AS new_ones FROM hub.device WHERE member_id = %s",
+        (member_id,),
+    ).fetchone()
+    if row is not None and row.now_here >= MAX_DEVICES:
         raise BadRequest(f"you have {MAX_DEVICES} devices already: shut one out first")
-    device_id, token = new_id(), secrets.token_urlsafe(32)
+    if row is not None and row.new_ones >= MAX_NEW_DEVICES:
+        raise BadRequest(f"{MAX_NEW_DEVICES} devices of yours were made within a day: wait until tomorrow")
+    device_id, token = new_id(), "" if token_hash else secrets.token_urlsafe(32)
     connection.execute(
         "INSERT INTO hub.device (device_id, member_id, name, token_hash) VALUES (%s, %s, %s, %s)",
-        (device_id, member_id, checked_name(name or "a machine"), hash_token(token)),
+        (device_id, member_id, checked_name(name or "a machine"), token_hash or hash_token(token)),
     )
     return device_id, token
 
@@ -155,8 +187,8 @@ def add_code(database: Database, asker: Asker, digest: bytes, bundle: bytes) -> 
     """Keep a code for another machine of the same member, with the keys that its second half opens."""
     if len(digest) != 32 or len(bundle) > MAX_BUNDLE_BYTES:
         raise BadRequest("this is no code")
-    check_codes(database, asker)
     with database.service() as connection:
+        _check_codes(connection, asker)
         connection.execute(
             "INSERT INTO hub.code (code_hash, member_id, expires_at, bundle) "
             "VALUES (%s, %s, now() + make_interval(secs => %s), %s)",
@@ -167,10 +199,16 @@ def add_code(database: Database, asker: Asker, digest: bytes, bundle: bytes) -> 
 def check_codes(database: Database, asker: Asker) -> None:
     """Raise BadRequest where the member has as many unused codes as one may have."""
     with database.service() as connection:
-        row = connection.execute(
-            "SELECT count(*) AS number FROM hub.code WHERE member_id = %s AND used_at IS NULL AND expires_at > now()",
-            (asker.member_id,),
-        ).fetchone()
+        _check_codes(connection, asker)
+
+
+def _check_codes(connection: psycopg.Connection[Any], asker: Asker) -> None:
+    # One at a time: two requests at once must not both find room.
+    connection.execute("SELECT 1 FROM hub.member WHERE member_id = %s FOR UPDATE", (asker.member_id,))
+    row = connection.execute(
+        "SELECT count(*) AS number FROM hub.code WHERE member_id = %s AND used_at IS NULL AND expires_at > now()",
+        (asker.member_id,),
+    ).fetchone()
     if row is not None and row.number >= MAX_CODES:
         raise BadRequest(f"{MAX_CODES} of your codes wait to be used: wait until one is used or over")
 

@@ -72,7 +72,9 @@ class Service:
     def join(self, value: dict[str, Any]) -> dict[str, Any]:
         """Let a machine in that has a code."""
         with self._counting_wrong_codes():
-            return accounts.join(self.database, str(value["code"]), str(value.get("name", ""))).to_json()
+            token_hash = bytes.fromhex(value.get("token_hash", ""))
+            name = str(value.get("name", ""))
+            return accounts.join(self.database, str(value["code"]), name, token_hash).to_json()
 
     def join_team(self, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
         """Let a member into a team by a code."""
@@ -141,7 +143,7 @@ def _hello(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str, A
 
 
 def _renew(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
-    return accounts.renew(service.database, asker).to_json()
+    return accounts.renew(service.database, asker, bytes.fromhex(value.get("token_hash", ""))).to_json()
 
 
 def _code(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
@@ -155,6 +157,9 @@ def _key(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str, Any
 
 
 def _devices(service: Service, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
+    if value.get("leave"):
+        accounts.remove_device(service.database, asker, asker.device_id)
+        return {"devices": []}
     if "remove" in value:
         accounts.remove_device(service.database, asker, int(value["remove"]))
     return {"devices": accounts.list_devices(service.database, asker)}

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
+import signal
+import socket
 import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
 
 from engram.clock import SYSTEM_CLOCK, Clock
 from engram.errors import HubError
@@ -12,7 +18,7 @@ from engram.version import install_command
 
 
 def serve(dsn: str, host: str, port: int, *, is_pooled: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
-    """Serve until a signal.
+    """Serve until a signal; say on standard error that it serves, and that it ended.
 
     Args:
         dsn: the database, as libpq takes it.
@@ -22,7 +28,7 @@ def serve(dsn: str, host: str, port: int, *, is_pooled: bool = False, clock: Clo
         clock: of what is checked and told.
 
     Raises:
-        HubError: the database can't be used, or the extra ``hub`` is not installed.
+        HubError: the database or the address can't be used, or the extra ``hub`` is not installed.
     """
     try:
         import uvicorn
@@ -32,21 +38,62 @@ def serve(dsn: str, host: str, port: int, *, is_pooled: bool = False, clock: Clo
     except ImportError as error:
         raise HubError(f"the hub needs the extra: {install_command('hub')} ({error.name} is missing)") from error
     log_to_stdout()
-    database = Database(dsn, is_pooled=is_pooled).open()
+    with _listening(host, port) as listener:
+        database = Database(dsn, is_pooled=is_pooled).open()
+        try:
+            config = uvicorn.Config(
+                make_app(Service(database, clock)),
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                date_header=False,
+                timeout_graceful_shutdown=5,
+                h11_max_incomplete_event_size=65_536,
+            )
+            server = uvicorn.Server(config)
+            # Its own handlers raise the signal again once it has ended, which ends the process in the middle of that.
+            server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign, assignment]
+            with _ending_on_signals(server):
+                place = f"[{host}]" if ":" in host else host
+                _tell(f"Serving a hub at http://{place}:{listener.getsockname()[1]}. Ctrl-C ends it.")
+                server.run(sockets=[listener])
+            if not server.started:
+                raise HubError("the service could not start; its log says why")
+            _tell("The hub has ended.")
+        finally:
+            database.close()
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at an address. Raises HubError."""
     try:
-        uvicorn.run(
-            make_app(Service(database, clock)),
-            host=host,
-            port=port,
-            log_config=None,
-            access_log=False,
-            server_header=False,
-            date_header=False,
-            timeout_graceful_shutdown=5,
-            h11_max_incomplete_event_size=65_536,
-        )
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except (OSError, UnicodeError) as error:
+        raise HubError(f"nothing can be served at {host}:{port}: {error}") from error
+
+
+@contextlib.contextmanager
+def _ending_on_signals(server: Any) -> Iterator[None]:
+    """Let SIGINT, SIGTERM and SIGHUP end the service after its running requests; a second one ends those too."""
+
+    def end(*_: object) -> None:
+        server.force_exit = server.should_exit
+        server.should_exit = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    former = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
     finally:
-        database.close()
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
 
 
 def run_chores(dsn: str) -> None:
@@ -59,7 +106,10 @@ def run_chores(dsn: str) -> None:
     log_to_stdout()
     database = Database(dsn).open()
     database.close()
-    make_consumer(make_queue(dsn)).run()
+    _tell("Doing the hub's chores. Ctrl-C ends it.")
+    with contextlib.suppress(KeyboardInterrupt):
+        make_consumer(make_queue(dsn)).run()
+    _tell("The chores have ended.")
 
 
 class _JsonFormatter(logging.Formatter):

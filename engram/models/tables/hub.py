@@ -18,7 +18,7 @@ class HubServer(Table):
     member_id = IntegerField()
     member_name = TextField()
     device_id = IntegerField()
-    #: The last push that the hub has, and the one that was sent and not answered yet.
+    #: The last push that the hub has, and the pushes that were sent, answered or not, sixteen bytes each.
     last_push = BlobField(default=b"")
     in_flight = BlobField(default=b"")
     #: The hub's time less this machine's, in milliseconds; 0 for a small difference.
