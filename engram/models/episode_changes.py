@@ -57,6 +57,9 @@ class ChangeListener:
     def vetoed(self, tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
         """Changes, as action and id of the memory, were taken back and must not be made again."""
 
+    def merged(self, tx: Tx, from_id: int, into_id: int) -> None:
+        """Everything of a project went to another one."""
+
 
 def _listeners() -> list[ChangeListener]:
     return [importlib.import_module(name).LISTENER for name in LISTENER_MODULES]
@@ -66,6 +69,12 @@ def note_vetoed(tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
     """Tell the listeners that changes, as action and id of the memory, were taken back."""
     for listener in _listeners():
         listener.vetoed(tx, changes)
+
+
+def note_merged(tx: Tx, from_id: int, into_id: int) -> None:
+    """Tell the listeners that everything of a project went to another one."""
+    for listener in _listeners():
+        listener.merged(tx, from_id, into_id)
 
 
 def add_episode(

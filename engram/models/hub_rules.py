@@ -9,7 +9,7 @@ from peewee import fn
 from engram.enums import CURRENT_STATUSES, Scope
 from engram.hub.protocol.stamps import time_of
 from engram.models import tables
-from engram.models.episode_changes import MOVE
+from engram.models.episode_changes import MOVE, ChangeListener
 from engram.models.episodes import EPISODES, Episode, query_episodes
 from engram.models.hub_said import said_of_episode
 from engram.models.hub_spaces import private_space
@@ -58,14 +58,17 @@ def drop_rule(tx: Tx, space_id: int, project_id: int) -> bool:
     return tx.run(table.delete().where((table.space == space_id) & (table.project == project_id))) > 0
 
 
-def move_rules(tx: Tx, from_id: int, into_id: int) -> None:
-    """Let the rules of a project hold for the one that it became, unless that has its own."""
-    table, rules = tables.HubRule, list_rules(tx)
-    spaces_with_own = {rule.space_id for rule in rules if rule.project_id == into_id}
-    for rule in rules:
-        if rule.project_id == from_id and rule.space_id not in spaces_with_own:
-            of_rule = (table.space == rule.space_id) & (table.project == from_id)
-            tx.run(table.update(project=into_id).where(of_rule))
+class RuleListener(ChangeListener):
+    """Keeps the rules of projects that are merged."""
+
+    def merged(self, tx: Tx, from_id: int, into_id: int) -> None:
+        """Let the rules of a project hold for the one that it became, unless that has its own."""
+        table, rules = tables.HubRule, list_rules(tx)
+        spaces_with_own = {rule.space_id for rule in rules if rule.project_id == into_id}
+        for rule in rules:
+            if rule.project_id == from_id and rule.space_id not in spaces_with_own:
+                of_rule = (table.space == rule.space_id) & (table.project == from_id)
+                tx.run(table.update(project=into_id).where(of_rule))
 
 
 def list_rules(store: Reader, space_id: int | None = None) -> list[Rule]:
@@ -108,3 +111,6 @@ def _last_said_ms(store: Reader, episode: Episode) -> int:
         if private is not None and memory.space_id == private.id and not memory.is_forgotten:
             return max(episode.kept_at_ms, *(time_of(int(register[0])) for register in memory.said.values()))
     return 0
+
+
+LISTENER = RuleListener()

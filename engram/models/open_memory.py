@@ -19,7 +19,7 @@ from engram.models.migrations import TOMBSTONES_DUE
 from engram.models.replacement import free_name
 from engram.models.store import ASIDE_NAME, LISTENER_MODULES, UNINSTALLED_NAME, Store
 
-LISTENER_MODULES += ["engram.models.hub_said", "engram.models.hub_shares"]
+LISTENER_MODULES += ["engram.models.hub_said", "engram.models.hub_shares", "engram.models.hub_rules"]
 
 
 def open_store(
