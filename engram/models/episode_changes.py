@@ -71,7 +71,7 @@ def note_vetoed(tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
         listener.vetoed(tx, changes)
 
 
-def note_merged(tx: Tx, from_id: int, into_id: int) -> None:
+def note_projects_merged(tx: Tx, from_id: int, into_id: int) -> None:
     """Tell the listeners that everything of a project went to another one."""
     for listener in _listeners():
         listener.merged(tx, from_id, into_id)

@@ -9,7 +9,7 @@ from peewee import fn
 from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.models import tables
-from engram.models.episode_changes import note_merged
+from engram.models.episode_changes import note_projects_merged
 from engram.models.joining import join_in
 from engram.models.pauses import move_pauses, paused_scopes
 from engram.models.project_merges import note_merge
@@ -127,7 +127,7 @@ def merge_in(tx: Tx, into: ProjectRow, other: ProjectRow, reason: str, *, actor:
     folder, spend = tables.ProjectFolder, tables.Spend
     tx.run(folder.update(project_id=into.id).where(folder.project_id == other.id))
     tx.run(spend.update(project_id=into.id).where(spend.project_id == other.id))
-    note_merged(tx, other.id, into.id)
+    note_projects_merged(tx, other.id, into.id)
     move_pauses(tx, other.identity, into.identity)
     keep_name(tx, other.id)
     link_folder(tx, into, other.identity, other.root, reason)

@@ -30,16 +30,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "drop_private": "blocks",
-    "env_values": "known",
-    "fence_safe": "display",
-    "hash_value": "known",
-    "one_line": "display",
-    "redact": "redactor",
-    "redact_parts": "redactor",
-    "split_typed": "voice",
-    "typed_text": "voice",
-    "why_suspect": "suspicion",
+    "drop_private": "engram.redaction.blocks",
+    "env_values": "engram.redaction.known",
+    "fence_safe": "engram.redaction.display",
+    "hash_value": "engram.redaction.known",
+    "one_line": "engram.redaction.display",
+    "redact": "engram.redaction.redactor",
+    "redact_parts": "engram.redaction.redactor",
+    "split_typed": "engram.redaction.voice",
+    "typed_text": "engram.redaction.voice",
+    "why_suspect": "engram.redaction.suspicion",
 }
 
 
@@ -47,6 +47,6 @@ def __getattr__(name: str) -> object:
     """Load a public name from its module."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    member = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+    member = getattr(importlib.import_module(_HOMES[name]), name)
     globals()[name] = member
     return member
