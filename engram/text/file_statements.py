@@ -49,8 +49,8 @@ class StandingText:
                 if not own:
                     continue
                 around = own | stems(topic_words(f"{statement.topic} {statement.lead}"))
-                for stem in around:
-                    self._by_stem.setdefault(stem, []).append(len(self._lines))
+                for word in around:
+                    self._by_stem.setdefault(word, []).append(len(self._lines))
                 numbers = frozenset(_NUMBER.findall(statement.text))
                 self._lines.append(_Line(name, statement.text, own, around, numbers))
 

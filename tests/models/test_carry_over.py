@@ -181,8 +181,8 @@ def test_what_was_forgotten_since_an_old_copy_was_made_goes(old: Path, driver: s
 def count_steps(path: Path, driver: str) -> int:
     """How many points there are at which a carry-over can be killed."""
     code = (
-        "import sys; from engram import failpoint; import engram.models.carry_over as c, engram.models.migrations as "
-        "m; hits = []; c.reach = m.reach = lambda name: hits.append(name); "
+        "import sys; from engram import failpoint; import engram.models.carry_over as c; "
+        "import engram.models.migrations as m; hits = []; c.reach = m.reach = lambda name: hits.append(name); "
         + OPEN.removeprefix("import sys; ")
         + "; print(len(hits))"
     )

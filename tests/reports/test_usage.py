@@ -199,7 +199,8 @@ def test_of_sessions_that_race_one_is_told(store: Store, settings: Settings) -> 
     code = (
         "import sys; from pathlib import Path; from engram.clock import FixedClock; "
         "from engram.settings import Settings\n"
-        "from engram.models.store import open_store; from engram.recollection.briefing import build_briefing\n"
+        "from engram.models.store import open_store\n"
+        "from engram.recollection.briefing import build_briefing\n"
         "from engram.models.projects import find_project\n"
         "with open_store(Path(sys.argv[1]) / 'memory.db', clock=FixedClock(at_ms=int(sys.argv[2]))) as store:\n"
         "    found = find_project(store, 'alpha').id; print('ready', flush=True); sys.stdin.read(1)\n"

@@ -6,12 +6,8 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
-from numpy.typing import NDArray
-
 from engram.embedding.embedder import Embedder
-
-Floats = NDArray[np.float32]
+from engram.search.vectors.cache import Floats
 
 #: Maximum number of vectors in the cache.
 _MAX_CACHED = 16
