@@ -23,7 +23,7 @@ SAMPLES := .engram-sample
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test browser browser-setup test-models lint soak bench docs demo clean
+.PHONY: help run test browser browser-setup test-models lint soak bench bench-qa docs demo clean
 
 help:
 	@echo "make run                  read your Claude Code sessions and keep reading (Ctrl-C stops)"
@@ -35,6 +35,7 @@ help:
 	@echo "make test-models          the embedding tests that need sentence-transformers (installs torch)"
 	@echo "make soak                 the long fault tests"
 	@echo "make bench ARGS=…         the benchmarks"
+	@echo "make bench-qa ARGS=…      what readers answer from what Engram gives (docs/benchmarks.md)"
 	@echo "make docs                 the reference pages and service files, from the program"
 	@echo "make demo                 the picture in the README, from a run of the program"
 	@echo "make clean                remove .venv and everything built; your memory folder stays"
@@ -74,6 +75,9 @@ lint: $(VENV)/.dev
 
 soak: $(VENV)/.dev
 	$(BIN)/python -m pytest -m soak $(ARGS)
+
+bench-qa: $(VENV)/.dev
+	$(BIN)/engram bench qa $(ARGS)
 
 bench: $(VENV)/.dev
 	$(BIN)/engram bench $(or $(ARGS),speed)

@@ -2,7 +2,8 @@
 
 Reads real sessions (folders that each work as a Claude configuration folder), runs the writer over every session, and
 prints how many memories of each kind a session gives and the table of the shared matcher. Overlap with a gold list says
-little of what a person would want to be told: ``--kept`` writes every memory to be read.
+little of what a person would want to be told: ``--kept`` writes every memory, ``--draw DIR`` a folder for a reader, and
+``--scores FILE`` prints what the reader found: how many are useful alone, trivial, wrong or in the way.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import importlib.util
 import io
 import json
 import os
+import random
 import tempfile
 from collections import Counter
 from collections.abc import Collection, Sequence
@@ -33,6 +35,18 @@ from engram.transcripts.record import Turn
 from engram.transcripts.tail import Position, read_chunk
 
 REPO = Path(__file__).resolve().parent.parent
+#: What a reader may find of a memory.
+VERDICTS = ("useful", "trivial", "wrong", "in the way")
+JUDGED_BY = """# Would you want to be told this in three weeks?
+
+Read each line of memories.jsonl as somebody who works on the project and sees only `summary`; look at `content` to find
+out whether it is true. Write scores.jsonl, a line each: {"id": "…", "verdict": "…"}.
+
+- useful: you understand it alone, it is true, and it could change what you do.
+- trivial: true and understandable, and of no use: a change log, a report of the moment.
+- wrong: not what was said or decided, cut so that it means something else, or no longer so at the session's end.
+- in the way: not understandable, or a claim that would mislead.
+"""
 
 Sessions = dict[tuple[str, str], list[Turn]]
 
@@ -115,19 +129,50 @@ def _row(name: str, project: str, session: str, one: Candidate) -> dict[str, Any
     }
 
 
+def draw(folder: Path, kept: Sequence[dict[str, Any]], number: int, seed: int) -> None:
+    """Write memories drawn by a seed to a folder for a reader, with the rules by which they are judged."""
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = random.Random(seed).sample(list(kept), min(number, len(kept)))
+    lines = [{key: row[key] for key in ("id", "project", "kind", "summary", "content")} for row in drawn]
+    written = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    (folder / "memories.jsonl").write_text(written, encoding="utf-8")
+    (folder / "README.md").write_text(JUDGED_BY, encoding="utf-8")
+
+
+def useful_alone(scores: Path) -> dict[str, Any]:
+    """Return how many memories got each verdict, and the share that is useful alone with its 95 % interval."""
+    rows = [json.loads(line) for line in scores.read_text(encoding="utf-8").splitlines() if line.strip()]
+    verdicts = Counter(row["verdict"] for row in rows)
+    if unknown := set(verdicts) - set(VERDICTS):
+        raise SystemExit(f"unknown verdicts: {', '.join(sorted(unknown))}")
+    share, number = verdicts["useful"] / max(1, len(rows)), max(1, len(rows))
+    margin = 1.96 * (share * (1 - share) / number) ** 0.5
+    counts = {verdict: verdicts[verdict] for verdict in VERDICTS}
+    return {"read": len(rows), **counts, "useful alone": f"{100 * share:.1f} % ± {100 * margin:.1f}"}
+
+
 def main() -> None:
     """Measure."""
     parser = argparse.ArgumentParser(description=__doc__)
     shared = Path(os.environ.get("ENGRAM_SHARED", REPO.parent / "shared"))
     parser.add_argument("--shared", type=Path, default=shared, help="folder with corpus/ and bench/")
+    parser.add_argument("--draw", type=Path, help="write memories to be judged, and how, to this folder")
+    parser.add_argument("--number", type=int, default=40, help="how many are drawn")
+    parser.add_argument("--seed", type=int, default=36, help="draws them")
+    parser.add_argument("--scores", type=Path, help="a reader's verdicts, JSON lines with id and verdict")
     parser.add_argument("--kept", type=Path, help="write what is kept of every session to this JSONL file")
     asked = parser.parse_args()
+    if asked.scores:
+        print(json.dumps(useful_alone(asked.scores), indent=1))
+        return
     gold = Gold(asked.shared / "bench" / "code" / "memories.jsonl", _load(asked.shared / "bench" / "match.py"))
     sessions = read_sessions(asked.shared / "corpus")
     kept = keep(sessions)
     kinds = Counter(str(row["kind"]) for row in kept)
     print(f"{len(sessions)} sessions, {len(kept)} memories, {len(kept) / len(sessions):.2f} a session: {dict(kinds)}")
     print(json.dumps(gold.table(kept), indent=1))
+    if asked.draw:
+        draw(asked.draw, kept, asked.number, asked.seed)
     if asked.kept:
         asked.kept.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in kept), encoding="utf-8")
 

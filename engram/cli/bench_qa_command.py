@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     "arms",
     multiple=True,
     metavar="WAY:WORDS",
-    help="With --write, repeatable: recall, search, both, gold or fts5, and a number of words "
+    help="With --write, repeatable: recall, search, both, gold, rules or fts5, and a number of words "
     "(default: recall:150 gold:150 both:400 search:800 fts5:800).",
 )
 @click.option(

@@ -114,7 +114,9 @@ def qa(tmp_path: Path) -> QaRun:
 
 
 def test_each_arm_gives_its_own_texts_within_its_words(qa: QaRun) -> None:
-    qa.write_with_memories("--arm", "recall:60", "--arm", "gold:60", "--arm", "both:90", "--arm", "fts5:20")
+    qa.write_with_memories(
+        "--arm", "recall:60", "--arm", "gold:60", "--arm", "both:90", "--arm", "fts5:20", "--arm", "rules:90"
+    )
 
     assert "Scribe: the worker hung" in qa.given("recall:60")["q1"]
     assert "Gold:" not in qa.given("recall:60")["q1"]
@@ -123,6 +125,8 @@ def test_each_arm_gives_its_own_texts_within_its_words(qa: QaRun) -> None:
     assert "Scribe:" in qa.given("both:90")["q1"]
     assert "We took cysqlite" in qa.given("both:90")["q3"]
     assert "The save button is green" in qa.given("fts5:20")["q2"]
+    assert "The save button is green" in qa.given("rules:90")["q2"]
+    assert "Scribe:" not in qa.given("rules:90")["q1"]
     for arm, words in (("recall:60", 60), ("gold:60", 60), ("both:90", 90)):
         assert max(len(text.split()) for text in qa.given(arm).values()) <= words
     for text in qa.given("fts5:20").values():

@@ -11,7 +11,7 @@ from typing import Any, Self
 from engram.bench.answers import AnsweredMemories, copy_of_turns, ready_searcher
 from engram.bench.given import QuestionedMemory
 from engram.bench.gold import read_gold, store_gold
-from engram.bench.homes import BenchHomes
+from engram.bench.homes import BenchHomes, extract_all
 from engram.bench.memories import question_time_ms
 from engram.bench.prompts import usual_folder
 from engram.bench.qa.questions import ReaderQuestion
@@ -22,13 +22,14 @@ from engram.models.store import Store
 from engram.search.service import Searcher
 from engram.settings import Settings
 
-#: Name of an arm → way to ask, and whether the memories are the gold ones.
-WAYS: Mapping[str, tuple[str, bool]] = {
-    "recall": ("recall", False),
-    "search": ("search", False),
-    "both": ("both", False),
-    "fts5": ("fts5", False),
-    "gold": ("recall", True),
+#: Name of an arm → way to ask, and who made the memories: a language model's recorded answers, a person, or rules.
+WAYS: Mapping[str, tuple[str, str]] = {
+    "recall": ("recall", "model"),
+    "search": ("search", "model"),
+    "both": ("both", "model"),
+    "fts5": ("fts5", "model"),
+    "gold": ("recall", "gold"),
+    "rules": ("both", "rules"),
 }
 
 
@@ -84,11 +85,12 @@ class GivenTexts:
         given: dict[str, dict[str, str]] = {arm.name: {} for arm in arms}
         for project in dict.fromkeys(question.project for question in questions):
             of_project = [question for question in questions if question.project == project]
-            for is_gold in (False, True):
-                of_memory = [arm for arm in arms if WAYS[arm.way][1] == is_gold]
+            memories = {"model": answered.memory, "gold": self._gold, "rules": self._rules}
+            for maker, make in memories.items():
+                of_memory = [arm for arm in arms if WAYS[arm.way][1] == maker]
                 if not of_memory:
                     continue
-                with self._gold(project) if is_gold else answered.memory(project) as (store, searcher):
+                with make(project) as (store, searcher):
                     givers = _questioned(store, searcher, self.homes.settings).givers()
                     for arm in of_memory:
                         for question in of_project:
@@ -104,6 +106,13 @@ class GivenTexts:
         memories = [memory for memory in read_gold(self.gold) if memory["project"] == project]
         with copy_of_turns(self.homes, self.corpus, project, "gold") as (store, settings):
             store_gold(store, memories)
+            yield store, ready_searcher(self.homes, store, settings)
+
+    @contextmanager
+    def _rules(self, project: str) -> Iterator[tuple[Store, Searcher]]:
+        """A memory of a project's turns and what the local writer keeps of them."""
+        with copy_of_turns(self.homes, self.corpus, project, "rules") as (store, settings):
+            extract_all(store, settings, None)
             yield store, ready_searcher(self.homes, store, settings)
 
 
