@@ -109,7 +109,7 @@ class Settings:
     #: Maximum number of tokens (characters / 4) for all bites of a prompt.
     bite_tokens: int = 120
     #: Maximum number of tokens of the briefing at the start of a session.
-    briefing_tokens: int = 800
+    briefing_tokens: int = 200
     #: Minimum cosine at which two prompts have the same topic and share a recollection; 0 uses the model's own.
     topic_threshold: float = 0.0
     #: A pending recollection older than this is not injected, in seconds.

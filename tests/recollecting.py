@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from engram.clock import FixedClock
-from engram.enums import Actor, Scope
+from engram.enums import Actor, Kind, Scope
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
 from engram.models.projects import ProjectRow
@@ -40,7 +40,9 @@ class Memory:
     def keep(self, summary: str = FACT, **fields: Any) -> Episode:
         """Keep an episode, of the project unless said otherwise."""
         fields = {"quality": 0.75, "extractor": "openai-m"} | fields
-        made = Episode(new_episode_id(), "fact", summary, fields.pop("content", summary), **fields)
+        made = Episode(
+            new_episode_id(), fields.pop("kind", Kind.FACT), summary, fields.pop("content", summary), **fields
+        )
         if made.project_id is None and made.scope == Scope.PROJECT:
             made = replace(made, project_id=self.project.id)
         with self.store.transaction() as tx:

@@ -15,6 +15,7 @@ from engram.errors import BadRequest
 from engram.models.episodes import evidence_of, find_episode
 from engram.models.injections import injections_of_session
 from engram.models.joining import join_projects
+from engram.models.passage_rows import find_quotation
 from engram.models.sessions import list_sessions
 from engram.models.store import Store
 from engram.recollection.service import RecollectionService
@@ -84,8 +85,13 @@ def _bites(
     shown = json.loads(answer)["hookSpecificOutput"]["additionalContext"] if answer else ""
     for line in shown.splitlines():
         for injected in injections_of_session(store, session_id):
-            episode = find_episode(store, injected.episode_id) if injected.episode_id in line else None
-            if episode is not None:
+            if injected.episode_id not in line:
+                continue
+            quotation = find_quotation(store, injected.episode_id)
+            episode = None if quotation is not None else find_episode(store, injected.episode_id)
+            if quotation is not None:
+                yield {"id": quotation.quotation_id, "text": line, "evidence": [quotation.source]}
+            elif episode is not None:
                 evidence = [evidence.uuid for evidence in evidence_of(store, episode.id) if evidence.uuid]
                 yield {"id": episode.episode_id, "text": line, "evidence": evidence}
 

@@ -18,7 +18,7 @@ from engram.models.entries import is_quotation_id
 from engram.models.episode_history import Change
 from engram.models.evidence_places import EvidencePlace
 from engram.models.injections import Injection
-from engram.reports.memory import MemoryReport, QuotationReport, report_memory, report_quotation, turn_text
+from engram.reports.memory import MemoryReport, QuotationReport, report_memory, report_quotation, turn_text, who_changed
 from engram.reports.usefulness import describe_uses
 from engram.transcripts.git_files import read_branch
 
@@ -127,7 +127,7 @@ def _print_reasons(report: MemoryReport, why_not: str) -> None:
     click.echo()
     _print_places(report.evidence)
     click.echo()
-    _print_history(report.history)
+    _print_history(report.history, report.episode.extractor)
     click.echo()
     _print_injections(report.injections)
 
@@ -140,11 +140,11 @@ def _print_places(places: Sequence[EvidencePlace]) -> None:
     )
 
 
-def _print_history(history: Sequence[Change]) -> None:
+def _print_history(history: Sequence[Change], extractor: str = "") -> None:
     print_table(
         ["at", "what", "who", "why", "changed"],
         [
-            (iso(change.at_ms), change.action, change.actor, change.reason, ", ".join(change.before))
+            (iso(change.at_ms), change.action, who_changed(change, extractor), change.reason, ", ".join(change.before))
             for change in history
         ],
         empty="No history.",

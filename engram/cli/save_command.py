@@ -28,8 +28,8 @@ from engram.reports.episode_json import episode_to_json
 @click.option(
     "--kind",
     type=click.Choice([kind.value for kind in SAVED_KINDS]),
-    default=Kind.FACT.value,
-    help="The kind of memory (default: fact).",
+    default=None,
+    help="The kind of memory (default: preference or decision for a rule such as “From now on …”, else fact).",
 )
 @click.option("--supersedes", metavar="ID", default=None, help="The memory that it replaces (default: none).")
 @json_option
@@ -42,7 +42,7 @@ def save(
     summary: str | None,
     high: bool,
     pin: bool,
-    kind: str,
+    kind: str | None,
     supersedes: str | None,
     as_json: bool,
 ) -> None:
@@ -70,7 +70,7 @@ def save(
             is_pinned=pin,
             actor=Actor.USER,
             summary=summary,
-            kind=Kind(kind),
+            kind=None if kind is None else Kind(kind),
         )
         facts = episode_to_json(store, made)
     workspace.wake_worker()

@@ -8,6 +8,7 @@ from typing import Any
 
 from engram.enums import Actor, Importance, Kind, Scope, Source, Status, Voice
 from engram.errors import BadRequest, NotFound
+from engram.extraction.user_rules import Refusal, judge
 from engram.models import episode_changes, episodes, visibility
 from engram.models.contradictions import Ending, ending_of, note_contradiction
 from engram.models.entries import is_quotation_id
@@ -45,7 +46,7 @@ def save_memory(
     supersedes: str | None = None,
     is_pinned: bool = False,
     summary: str | None = None,
-    kind: Kind = Kind.FACT,
+    kind: Kind | None = None,
     questions: Sequence[str] = (),
 ) -> Episode:
     """Store a text as a memory, unchanged except for secrets.
@@ -60,7 +61,8 @@ def save_memory(
         supersedes: id of the memory that this one replaces; this one must be visible wherever that one is. An agent
             does not replace what the user pinned, saved, said or chose: a contradiction is noted instead. The
             replacement is logged as a run, which can be undone.
-        kind: one of ``SAVED_KINDS``.
+        kind: one of ``SAVED_KINDS``; by default a rule of the user's is what the rules of extraction call it ("From now
+            on …"), and everything else a fact.
         questions: what it answers, in other words; it is found by them. At most two are kept.
 
     What an agent saves is judged: see ``judged``.
@@ -69,9 +71,10 @@ def save_memory(
         BadRequest: a value cannot be used.
         NotFound: ``supersedes`` names no memory.
     """
-    if kind not in SAVED_KINDS:
+    if kind is not None and kind not in SAVED_KINDS:
         raise BadRequest(f"a saved memory can't be of kind {kind}; choose one of {', '.join(SAVED_KINDS)}")
     text = clean_content(content, redact)
+    kind = kind or (kind_of_saved(text) if actor is Actor.USER else Kind.FACT)
     if scope == Scope.PROJECT and project_id is None:
         raise BadRequest("a memory of a project needs a project: name a folder (cwd) or take scope global")
     made = Episode(
@@ -104,6 +107,16 @@ def save_memory(
             )
         made, _ = replace_memory(tx, old, made, actor=actor, action="save", reason="replaced by hand")
         return made
+
+
+def kind_of_saved(text: str) -> Kind:
+    """Return what a text is that a user saves: a rule is known by its first sentence, everything else is a fact.
+
+    What the user saves is meant to last: an order counts as one that was given more than once.
+    """
+    judged_sentences = judge(first_sentence(text))
+    rule = next((one for one in judged_sentences if one.refusal in (None, Refusal.ORDER)), None)
+    return Kind.FACT if rule is None else rule.kind
 
 
 def replace_memory(

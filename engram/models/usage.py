@@ -7,11 +7,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from peewee import EXCLUDED, JOIN, SQL, Cast, ColumnBase, fn
+from peewee import JOIN, SQL, ColumnBase, fn
 
 from engram.clock import day_of
 from engram.enums import CURRENT_STATUSES, Refusal
-from engram.errors import StoreError
 from engram.models import tables
 from engram.models.injections import AT_START, WAS_SHOWN
 from engram.models.meta import get_meta, put_meta
@@ -19,9 +18,6 @@ from engram.models.store import Store
 from engram.models.transaction import Reader, Tx
 from engram.transcripts.record import Opening
 
-#: Longest wait for the write lock to claim the weekly line, in milliseconds: a hook waits for the answer.
-MAX_CLAIM_WAIT_MS = 20
-_TOLD = "report_told_ms"
 #: Keys in ``meta``: JSON, day → cause → number of answers that came too late, and day → ``Refusal`` → number of
 #: proposals of a language model that were refused. No words are stored.
 _LATE, _REFUSED = "late_answers", "refused_proposals"
@@ -183,32 +179,3 @@ def _tally_since(store: Reader, key: str, since_ms: int) -> dict[str, int]:
 def _tally(store: Reader, key: str) -> dict[str, dict[str, int]]:
     days: dict[str, dict[str, int]] = json.loads(get_meta(store, key) or "{}")
     return days
-
-
-def told_at_ms(store: Reader) -> int | None:
-    """When the line of the report was last said; None where it never was."""
-    found = get_meta(store, _TOLD)
-    return None if found is None else int(found)
-
-
-def claim_telling(store: Store, every_ms: int) -> bool:
-    """True for the one caller that may say the line of the report now; of any number that race, one wins.
-
-    False as well where somebody else is writing: the line then waits for the next briefing.
-    """
-    now, usual = store.now_ms(), int(store.value("PRAGMA busy_timeout") or 0)
-    store.rows(f"PRAGMA busy_timeout = {MAX_CLAIM_WAIT_MS}")
-    try:
-        with store.transaction() as tx:
-            meta = tables.MetaValue
-            told_at = Cast(meta.value, "INTEGER")
-            query = meta.insert(key=_TOLD, value=str(now)).on_conflict(
-                conflict_target=(meta.key,),
-                update={meta.value: EXCLUDED.value},
-                where=(told_at <= now - every_ms) | (told_at > now),
-            )
-            return tx.run(query) == 1
-    except StoreError:
-        return False
-    finally:
-        store.rows(f"PRAGMA busy_timeout = {usual}")

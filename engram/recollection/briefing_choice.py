@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection
 from enum import StrEnum
 
-from engram.enums import Importance, Kind, Scope, Source, Status, Voice
+from engram.enums import Kind, Scope, Source, Status, Voice
 from engram.extraction.user_rules import is_rule
 from engram.models.episodes import Episode
 from engram.models.recent import calls_of_evidence, texts_of_evidence
@@ -51,9 +51,9 @@ class Section(StrEnum):
 
     RULES = "Rules and preferences:"
     OPEN = "Open problems:"
-    DECISIONS = "Decisions and fixes:"
+    DECISIONS = "Decisions in force:"
     DEAD_ENDS = "Dead ends:"
-    FACTS = "Facts:"
+    SAVED = "Saved by the user:"
     UNCONFIRMED = "From the assistant, not confirmed:"
 
 
@@ -61,21 +61,20 @@ _SECTIONS = {
     Kind.PREFERENCE: Section.RULES,
     Kind.STATE: Section.OPEN,
     Kind.DECISION: Section.DECISIONS,
-    Kind.FIX: Section.DECISIONS,
     Kind.DEAD_END: Section.DEAD_ENDS,
 }
 
 
-def section_of(episode: Episode, now_ms: int, files: Collection[str] = ()) -> Section | None:
+def section_of(episode: Episode, now_ms: int) -> Section | None:
     """Return the section of a memory; None for one that a briefing doesn't tell.
 
-    A fact that rules picked is told only if it is important, or about one of ``files``.
+    Fixes and facts change nothing until a prompt is about them, and are told then; only what the user saved by hand is
+    told at once.
     """
     if episode.kind == Kind.STATE and not is_open_problem(episode, now_ms):
         return None
-    section = _SECTIONS.get(episode.kind, Section.FACTS)
-    is_notable = episode.importance == Importance.HIGH or not _is_by_rules(episode)
-    return section if section is not Section.FACTS or is_notable or is_about(episode, files) else None
+    is_saved = episode.source == Source.MANUAL and episode.voice == Voice.USER and not episode.origin
+    return _SECTIONS.get(episode.kind, Section.SAVED if is_saved else None)
 
 
 def is_about(episode: Episode, files: Collection[str]) -> bool:
@@ -116,11 +115,11 @@ def is_confirmed(store: Store, episode: Episode) -> bool:
 
 
 def may_fill_room(store: Store, episode: Episode) -> bool:
-    """Return True for a decision, fix or dead end that nothing confirms, but that may be told where room is left.
+    """Return True for a decision or dead end that nothing confirms, but that may be told where room is left.
 
     A language model wrote it, of this project, and it rests on nothing that may be pasted.
     """
-    is_lasting = episode.kind in _VERIFIABLE_KINDS and not is_of_the_moment(episode.summary)
+    is_lasting = episode.kind in (Kind.DECISION, Kind.DEAD_END) and not is_of_the_moment(episode.summary)
     return is_lasting and _is_models_word(episode) and not may_be_pasted(texts_of_evidence(store, episode.id))
 
 

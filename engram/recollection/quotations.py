@@ -5,8 +5,10 @@ They pass the gate of memories with a floor of their own, and are told as what s
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from math import ceil
 
 from engram.enums import Verdict
 from engram.models.contexts import copied_history
@@ -33,10 +35,28 @@ FLOOR = 0.45
 MAX_READ = 4
 #: Maximum length of a quotation, and of what is told of the question that it answers, in characters.
 MAX_QUOTED_CHARACTERS, MAX_ASKED_CHARACTERS = 300, 110
-#: Telling words of the prompt that a quotation must have.
-MIN_SHARED_WORDS = 2
+#: Telling words of the prompt that a quotation must have: a share of them, but not fewer and not more than these.
+MIN_SHARED_SHARE, MIN_SHARED_WORDS, MAX_SHARED_WORDS = 0.25, 2, 4
+#: Fewer words of the user are a request or an answer, not a statement.
+MIN_USERS_WORDS = 8
 #: Whose words are quoted: not those of programs, of pasted text, or of proposals that nobody agreed to.
 QUOTED_ROLES = (Role.USER, Role.ASSISTANT, Role.CHOSEN)
+#: An address says nothing of what a prompt is about.
+_ADDRESS = re.compile(r"\b(?:https?|ssh|git)://\S+|\bwww\.\S+")
+#: A sentence of the user's that states something, and one that only means something where it was said.
+_STATES = re.compile(
+    r"\b(?:is|are|was|were|has|have|had|does|do not|don['’]t|doesn['’]t|should|must|needs?|can|can['’]t|cannot|will|"
+    r"won['’]t|because|since|means|fails?|runs?|uses?|lives?|works?|happens?|returns?|requires?|prefer|want)\b",
+    re.IGNORECASE,
+)
+_HERE = re.compile(
+    r"^\W*(?:please|can you|could you|let['’]?s|go|now|ok(?:ay)?|also|then|add|apply|ask|build|change|check|"
+    r"clean|commit|continue|create|debug|delete|do|execute|explain|extract|find|fix|follow|generate|give|help|implement|"
+    r"improve|include|investigate|keep|look|make|merge|move|open|plan|pull|push|put|read|refactor|remove|rename|replace|research|"
+    r"revert|review|run|search|see|show|simplify|skip|split|start|stop|take|tell|test|try|update|use|verify|work|write)\b|"
+    r"\b(?:the (?:last|latest|following|above|below|next|attached|current)|this|above|below|here|these|those)\b",
+    re.IGNORECASE,
+)
 #: A memory that fits, or would if the session did not know it already, is surer than any passage.
 _SURER = (Verdict.SHOWN, Verdict.ALREADY_SHOWN, Verdict.IN_CONTEXT, Verdict.STANDS_IN_FILE, Verdict.SUSPECT)
 
@@ -54,9 +74,9 @@ def rate_quotations(store: Store, searcher: Searcher, request: InjectionRequest)
     if request.project_id is None or not request.text:
         return []
     found, support = searcher.quotable(replace(query_for(request), thorough=False))
-    context = FeatureContext.of(request.text, found, support)
+    context = FeatureContext.of(_ADDRESS.sub(" ", request.text), found, support)
     rated = sorted((_rate(hit, place, context) for place, hit in enumerate(found)), key=lambda one: -one.score)
-    return list(_judge(store, rated, request))
+    return list(_judge(store, rated, request, context))
 
 
 def _rate(hit: Hit, place: int, context: FeatureContext) -> RatedHit:
@@ -71,7 +91,9 @@ def _rate(hit: Hit, place: int, context: FeatureContext) -> RatedHit:
     )
 
 
-def _judge(store: Store, rated: Iterable[RatedHit], request: InjectionRequest) -> Iterator[RatedHit]:
+def _judge(
+    store: Store, rated: Iterable[RatedHit], request: InjectionRequest, context: FeatureContext
+) -> Iterator[RatedHit]:
     """Yield the passages with their verdicts; the first that may be quoted has its words and is shown."""
     copied = copied_history(store, request.session_id) if request.session_id else []
     is_found = False
@@ -81,12 +103,18 @@ def _judge(store: Store, rated: Iterable[RatedHit], request: InjectionRequest) -
         elif is_found:
             yield replace(one, verdict=Verdict.NO_ROOM)
         else:
-            judged = _judge_one(store, one, request, copied)
+            judged = _judge_one(store, one, request, context, copied)
             is_found = judged.verdict is Verdict.SHOWN
             yield judged
 
 
-def _judge_one(store: Store, rated: RatedHit, request: InjectionRequest, copied: Sequence[tuple[str, int]]) -> RatedHit:
+def _judge_one(
+    store: Store,
+    rated: RatedHit,
+    request: InjectionRequest,
+    context: FeatureContext,
+    copied: Sequence[tuple[str, int]],
+) -> RatedHit:
     hit = rated.hit
     sources = [(request.session_id, hit.created_at_ms), *copied]
     if any(hit.session_id == session and hit.created_at_ms <= until_ms for session, until_ms in sources):
@@ -97,10 +125,13 @@ def _judge_one(store: Store, rated: RatedHit, request: InjectionRequest, copied:
     prefix = quotation_prefix(quotation.source)
     if any(shown.startswith(prefix) for shown in request.shown):
         return replace(rated, verdict=Verdict.ALREADY_SHOWN)
-    words = words_to_quote(quotation, stems(topic_words(request.text)))
+    words = words_to_quote(quotation, stems(topic_words(_ADDRESS.sub(" ", request.text))))
     if not words:
         return replace(rated, verdict=Verdict.NOT_QUOTABLE)
-    shown = replace(rated, hit=replace(hit, text=words, asked=question_of(quotation)))
+    # What is told has to be relevant, not what stands around it.
+    shown = _rate(replace(hit, text=words, asked=question_of(quotation)), rated.place, context)
+    if shown.score < shown.floor:
+        return shown
     if any(_is_suspect(text) for text in (words, quotation.text)):
         return replace(shown, verdict=Verdict.SUSPECT)
     resting = episodes_resting_on_source(store, quotation.source)
@@ -132,15 +163,25 @@ def words_to_quote(quotation: Quotation, wanted: frozenset[str]) -> str:
     if quotation.role not in QUOTED_ROLES:
         return ""
     text = typed_text(quotation.text) if quotation.role is Role.USER else quotation.text
-    best, best_shared = "", MIN_SHARED_WORDS - 1
+    is_users = quotation.role is Role.USER
+    least = min(max(ceil(MIN_SHARED_SHARE * len(wanted)), MIN_SHARED_WORDS), MAX_SHARED_WORDS)
+    best, best_shared = "", least - 1
     for paragraph in _paragraphs(text):
         said = sentences(paragraph)
         for first in range(len(said)):
             run = _run_from(said, first)
+            if is_users and not _is_statement(run):
+                continue
             shared = len(stems(topic_words(run)) & wanted) if run else 0
             if shared > best_shared:
                 best, best_shared = run, shared
     return best
+
+
+def _is_statement(text: str) -> bool:
+    """Return True for words of the user that state something for later: no request, nothing that points at a place."""
+    is_long = len(text.split()) >= MIN_USERS_WORDS
+    return is_long and bool(_STATES.search(text)) and not _HERE.search(text)
 
 
 def _run_from(said: Sequence[str], first: int) -> str:

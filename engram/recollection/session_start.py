@@ -18,8 +18,6 @@ from engram.recollection.topics import Topics
 from engram.recollection.where import find_where
 from engram.settings import Settings
 
-#: Maximum duration of reading the working tree, in seconds: the hook waits.
-GIT_SECONDS = 0.1
 #: Sources of a start at which Claude Code replays the context, injected text included.
 REPLAYING_SOURCES = ("resume", "fork")
 #: Sources of a start at which Claude's context is empty again.
@@ -27,12 +25,9 @@ EMPTYING_SOURCES = ("clear", "compact")
 
 
 def preview_briefing(store: Store, settings: Settings, project: ProjectRow) -> str:
-    """Return what a new session in a project's folder would be told now; nothing counts as told.
-
-    The line of the weekly report is left out: it is claimed when it is told.
-    """
-    where = find_where(store, project.id, project.root, git_seconds=GIT_SECONDS)
-    return build_briefing(store, settings, project_id=project.id, where=where, with_report=False)
+    """Return what a new session in a project's folder would be told now; nothing counts as told."""
+    where = find_where(store, project.id, project.root, git_seconds=0)
+    return build_briefing(store, settings, project_id=project.id, where=where)
 
 
 class SessionStarts:
@@ -118,7 +113,7 @@ class SessionStarts:
         if not self._scope.may_show(session_id, cwd):
             return ""
         project_id = self._scope.project_id(session_id, cwd)
-        where = find_where(self._store, project_id, cwd, git_seconds=GIT_SECONDS, but_session=session_id)
+        where = find_where(self._store, project_id, cwd, git_seconds=0, but_session=session_id)
         return build_briefing(
             self._store,
             self._settings,

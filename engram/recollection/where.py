@@ -7,18 +7,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engram.clock import iso_time
+from engram.clock import day_of, iso_time
 from engram.enums import BranchState
 from engram.models import branches
+from engram.models.branches import MAX_BRANCH_CHARACTERS
 from engram.models.episode_lists import latest_episodes
 from engram.models.episodes import Episode
 from engram.models.reading_progress import files_of_session
 from engram.models.recent import calls_of_session, latest_prompts, latest_sessions_of, latest_sessions_on
 from engram.models.sessions import SessionRow
 from engram.models.store import Store
-from engram.recollection.briefing_choice import is_open_problem
+from engram.recollection.briefing_choice import is_open_problem, text_of
+from engram.recollection.briefing_lines import title_line
 from engram.recollection.prompt_filter import filter_prompt
+from engram.recollection.render import shown_name, shown_text
+from engram.redaction.suspicion import why_suspect
+from engram.text.commands import without_comments
 from engram.text.failures import programs_of
+from engram.transcripts.git_branches import counts_as_merged
 from engram.transcripts.git_files import read_branch
 from engram.transcripts.git_status import WorkTree, read_work_tree
 from engram.transcripts.record import Action
@@ -33,6 +39,10 @@ MAX_AGE_MS = 14 * 86_400_000
 MAX_PROMPTS = 5
 #: Open threads that are told, and memories among which they are looked for.
 MAX_THREADS, MAX_CANDIDATES = 3, 200
+#: Todos that are told, and the longest, in characters.
+MAX_TODOS, MAX_TODO_CHARACTERS = 4, 120
+#: A longer prompt or command is not told, in characters: half a sentence says nothing.
+MAX_PROMPT_CHARACTERS, MAX_COMMAND_CHARACTERS = 160, 120
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,3 +232,61 @@ def resume_of(store: Store, session: SessionRow) -> str:
 def _last_prompt(store: Store, session: SessionRow, project_id: int) -> str:
     prompts = latest_prompts(store, session.id, project_id, MAX_PROMPTS)
     return next((" ".join(prompt.split()) for prompt in prompts if filter_prompt(prompt).text), "")
+
+
+# -- lines that a session is told
+
+
+def where_lines(where: Where, threads: Sequence[Episode]) -> list[str]:
+    """Return a heading and its lines; nothing if all is finished on the default branch, and the last work was there.
+
+    What is not committed is not among them: it stands in Claude's first request.
+
+    Args:
+        where: the state of the work.
+        threads: memories of open problems to tell.
+    """
+    lines = [title_line(episode, text) for episode in threads if not episode.suspect and (text := text_of(episode))]
+    failure = where.failure
+    if failure is not None and (
+        command := _shown(without_comments(failure.command), MAX_COMMAND_CHARACTERS, is_typed=False)
+    ):
+        status = "" if failure.exit_code is None else f" with exit code {failure.exit_code}"
+        lines.append(f"- `{command.replace('`', chr(39))}` failed last{status}, and was not seen to pass since.")
+    todos = [text for todo in where.todos if (text := _shown(todo, MAX_TODO_CHARACTERS, is_typed=False))]
+    if todos:
+        more = f"; {len(todos) - MAX_TODOS} more" if len(todos) > MAX_TODOS else ""
+        lines.append(f"- Unfinished in the todo list: {'; '.join(todos[:MAX_TODOS])}{more}.")
+    lines += _session_lines(where, is_open=bool(lines))
+    name = shown_name(where.branch, MAX_BRANCH_CHARACTERS)
+    return [f"State of branch {name}:" if name else "State of the work:", *lines] if lines else []
+
+
+def _session_lines(where: Where, *, is_open: bool) -> list[str]:
+    """Return the lines of the last session of the branch, and of the last of all where that was on another.
+
+    With nothing open, the session of a default branch and that of a merged one are not worth a line.
+    """
+    here, elsewhere = where.last, where.last_elsewhere
+    lines = []
+    if here is not None and (is_open or not counts_as_merged(where.branch)):
+        lines.append(f"- Last session{' of this branch' if elsewhere else ''}: {_about(here)}.")
+    is_worth = lines or not (where.is_elsewhere_merged or (elsewhere and counts_as_merged(elsewhere.branch)))
+    if elsewhere is not None and is_worth:
+        name = shown_name(elsewhere.branch, MAX_BRANCH_CHARACTERS)
+        lines.append(f"- Last session of all{f' (branch {name})' if name else ''}: {_about(elsewhere)}.")
+    return lines
+
+
+def _about(last: LastSession) -> str:
+    prompt = _shown(last.prompt, MAX_PROMPT_CHARACTERS, is_typed=True)
+    asked = f', asked last: "{prompt}"' if prompt else ""
+    resume = f"; `{last.resume}` resumes it" if last.resume else ""
+    return f"{day_of(last.session.last_at_ms)}{asked}{resume}"
+
+
+def _shown(text: str, limit: int, *, is_typed: bool) -> str:
+    """Return a text that is whole and harmless; "" for any other."""
+    if not text or len(text) > limit or "\n" in text.strip():
+        return ""
+    return "" if why_suspect(text, is_typed=is_typed, is_assistant=not is_typed) else shown_text(text, limit)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from engram.clock import iso_time
-from engram.enums import Judgement
+from engram.enums import Actor, Judgement
 from engram.models import episode_history, episode_lists, episodes, injections
 from engram.models.branches import unmerged_branch
 from engram.models.episode_history import Change
@@ -20,6 +20,9 @@ from engram.models.projects import project_by_id
 from engram.models.store import Store
 from engram.models.usefulness import Usefulness, usefulness_of
 from engram.reports.episode_json import episode_to_json
+
+#: Who made a change that an extractor made by fixed rules.
+RULES = "rules"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +45,7 @@ class MemoryReport:
         """The report for scripts."""
         return episode_to_json(store, self.episode) | {
             "evidence": [place.to_json() for place in self.evidence],
-            "history": [_change_to_json(change) for change in self.history],
+            "history": [_change_to_json(change, self.episode.extractor) for change in self.history],
             "injections": [
                 {"session": injection.session_id, **injection_to_json(injection)} for injection in self.injections
             ],
@@ -94,11 +97,22 @@ def injection_to_json(injection: Injection) -> dict[str, Any]:
     }
 
 
-def _change_to_json(change: Change) -> dict[str, Any]:
+def who_changed(change: Change, extractor: str) -> str:
+    """Return who made a change, for readers: what rules did of what was said is not told as a model's.
+
+    Args:
+        change: a step of a memory's history.
+        extractor: what made the memory, for a step that does not say so itself.
+    """
+    made_by = str(change.after.get("extractor") or extractor)
+    return RULES if change.actor is Actor.MODEL and made_by.startswith("local") else change.actor.value
+
+
+def _change_to_json(change: Change, extractor: str = "") -> dict[str, Any]:
     return {
         "at": iso_time(change.at_ms) if change.at_ms else None,
         "action": change.action,
-        "actor": change.actor,
+        "actor": who_changed(change, extractor),
         "reason": change.reason,
         "run": change.run_id,
         "before": dict(change.before),

@@ -1,18 +1,15 @@
-"""What memory did lately: the report, and its one line for the first briefing of a week."""
+"""What memory did lately: the report."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from engram.enums import Refusal, Scope
+from engram.enums import Refusal
 from engram.models.store import Store
-from engram.models.usage import Usage, claim_telling, count_prompts_since, late_since, told_at_ms, usage_since
-from engram.redaction.display import fence_safe, one_line
+from engram.models.usage import Usage, count_prompts_since, late_since, usage_since
 
-#: Days that the report covers by default, and days between two such lines.
+#: Days that the report covers by default.
 REPORT_DAYS = 7
-#: Longest summary of the most used memory, in characters.
-MAX_NAME_CHARACTERS = 80
 DAY_MS = 86_400_000
 
 
@@ -56,28 +53,3 @@ def refused_text(refused: Mapping[str, int]) -> str:
     """Return how many proposals of a language model were not kept and why, for people; "" for none."""
     meaning = {reason.value: text for reason, text in _REFUSALS.items()}
     return "; ".join(f"{number}: {meaning.get(reason, reason)}" for reason, number in refused.items())
-
-
-def weekly_line(store: Store, project_id: int) -> str:
-    """One line of the report; "" if it was shown in the last seven days or there is nothing to say.
-
-    The caller that gets the line has claimed it. A session of one project reads it: the figures are of all projects,
-    and the most used memory is named only if that project may see it.
-    """
-    now, last_told_ms = store.now_ms(), told_at_ms(store)
-    if last_told_ms is not None and now - REPORT_DAYS * DAY_MS < last_told_ms <= now:
-        return ""
-    usage = report_of_days(store)
-    if not usage.prompts or not claim_telling(store, REPORT_DAYS * DAY_MS):
-        return ""
-    line = (
-        f"Engram in the last {REPORT_DAYS} days: {usage.sessions} sessions and {usage.prompts} prompts read, "
-        f"{usage.memories} memories kept, {usage.shown} shown, {usage.opened} opened"
-    )
-    used = usage.most_used
-    if used is not None and used.may_be_shown and (used.scope == Scope.GLOBAL or used.project_id == project_id):
-        # Not above: the redaction rules take a while to load, and counting alone does not need them.
-        from engram.redaction import redact
-
-        line += f"; used most: {fence_safe(one_line(redact(used.summary), MAX_NAME_CHARACTERS))}"
-    return f"{line}. `engram report` shows more to the user."

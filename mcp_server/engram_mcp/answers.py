@@ -14,7 +14,7 @@ from engram.models.episodes import Episode
 from engram.models.evidence_places import EvidencePlace
 from engram.models.usefulness import Usefulness
 from engram.redaction.display import fence_safe, one_line
-from engram.reports.memory import QuotationReport, turn_text
+from engram.reports.memory import QuotationReport, turn_text, who_changed
 from engram.reports.usefulness import describe_uses
 from engram.search.answer_text import HEADING, answer_text
 from engram.search.hit_lines import may_be_planted
@@ -134,11 +134,13 @@ def expand_text(
         lines.append("Entities: " + ", ".join(one_line(entity, 80) for entity in episode.entities[:20]))
     lines += [*_evidence_lines(places), *_related_lines(related)]
     if len(changes) > 1:
-        lines += [
-            "History:",
-            *[f"- {day(c.at_ms)}: {c.action} by {c.actor}{': ' + c.reason if c.reason else ''}" for c in changes[-6:]],
-        ]
+        lines += ["History:", *(_history_line(change, episode.extractor) for change in changes[-6:])]
     return "\n".join(lines)
+
+
+def _history_line(change: Change, extractor: str) -> str:
+    reason = f": {change.reason}" if change.reason else ""
+    return f"- {day(change.at_ms)}: {change.action} by {who_changed(change, extractor)}{reason}"
 
 
 def quotation_text(report: QuotationReport) -> str:

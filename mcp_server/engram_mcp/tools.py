@@ -372,9 +372,7 @@ def context(access: Access, project: str | None) -> str:
             began_ms = contexts.context_start_ms(store, access.session_id)
             return contexts.episodes_in_context(store, access.session_id, began_ms) if access.session_id else set()
 
-        text = build_briefing(
-            store, access.settings, project_id=project_id, in_context=in_context, with_report=False, where=where
-        )
+        text = build_briefing(store, access.settings, project_id=project_id, in_context=in_context, where=where)
         if access.session_id and text and not project:
             injected = injections.told_at_start(access.session_id, told_in(text), store.now_ms())
             with store.transaction() as tx:

@@ -11,7 +11,7 @@ import pytest
 from growing_transcript import Ingest, MakeTranscript
 
 from engram.enums import Actor
-from engram.extraction.local import LocalExtractor
+from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.service import extract_session
 from engram.ingest.folder import named_project
 from engram.ingest.service import ingest_all

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
 
 from engram.clock import FixedClock
 from engram.enums import Refusal, Scope
@@ -127,39 +125,3 @@ def test_every_total_of_what_was_shown_is_the_same(store: Store, keep: Callable[
     assert counts.count_sessions(store, ["s1"])["s1"].shown == 4
     assert daily.counts_since(store, 0).shown == 4
     assert daily.shown_by_day(store, [(0, 50), (50, 200)]) == [0, 4]
-
-
-def test_of_any_that_race_one_tells_the_line(store: Store) -> None:
-    barrier = Barrier(4)
-
-    def claim(_: int) -> bool:
-        barrier.wait()
-        try:
-            return usage.claim_telling(store, WEEK_MS)
-        finally:
-            store.close()
-
-    with ThreadPoolExecutor(4) as pool:
-        won = list(pool.map(claim, range(4)))
-
-    assert won.count(True) == 1
-    assert usage.told_at_ms(store) == store.now_ms()
-
-
-def test_the_line_is_told_again_after_its_time_or_once_the_clock_went_back(store: Store, clock: FixedClock) -> None:
-    assert usage.told_at_ms(store) is None
-    assert usage.claim_telling(store, WEEK_MS)
-    clock.advance(WEEK_MS / 1000 - 1)
-    assert not usage.claim_telling(store, WEEK_MS)
-    clock.advance(1)
-    assert usage.claim_telling(store, WEEK_MS)
-    clock.advance(-10)
-    assert usage.claim_telling(store, WEEK_MS)
-
-
-def test_a_writer_elsewhere_costs_the_line_and_not_the_wait(store: Store) -> None:
-    with Store(store.path, driver=store.driver) as other, other.transaction():
-        assert not usage.claim_telling(store, WEEK_MS)
-
-    assert usage.claim_telling(store, WEEK_MS)
-    assert store.value("PRAGMA busy_timeout") == 5000

@@ -38,10 +38,10 @@ def test_a_memory_that_stands_in_a_file_is_said_until_then_and_no_longer(
 ) -> None:
     save_memory(store, RULE, redact, scope=Scope.GLOBAL, actor=Actor.USER)
     assert RULE in ask(store, settings)
-    assert RULE in build_briefing(store, settings, with_report=False)
+    assert RULE in build_briefing(store, settings)
 
     rules.write_text(f"# Rules\n\n- {RULE}\n")
     read_standing_files(store, settings, redact)
 
     assert RULE not in ask(store, settings)
-    assert RULE not in build_briefing(store, settings, with_report=False)
+    assert RULE not in build_briefing(store, settings)

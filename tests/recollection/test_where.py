@@ -62,8 +62,8 @@ def test_the_briefing_of_a_branch_tells_where_the_work_stands(on_branch: Worksho
 
     state = lines[lines.index("State of branch feat/x:") :]
     assert state[1].endswith("the cache is still filled twice at the start.")
-    assert state[2:6] == [
-        "- Not committed: 1 changed file (README) and 1 new file (cache.py).",
+    # What is not committed stands in Claude's first request.
+    assert state[2:5] == [
         "- `make test` failed last with exit code 1, and was not seen to pass since.",
         "- Unfinished in the todo list: let it expire; write the docs.",
         f'- Last session: 2026-01-01, asked last: "Let the cache expire after a week"; `claude --resume {session}` '
@@ -142,7 +142,8 @@ def test_on_a_clean_default_branch_nothing_is_told_and_without_time_no_git_runs(
 
     workshop.repository.write("README", "changed\n")
     assert where(workshop, git_seconds=0).work_tree is None
-    assert "Not committed: 1 changed file (README)" in start(workshop, "other")
+    assert where(workshop).work_tree is not None
+    assert "README" not in start(workshop, "other")
 
 
 def test_a_memory_of_another_branch_sinks_and_says_so(on_branch: Workshop) -> None:

@@ -20,7 +20,7 @@ from engram.page.view import Answer, PageRequest, Redirect, Route, View
 from engram.page.views import memory_changes
 from engram.recollection.why import why_memory
 from engram.reports.hub import where_shared
-from engram.reports.memory import report_memory
+from engram.reports.memory import report_memory, who_changed
 from engram.reports.origin import source_turns
 from engram.reports.verdicts import REASONS
 
@@ -81,7 +81,10 @@ def memory_values(request: PageRequest, episode: Episode) -> dict[str, Any]:
         "sources": source_turns(store, episode),
         "shown_times": why.shown,
         "moments": [_moment(store, outcome) for outcome in why.outcomes],
-        "steps": [(step, ACTIONS.get(step.action, step.action)) for step in report.history[: -MAX_STEPS - 1 : -1]],
+        "steps": [
+            (step, ACTIONS.get(step.action, step.action), who_changed(step, episode.extractor))
+            for step in report.history[: -MAX_STEPS - 1 : -1]
+        ],
         "hidden_steps": max(0, len(report.history) - MAX_STEPS),
         "undo": _undo_plan(store, episode),
         "shares": where_shared(store, episode),
