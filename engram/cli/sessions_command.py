@@ -9,6 +9,7 @@ from engram.cli.output import iso, one_line, print_facts, print_json, print_tabl
 from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.models.sessions import MAX_ROLLING_SUMMARY_CHARACTERS
 from engram.reports.sessions import SessionReport, find_session_row, report_session, summarize_sessions
+from engram.text.titles import MAX_TITLE_CHARACTERS
 from engram.transcripts.registry import title_of
 
 
@@ -44,10 +45,11 @@ def sessions(workspace: Workspace, session_id: str | None, project: str | None, 
         print_json({"sessions": [summary.to_json() for summary in summaries]})
         return
     print_table(
-        ["session", "agent", "project", "last", "state", "turns#", "memories#", "shown#", "tokens#"],
+        ["session", "title", "agent", "project", "last", "state", "turns#", "memories#", "shown#", "tokens#"],
         [
             (
                 summary.session.session_id,
+                one_line(summary.title, MAX_TITLE_CHARACTERS),
                 title_of(summary.session.agent),
                 summary.project,
                 when(summary.session.last_at_ms),
@@ -69,6 +71,7 @@ def _print_report(report: SessionReport) -> None:
     print_facts(
         [
             ("id", session.session_id),
+            ("title", one_line(summary.title, MAX_TITLE_CHARACTERS)),
             ("agent", title_of(session.agent)),
             ("project", summary.project),
             ("folder", session.cwd),
@@ -104,8 +107,8 @@ def _print_report(report: SessionReport) -> None:
     )
     click.echo()
     print_table(
-        ["memory", "kind", "summary"],
-        [(episode.episode_id, episode.kind, one_line(episode.summary)) for episode in report.episodes],
+        ["memory", "kind", "title"],
+        [(episode.episode_id, episode.kind, one_line(episode.shown_title)) for episode in report.episodes],
         empty="No memories of this session yet.",
     )
     click.echo()

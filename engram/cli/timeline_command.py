@@ -35,6 +35,7 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
             {
                 "id": episode.episode_id,
                 "kind": episode.kind,
+                "title": episode.shown_title,
                 "summary": episode.summary,
                 "project": episode.project,
                 "scope": episode.scope,
@@ -50,14 +51,14 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
         print_json({"episodes": rows})
     else:
         print_table(
-            ["made", "memory", "kind", "project", "summary"],
+            ["made", "memory", "kind", "project", "title"],
             [
                 (
                     when(episode.created_at_ms),
                     episode.episode_id,
                     episode.kind,
                     episode.project or "global",
-                    one_line(episode.summary),
+                    one_line(episode.shown_title),
                 )
                 for episode in memories
             ],

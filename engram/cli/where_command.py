@@ -10,6 +10,7 @@ from engram.cli.workspace import Workspace, current_folder, pass_workspace
 from engram.errors import NotFound
 from engram.ingest.folder import scope_of_folder
 from engram.recollection.where import LastSession, Where, find_where
+from engram.text.titles import MAX_TITLE_CHARACTERS
 from engram.transcripts.git_status import MAX_STATUS_SECONDS
 
 #: Longest prompt, file and error that is printed, in characters.
@@ -74,6 +75,8 @@ def _print(state: Where) -> None:
 
 def _print_session(title: str, last: LastSession) -> None:
     say(f"{title}: {when(last.session.last_at_ms)}, {last.session.session_id}")
+    if last.title:
+        say(f"  {one_line(last.title, MAX_TITLE_CHARACTERS)}")
     if last.prompt:
         say(f"  asked last: {one_line(last.prompt, _SHOWN_CHARACTERS)}")
     say(f"  resume: {last.resume}" if last.resume else "  its transcript is gone")

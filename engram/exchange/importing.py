@@ -34,7 +34,7 @@ from engram.models.store import Store
 from engram.models.tombstone_transfer import carry_harmless_tombstones, is_named_by_tombstone
 from engram.models.transaction import Tx
 from engram.redaction.suspicion import why_any_suspect
-from engram.text.titles import clean_questions
+from engram.text.titles import clean_questions, clean_title
 from engram.transcripts.claude_code import AGENT
 
 #: Memories that are added in one transaction: other writers wait no longer.
@@ -222,10 +222,11 @@ class _Importer:
             facts=tuple(map(redact, episode.facts)),
             entities=tuple(map(redact, episode.entities)),
             questions=clean_questions(episode.questions, redact),
+            title=clean_title(redact(episode.title)),
         )
         if not self._is_own(memory):
             names = () if memory.place is None else (memory.place.name,)
-            texts = (clean.summary, clean.content, *clean.facts, *clean.questions)
+            texts = (clean.title, clean.summary, clean.content, *clean.facts, *clean.questions)
             reason = clean.suspect or why_any_suspect(texts, (*clean.entities, *names)) or ""
             clean = dataclasses.replace(clean, suspect=reason, scope=Scope.PROJECT if reason else clean.scope)
         return dataclasses.replace(

@@ -289,6 +289,7 @@ def _fields(candidate: Candidate) -> dict[str, Any]:
         "facts": candidate.facts,
         "entities": candidate.entities,
         "questions": candidate.questions,
+        "title": candidate.title,
         "importance": candidate.importance,
         "scope": candidate.scope,
         "voice": candidate.voice,

@@ -44,7 +44,7 @@ from engram.settings import Settings
 from engram.transcripts.project import Project, is_excluded
 from engram.transcripts.record import TurnUpdate
 from engram.transcripts.registry import agent_of
-from engram.transcripts.source import EntryTime, PullRequest, Reading, Source
+from engram.transcripts.source import EntryTime, PullRequest, Reading, Source, Title
 from engram.vaults import keeps_out, own_vault, vault_of_folder
 
 logger = logging.getLogger(__name__)
@@ -165,6 +165,7 @@ class Step:
             compacted_at_ms=reading.compacted_at_ms,
             moved=reading.moved,
             pull_requests=self._pull_requests(reading, stored, pauses),
+            titles=self._titles(reading, stored, pauses),
             copied=self._copied(reading, stored),
         )
 
@@ -206,6 +207,12 @@ class Step:
             return ()
         kept = pull_requests_outside(reading.pull_requests, pauses)
         return tuple(link._replace(url=stored.cleaner.clean_short(link.url)) for link in kept)
+
+    def _titles(self, reading: Reading, stored: TurnsInStore, pauses: list[Span]) -> tuple[Title, ...]:
+        """Return the titles that are stored, redacted. They have no time, so that any pause keeps them out."""
+        if pauses or is_excluded(reading.cwd, self.settings.exclude):
+            return ()
+        return tuple(title._replace(text=stored.cleaner.clean_short(title.text)) for title in reading.titles)
 
     def _erased(self, reading: Reading, updates: Collection[TurnUpdate]) -> set[str]:
         """Return the entries of this read whose words were forgotten; a text without an entry goes by its turn's

@@ -13,7 +13,14 @@ from engram.ingest.scope import needs_project
 from engram.models.contexts import note_context_start, note_copied_history
 from engram.models.extractions import withdraw_memories
 from engram.models.pull_requests import add_pull_requests
-from engram.models.sessions import SessionRow, add_known_values, ensure_session, find_session, touch_session
+from engram.models.sessions import (
+    SessionRow,
+    add_known_values,
+    ensure_session,
+    find_session,
+    set_session_title,
+    touch_session,
+)
 from engram.models.store import Store
 from engram.models.transaction import Tx
 from engram.models.transcripts import Progress, add_unreadable, ensure_transcript, move_cursor
@@ -23,7 +30,7 @@ from engram.models.usefulness import ids_in, mark_used
 from engram.settings import Settings
 from engram.transcripts.project import Project
 from engram.transcripts.record import OPENING_ROLES, EntryRef, Opening, Role, TextBlock, TurnUpdate
-from engram.transcripts.source import PullRequest, Source, Unreadable
+from engram.transcripts.source import PullRequest, Source, Title, Unreadable
 
 #: Most tool calls in a result, the newest: only they tell which memories are needed now.
 MAX_CALLS = 50
@@ -51,6 +58,8 @@ class Portion:
     compacted_at_ms: int | None = None
     #: Pull requests that the session names.
     pull_requests: tuple[PullRequest, ...] = ()
+    #: Titles of sessions.
+    titles: tuple[Title, ...] = ()
     #: (session, until when) of the sessions whose entries this source repeats: it is a fork of them.
     copied: tuple[tuple[str, int], ...] = ()
     #: Entries that are stored, where they are now in a source that was rewritten.
@@ -72,6 +81,8 @@ def write_portion(store: Store, portion: Portion, settings: Settings) -> Written
         if session is not None:
             add_pull_requests(tx, session.id, portion.pull_requests)
             written = _write_turns(tx, portion, session, transcript_id, settings)
+            for title in portion.titles:
+                set_session_title(tx, session, title)
         move_entries(tx, transcript_id, portion.moved)
         reach("ingest.turns")
         _note_context(tx, portion)

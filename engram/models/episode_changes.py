@@ -207,17 +207,21 @@ def _change_fields(
 def differing(episode: Episode, wanted: Mapping[str, Any]) -> dict[str, Any]:
     """Return the wanted fields that a memory does not have yet, to be given to ``change_episode``.
 
-    With another summary the wanted questions stay among them: a change that names none drops them.
+    With another summary the wanted questions and title stay among them: a change that names none drops them.
     """
     changed = {name: value for name, value in wanted.items() if getattr(episode, name) != value}
-    if "summary" in changed and "questions" in wanted:
-        changed["questions"] = wanted["questions"]
+    if "summary" in changed:
+        changed |= {name: wanted[name] for name in _OF_THE_SUMMARY if name in wanted}
     return changed
 
 
 def _with_questions(changes: dict[str, Any]) -> dict[str, Any]:
-    """Return changes with the questions too: they were asked about other words than a new summary's."""
-    return {"questions": ()} | changes if "summary" in changes else changes
+    """Return changes with questions and title too: they were written for other words than a new summary's."""
+    return dict(_OF_THE_SUMMARY) | changes if "summary" in changes else changes
+
+
+#: Field that was written for a summary → its value for one that it does not fit.
+_OF_THE_SUMMARY: dict[str, Any] = {"questions": (), "title": ""}
 
 
 def _as_allowed(episode: Episode, changes: dict[str, Any], actor: Actor) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from engram.models.records import RecordReader
 from engram.models.statement import in_json_list, prepared
 from engram.models.transaction import Reader
 from engram.models.uuids import unpack_uuid
+from engram.text.titles import title_from
 
 #: Longest content of a memory that Engram makes or merges, in characters. What somebody saves may be longer.
 MAX_CONTENT_CHARACTERS = 4_000
@@ -46,6 +47,8 @@ class Episode:
     entities: tuple[str, ...] = ()
     #: Questions that it answers, in other words than its own: it is found by them, and they are never shown for it.
     questions: tuple[str, ...] = ()
+    #: What a list shows of it, in at most ten words; "" if nobody wrote one.
+    title: str = ""
     importance: Importance = Importance.NORMAL
     source: Source = Source.AUTO
     voice: Voice = Voice.ASSISTANT
@@ -85,6 +88,11 @@ class Episode:
     def is_current(self) -> bool:
         """True for a memory that was neither archived nor superseded."""
         return self.status.is_current
+
+    @property
+    def shown_title(self) -> str:
+        """Its title, or the first clause of its summary."""
+        return self.title or title_from(self.summary)
 
     @property
     def is_users_rule(self) -> bool:

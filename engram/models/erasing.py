@@ -19,6 +19,7 @@ from engram.models.packed import pack_text
 from engram.models.packed_actions import ENTRY_FACTS, todos_of, unpack_facts
 from engram.models.passage_rows import drop_quotations
 from engram.models.passages import drop_passages_of_texts
+from engram.models.tables.sessions import NO_TITLE
 from engram.models.transaction import Reader, Tx
 from engram.models.uuids import pack_uuid, unpack_uuid
 
@@ -111,7 +112,7 @@ def drop_session_summary(tx: Tx, session_id: str) -> None:
 
 
 def _drop_summary(tx: Tx, of_session: Expression) -> None:
-    tx.run(tables.Session.update(rolling_summary="").where(of_session))
+    tx.run(tables.Session.update(rolling_summary="", **NO_TITLE).where(of_session))
 
 
 def _drop_quotes(tx: Tx, episode: Episode, actor: Actor) -> None:

@@ -262,6 +262,16 @@ def index_pairs_of_letters(database: Any) -> None:
         )
 
 
+def add_titles(database: Any) -> None:
+    """From 19 to 20: titles of memories and sessions."""
+    for statement in (
+        'ALTER TABLE "episode" ADD COLUMN "title" TEXT NOT NULL DEFAULT \'\'',
+        'ALTER TABLE "session" ADD COLUMN "title" TEXT NOT NULL DEFAULT \'\'',
+        'ALTER TABLE "session" ADD COLUMN "title_rank" INTEGER NOT NULL DEFAULT 0',
+    ):
+        database.execute_sql(statement)
+
+
 #: The letters that version 19 indexes in pairs, and fewer ranges, with other letters between them.
 _LETTERS_19 = (
     "\u0e01-\u0e3a\u0e40-\u0e4e\u0e50-\u0e59\u0e81-\u0eff\u1000-\u1049\u1050-\u109f\u1100-\u11ff\u1780-\u17d3\u17d7"
@@ -342,4 +352,5 @@ STEPS = (
     add_questions,
     add_programs,
     index_pairs_of_letters,
+    add_titles,
 )

@@ -21,6 +21,7 @@ from engram.models.project_folders import identities_of_project
 from engram.models.projects import ProjectRow, find_project_of_identity
 from engram.models.standing_files import forget_standing_files
 from engram.models.statement import in_json_list, prepared
+from engram.models.tables.sessions import NO_TITLE
 from engram.models.tombstones import TombstoneKind, project_forgotten_ms
 from engram.models.transaction import Reader, Tx
 from engram.models.turn_changes import delete_turn
@@ -193,6 +194,7 @@ def release_memories(tx: Tx, contents: ProjectContents, *, actor: Actor) -> None
             facts=(),
             entities=(),
             questions=(),
+            title="",
             project_id=None,
             session_id="",
         )
@@ -206,7 +208,7 @@ def clean_sessions(tx: Tx, contents: ProjectContents) -> None:
     """
     session, transcript = tables.Session, tables.Transcript
     refs = json.dumps(contents.session_refs)
-    tx.run(session.update(rolling_summary="", branch="").where(in_json_list(session.id, refs)))
+    tx.run(session.update(rolling_summary="", branch="", **NO_TITLE).where(in_json_list(session.id, refs)))
     forget_standing_files(tx, contents.project.id)
     tx.run(tables.PullRequest.delete().where(in_json_list(tables.PullRequest.session, refs)))
     listed = json.dumps(contents.session_ids)

@@ -22,6 +22,7 @@ from engram.models.project_names import is_name_taken
 from engram.models.projects import ProjectRow, project_by_id
 from engram.models.statement import in_json_list, prepared
 from engram.models.store import Store
+from engram.models.tables.sessions import NO_TITLE
 from engram.models.tombstones import project_forgotten_ms
 from engram.models.transaction import Reader, Tx
 from engram.models.work import LOG_IS_DUE, make_due
@@ -253,7 +254,7 @@ def _move_part(tx: Tx, part: Part, actor: Actor) -> dict[str, Any]:
     memories += tx.fetch_values(episode.select(episode.id).where(episode.episode_id.in_(resting)))
     # What was summed up of the session may tell of both projects.
     of_part = (session.id == part.session_ref) & (session.project != part.to_id)
-    tx.run(session.update(rolling_summary="").where(of_part))
+    tx.run(session.update(rolling_summary="", **NO_TITLE).where(of_part))
     _make_log_due(tx, [part.session_ref])
     return {
         "from": tx.fetch_value(project.select(project.stable_id).where(project.id == part.from_id)),
@@ -342,7 +343,7 @@ def _move_part_back(tx: Tx, part: dict[str, Any], actor: Actor) -> None:
     turn_ids = tx.fetch_values(turn.select(turn.id).where(is_here))
     of_turns = turn.select(turn.session).where(in_json_list(turn.id, json.dumps(turn_ids))).distinct()
     touched = sorted({*refs, *tx.fetch_values(of_turns)})
-    tx.run(session.update(rolling_summary="").where(session.id.in_(touched)))
+    tx.run(session.update(rolling_summary="", **NO_TITLE).where(session.id.in_(touched)))
     is_outcome = in_json_list(outcome.session_id, sessions) & (outcome.project_id == to_id)
     tx.run(outcome.update(project_id=from_id).where(is_outcome))
     tx.run(session.update(project=from_id).where(session.id.in_(refs)))

@@ -10,14 +10,20 @@ from peewee import Query, fn
 
 from engram.enums import Actor
 from engram.models import tables
+from engram.models.entries import turn_of_entry
 from engram.models.episode_changes import move_episodes_of_session
 from engram.models.meta import get_meta
 from engram.models.records import RecordReader
 from engram.models.statement import in_json_list, prepared
 from engram.models.transaction import Reader, Tx, Value
+from engram.text.titles import MAX_TITLE_CHARACTERS, title_from
+from engram.transcripts.record import OPENING_ROLES
+from engram.transcripts.source import Title
 
 #: Maximum length of the summary of a session, in characters.
 MAX_ROLLING_SUMMARY_CHARACTERS = 1_000
+#: Characters of a prompt that its title is made from.
+MAX_PROMPT_CHARACTERS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,10 @@ class SessionRow:
     rolling_summary: str
     #: When it was last extracted; 0 for never.
     extracted_at_ms: int = 0
+    #: What the agent calls it; "" if it has no name. ``session_titles`` gives every session a title.
+    title: str = ""
+    #: As ``TitleRank``; 0 for none.
+    title_rank: int = 0
 
     @property
     def is_settled(self) -> bool:
@@ -126,6 +136,29 @@ def touch_session(tx: Tx, row_id: int, *, at_ms: int, branch: str, new_messages:
     tx.run(_touch(row_id, at_ms, branch, new_messages))
 
 
+def set_session_title(tx: Tx, session: SessionRow, title: Title) -> None:
+    """Give a session the title that its source has for it, or that of the session that the title's entry belongs to."""
+    named = tables.Session
+    of_session = named.id == session.id
+    if title.entry:
+        turn_id = turn_of_entry(tx, title.entry)
+        of_session = named.id == tables.Turn.select(tables.Turn.session).where(tables.Turn.id == turn_id)
+    text = " ".join(title.text.split())[:MAX_TITLE_CHARACTERS]
+    columns = named.update(title=text, title_rank=title.rank.value)
+    tx.run(columns.where(of_session & (named.title_rank <= title.rank.value)))
+
+
+def session_titles(store: Reader, sessions: Iterable[SessionRow]) -> dict[str, str]:
+    """Return session id → title: what the agent calls it, else its first prompt up to the end of a clause.
+
+    "" for a session without either.
+    """
+    rows = list(sessions)
+    without = json.dumps([row.id for row in rows if not row.title])
+    first = {row.session_ref: title_from(row.text) for row in store.fetch(_first_prompts(without))}
+    return {row.session_id: row.title or first.get(row.id, "") for row in rows}
+
+
 def known_values(store: Reader, session_id: str) -> frozenset[bytes]:
     """Salted hashes of ``.env`` values seen in a session."""
     return frozenset(bytes(hashed) for hashed in store.fetch_values(_hashes_of(session_id)))
@@ -146,6 +179,19 @@ def salt(store: Reader) -> bytes:
 def _agents(session_ids: str) -> Query:
     session = tables.Session
     return session.select(session.session_id, session.agent).where(in_json_list(session.session_id, session_ids))
+
+
+@prepared
+def _first_prompts(session_refs: str) -> Query:
+    text, turn = tables.TextBlock, tables.Turn
+    is_prompt = text.role.in_([role.value for role in OPENING_ROLES]) & (text.message_id == "")
+    firsts = text.select(fn.MIN(text.id)).join(turn).where(in_json_list(turn.session, session_refs) & is_prompt)
+    prompt = fn.SUBSTR(text.text, 1, MAX_PROMPT_CHARACTERS).alias("text")
+    return (
+        text.select(turn.session.alias("session_ref"), prompt)
+        .join(turn)
+        .where(text.id.in_(firsts.group_by(turn.session)))
+    )
 
 
 @prepared

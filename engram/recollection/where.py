@@ -15,7 +15,7 @@ from engram.models.episode_lists import latest_episodes
 from engram.models.episodes import Episode
 from engram.models.reading_progress import files_of_session
 from engram.models.recent import calls_of_session, latest_prompts, latest_sessions_of, latest_sessions_on
-from engram.models.sessions import SessionRow
+from engram.models.sessions import SessionRow, session_titles
 from engram.models.store import Store
 from engram.recollection.briefing_choice import is_open_problem, text_of
 from engram.recollection.briefing_lines import title_line
@@ -66,11 +66,14 @@ class LastSession:
     resume: str
     #: What was asked for last in it; "" if that says nothing.
     prompt: str
+    #: By which a person recognises it; "" for a session without a prompt.
+    title: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """The session for scripts."""
         return {
             "id": self.session.session_id,
+            "title": self.title or None,
             "branch": self.branch or None,
             "last_at": iso_time(self.session.last_at_ms),
             "resume": self.resume or None,
@@ -177,6 +180,7 @@ def _told(store: Store, session: SessionRow, project_id: int) -> LastSession:
         branch=session.branch if session.project_id == project_id else "",
         resume=resume_of(store, session),
         prompt=_last_prompt(store, session, project_id),
+        title=session_titles(store, [session])[session.session_id],
     )
 
 

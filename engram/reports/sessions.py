@@ -17,7 +17,7 @@ from engram.models.injections import Injection
 from engram.models.outcomes import count_verdicts
 from engram.models.projects import list_projects
 from engram.models.reading_progress import FileTotals
-from engram.models.sessions import SessionRow, find_session, list_sessions
+from engram.models.sessions import SessionRow, find_session, list_sessions, session_titles
 from engram.models.store import Store
 from engram.models.turns import StoredTurn, projects_of_sessions, turns_of_session
 from engram.reports.memory import injection_to_json
@@ -40,6 +40,8 @@ class SessionSummary:
     """One session in a list."""
 
     session: SessionRow
+    #: By which a person recognises it; "" for a session without a prompt.
+    title: str
     #: Display name of the project that it began in; "" for none.
     project: str
     #: Display names of the others that it worked in.
@@ -52,6 +54,7 @@ class SessionSummary:
         session = self.session
         return {
             "id": session.session_id,
+            "title": self.title,
             "project": self.project,
             "other_projects": list(self.other_projects),
             "scope": Scope.GLOBAL if session.is_global else Scope.PROJECT,
@@ -176,11 +179,13 @@ def find_activity(session: SessionRow, now_ms: int, settings: Settings) -> Activ
 def _summarize(store: Store, settings: Settings, sessions: Sequence[SessionRow]) -> list[SessionSummary]:
     totals = counts.count_sessions(store, [session.session_id for session in sessions])
     names = {project.id: project.name for project in list_projects(store)}
+    titles = session_titles(store, sessions)
     visited = projects_of_sessions(store, [session.id for session in sessions])
     now_ms = store.now_ms()
     return [
         SessionSummary(
             session=session,
+            title=titles[session.session_id],
             project="" if session.project_id is None else names[session.project_id],
             other_projects=tuple(
                 names[project_id] for project_id in visited.get(session.id, ()) if project_id != session.project_id

@@ -43,7 +43,10 @@ def clean_title(given: str) -> str:
 
 def title_from(text: str) -> str:
     """Return a title for a text that has none: its first clause, or its first words and "…"."""
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    # "Implement the following plan:" says less than the heading of the plan.
+    is_lead_in = len(lines) > 1 and lines[0].endswith(":") and lines[1].startswith("#")
+    line = lines[is_lead_in] if lines else ""
     line = _LABEL.sub("", " ".join(_MARKUP.sub("", line).split()), count=1)
     ends = [end.start() for end in _CLAUSE_END.finditer(line)] + [len(line)]
     clauses = [line[:end] for end in ends if _fits(line[:end])]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -100,6 +101,28 @@ class PullRequest(NamedTuple):
     url: str
 
 
+class TitleRank(IntEnum):
+    """How much a title of a session counts: a later one takes the place of one that counts no more."""
+
+    #: A summary of a conversation, as older versions wrote it.
+    SUMMARY = 1
+    #: Written by the agent's model.
+    GENERATED = 2
+    #: Given by the user, or shown to them as the name of the session.
+    CUSTOM = 3
+    #: What the session said was forgotten: it gets no title of the agent's any more.
+    FORGOTTEN = 9
+
+
+class Title(NamedTuple):
+    """A title that a source gives a session."""
+
+    text: str
+    rank: TitleRank
+    #: An entry of the session that it is about; "" for the session of the source.
+    entry: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
     """What one read found."""
@@ -119,6 +142,8 @@ class Reading:
     compacted_at_ms: int | None = None
     #: Pull requests that the session names, in the order of the source.
     pull_requests: tuple[PullRequest, ...] = ()
+    #: Titles of sessions, in the order of the source.
+    titles: tuple[Title, ...] = ()
     #: Entries that are stored already, where they are now in a source that was rewritten.
     moved: tuple[EntryRef, ...] = ()
     #: ``Source.stamp`` and ``Source.size`` at the time of this read.

@@ -91,7 +91,9 @@ def test_every_row_is_there_afterwards(tmp_path: Path, driver: str, name: str) -
     for row in before["injection"]:
         row["used_at_ms"] = row.pop("expanded_at_ms")
     for row in before["episode"]:
-        row["questions"] = "[]"
+        row |= {"questions": "[]", "title": ""}
+    for row in before["session"]:
+        row |= {"title": "", "title_rank": 0}
 
     carry_over_alone(path, driver)
 
@@ -192,7 +194,9 @@ def count_steps(path: Path, driver: str) -> int:
 def test_a_kill_at_any_step_leaves_version_4_whole(tmp_path: Path, driver: str) -> None:
     steps = count_steps(put_version_4(tmp_path / "counted.db"), driver)
     assert steps > 100
-    wanted = [row | {"questions": "[]"} for row in read_rows(put_version_4(tmp_path / "wanted.db"), "episode")]
+    wanted = [
+        row | {"questions": "[]", "title": ""} for row in read_rows(put_version_4(tmp_path / "wanted.db"), "episode")
+    ]
     schema = fresh_schema(tmp_path, driver)
     for step in range(1, steps, 9 if driver == "sqlite3" else 37):
         path = put_version_4(tmp_path / f"killed-{step}" / "memory.db")

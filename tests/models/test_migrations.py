@@ -37,6 +37,7 @@ DIGESTS = {
     17: "a6fe2f6af249176b",
     18: "0a3ef022c54edb00",
     19: "ea989dbb36c52388",
+    20: "c6b034dfe7aa8c08",
 }
 #: The first version's own declaration of what a later step makes anew.
 INJECTION_5 = (
@@ -109,6 +110,9 @@ def first(path: Path) -> Path:
         "UPDATE sqlite_master SET sql = replace(replace(sql, ', ''program'', ''context''', ''), "
         "', ''imported'', ''program''', '')",
         "PRAGMA writable_schema = RESET",
+        "ALTER TABLE episode DROP COLUMN title",
+        "ALTER TABLE session DROP COLUMN title",
+        "ALTER TABLE session DROP COLUMN title_rank",
         "ALTER TABLE episode DROP COLUMN questions",
         "DROP TABLE hub_rule",
         "DROP TABLE hub_member",

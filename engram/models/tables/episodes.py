@@ -63,6 +63,8 @@ class Episode(Table):
     is_unjoined = BooleanField(default=False)
     #: JSON list of the questions that it answers.
     questions = TextField(default="[]")
+    #: What a list shows of it; "" for the first clause of its summary.
+    title = TextField(default="")
 
     class Meta:
         indexes = (

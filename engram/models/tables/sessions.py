@@ -6,6 +6,7 @@ from peewee import AutoField, BlobField, BooleanField, CompositeKey, IntegerFiel
 
 from engram.models.tables.declaring import Table, reference
 from engram.models.tables.projects import Project
+from engram.transcripts.source import TitleRank
 
 
 class Session(Table):
@@ -28,6 +29,13 @@ class Session(Table):
     rolling_summary = TextField(default="")
     #: When it was last extracted; 0 for never.
     extracted_at_ms = IntegerField(default=0)
+    #: What the agent calls it, and how much that counts (``TitleRank``); "" for its first prompt.
+    title = TextField(default="")
+    title_rank = IntegerField(default=0)
+
+
+#: Columns of a session whose words were forgotten: the agent's title may tell of them, and does not come back.
+NO_TITLE = {"title": "", "title_rank": TitleRank.FORGOTTEN.value}
 
 
 class PullRequest(Table):

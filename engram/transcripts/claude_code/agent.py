@@ -22,7 +22,17 @@ from engram.transcripts.claude_code.state import ReaderState, dump_cursor, load_
 from engram.transcripts.claude_code.turn_builder import TurnBuilder
 from engram.transcripts.parsed_lines import parse_lines, too_long_lines
 from engram.transcripts.record import EntryRef, Turn
-from engram.transcripts.source import Cursor, EntryTime, PullRequest, Reading, Source, StoredTurns, Unreadable
+from engram.transcripts.source import (
+    Cursor,
+    EntryTime,
+    PullRequest,
+    Reading,
+    Source,
+    StoredTurns,
+    Title,
+    TitleRank,
+    Unreadable,
+)
 from engram.transcripts.speaker import Speaker, claude_code_speaker
 from engram.transcripts.tail import Line, Position, holds_prefix, read_chunk
 from engram.transcripts.transcript_files import Skipped, Walk
@@ -35,6 +45,8 @@ _REPL_MODE = re.compile(rb'^\{[^{}\n]{0,200}"type":\s*"repl-mode"[^{}\n]{0,200}\
 _HEAD_BYTES, _TAIL_BYTES = 8_192, 65_536
 #: Lines that are held as parsed objects at once: a query asks which of their entries are stored.
 _LINES_AT_ONCE = 200
+#: Lines that hold a title and nothing else.
+_ASIDE_KINDS = (Kind.SUMMARY, Kind.AI_TITLE, Kind.CUSTOM_TITLE)
 
 
 class ClaudeCode:
@@ -129,6 +141,7 @@ class ClaudeCode:
             cwd=portion.cwd,
             compacted_at_ms=portion.compacted_at_ms,
             pull_requests=tuple(portion.pull_requests),
+            titles=tuple(portion.titles.values()),
             moved=tuple(portion.moved),
             stamp=chunk.stamp,
             size=chunk.size,
@@ -163,6 +176,8 @@ class _Portion:
         self.entries: list[EntryTime] = []
         self.unreadable: list[Unreadable] = []
         self.pull_requests: list[PullRequest] = []
+        #: The last title of each rank and entry: the same line is written again and again.
+        self.titles: dict[tuple[TitleRank, str], Title] = {}
         self.moved: list[EntryRef] = []
         self.cwd = ""
         self.compacted_at_ms: int | None = None
@@ -197,6 +212,10 @@ class _Portion:
             self.moved.append(EntryRef(entry.uuid, entry.offset, entry.length, entry.line))
         if entry.is_compaction and entry.at_ms:
             self.compacted_at_ms = max(self.compacted_at_ms or 0, entry.at_ms)
+        if (title := entry.title) is not None:
+            self.titles[title.rank, title.entry] = title
+        if entry.kind in _ASIDE_KINDS:
+            return
         if entry.kind is not Kind.PULL_REQUEST:
             self.builder.add(entry)
         elif (link := entry.pull_request) is not None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from engram.clock import parse_time_ms
 from engram.transcripts.json_bytes import parse_json
 from engram.transcripts.parsed_lines import BLANK, Records
-from engram.transcripts.source import PullRequest, Unreadable
+from engram.transcripts.source import PullRequest, Title, TitleRank, Unreadable
 from engram.transcripts.tail import Line
 from engram.transcripts.text import storable_id, storable_text
 
@@ -39,8 +39,18 @@ class Kind(StrEnum):
     QUEUE = "queue-operation"
     #: Names a pull request of the session; it has no uuid and belongs to no turn.
     PULL_REQUEST = "pr-link"
+    #: Titles for people; they have no uuid and belong to no turn.
+    SUMMARY = "summary"
+    AI_TITLE = "ai-title"
+    CUSTOM_TITLE = "custom-title"
 
 
+#: Kind of line → how much its title counts, and the keys that hold it.
+_TITLES: dict[Kind, tuple[TitleRank, tuple[str, ...]]] = {
+    Kind.SUMMARY: (TitleRank.SUMMARY, ("summary",)),
+    Kind.AI_TITLE: (TitleRank.GENERATED, ("aiTitle", "title")),
+    Kind.CUSTOM_TITLE: (TitleRank.CUSTOM, ("customTitle", "title")),
+}
 _KINDS = {kind.value: kind for kind in Kind}
 _KIND_BYTES = {kind.value.encode(): kind for kind in Kind}
 
@@ -75,6 +85,17 @@ class Entry(NamedTuple):
         """The pull request that a ``pr-link`` line names; None for other lines and for what is no web address."""
         url = storable_text(self.data.get("prUrl")) if self.kind is Kind.PULL_REQUEST else ""
         return PullRequest(self.at_ms or 0, url) if _WEB_ADDRESS.fullmatch(url) else None
+
+    @property
+    def title(self) -> Title | None:
+        """The title that a line gives a session; None for other lines."""
+        if self.kind not in _TITLES:
+            return None
+        rank, keys = _TITLES[self.kind]
+        text = next((text for key in keys if (text := storable_text(self.data.get(key)).strip())), "")
+        entry = storable_id(self.data.get("leafUuid")) if self.kind is Kind.SUMMARY else ""
+        # A summary without the entry that it ends with may be of any session.
+        return Title(text, rank, entry) if text and (entry or self.kind is not Kind.SUMMARY) else None
 
     @property
     def message(self) -> dict[str, Any]:
