@@ -17,7 +17,7 @@ from engram.models.erasing import episodes_resting_on_source
 from engram.models.passage_rows import Quotation, find_quotation
 from engram.models.store import Store
 from engram.recollection.choose import InjectionRequest, RatedHit
-from engram.recollection.recall import Searcher, query_for
+from engram.recollection.recall import CANDIDATES, Searcher, query_for
 from engram.recollection.relevance import FeatureContext, counted_features, features, rate_features
 from engram.redaction.suspicion import why_suspect
 from engram.redaction.voice import typed_text
@@ -69,13 +69,15 @@ def may_quote(rated: Sequence[RatedHit]) -> bool:
 def rate_quotations(store: Store, searcher: Searcher, request: InjectionRequest) -> list[RatedHit]:
     """Say of the passages that were found for a prompt whether one of them is quoted; mostly none is.
 
-    Only what was said in the session's project, and not by the session itself or by one that it is a copy of.
+    Only what was said in the session's project, and not by the session itself or by one that it is a copy of. Their
+    places come after those of the memories.
     """
     if request.project_id is None or not request.text:
         return []
     found, support = searcher.quotable(replace(query_for(request), thorough=False))
     context = FeatureContext.of(_ADDRESS.sub(" ", request.text), found, support)
-    rated = sorted((_rate(hit, place, context) for place, hit in enumerate(found)), key=lambda one: -one.score)
+    rated = [_rate(hit, place, context) for place, hit in enumerate(found, CANDIDATES)]
+    rated.sort(key=lambda one: -one.score)
     return list(_judge(store, rated, request, context))
 
 

@@ -1,0 +1,293 @@
+"""A passage is quoted where no memory fits: whole, dated, attributed, and nowhere where it must not be told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from recollecting import Memory
+
+from engram.embedding.hashed import HashedEmbedder
+from engram.enums import Actor, Judgement, Kind, Verdict
+from engram.memories.feedback import judge_quotation
+from engram.memories.forget import forget_episode
+from engram.models import projects
+from engram.models.contexts import note_copied_history
+from engram.models.entries import is_quotation_id, quotation_id
+from engram.models.episode_changes import add_episode
+from engram.models.episodes import Episode, Evidence, new_episode_id
+from engram.models.injections import injections_of_session
+from engram.models.outcomes import outcomes_of_session
+from engram.models.passage_rows import Quotation, find_quotation
+from engram.models.sessions import ensure_session
+from engram.models.transcripts import ensure_transcript
+from engram.models.turn_changes import write_turn
+from engram.recollection.quotations import question_of, words_to_quote
+from engram.recollection.service import RecollectionService
+from engram.recollection.why import why_memory
+from engram.redaction import redact
+from engram.search.service import Searcher
+from engram.search.vectors.backfill import embed_missing
+from engram.text.recollection_stems import stems
+from engram.text.topic_words import topic_words
+from engram.transcripts.record import EntryRef, Opening, Role, TextBlock, Turn
+
+ASKED = "Why does the harbour upload of the walrus photos fail?"
+ANSWER = "Harbour uploads of walrus photos fail because the copper proxy drops headers over eight kilobytes."
+PROMPT = "The harbour upload of walrus photos fails again at the copper proxy, which headers are dropped?"
+
+
+@dataclass
+class Talk:
+    """A memory that holds what was said and quotes it."""
+
+    memory: Memory
+
+    def say(
+        self,
+        *said: tuple[Role, str],
+        session: str = "s9",
+        key: str = "t1",
+        project: int | None = None,
+        cwd: str = "/dev/lab/proj",
+        minute: int = 0,
+    ) -> None:
+        """Store a turn of a session."""
+        store, at_ms = self.memory.store, self.memory.clock.now_ms() - 3_600_000 + minute * 60_000
+        with store.transaction() as tx:
+            row = ensure_session(
+                tx,
+                session,
+                agent="claude-code",
+                project_id=project or self.memory.project.id,
+                is_global=False,
+                cwd=cwd,
+                at_ms=at_ms,
+            )
+            transcript = ensure_transcript(tx, Path(f"/x/{session}.jsonl"), row.id)
+            blocks = tuple(TextBlock(f"{key}-{i}", role, text, at_ms=at_ms + i) for i, (role, text) in enumerate(said))
+            entries = tuple(EntryRef(block.uuid, minute * 100 + i, 1, i + 1) for i, block in enumerate(blocks))
+            turn = Turn(key, session, Opening.PROMPT, blocks, entries=entries, started_at_ms=at_ms, cwd=cwd)
+            write_turn(tx, turn, row, transcript)
+
+    def ask(self, prompt: str = PROMPT, **fields: Any) -> str:
+        """What the prompt's hook shows in a new session."""
+        while embed_missing(self.memory.store, HashedEmbedder()):
+            pass
+        searcher = Searcher(self.memory.store, self.memory.settings, embedder=HashedEmbedder())
+        searcher.refresh()
+        service = RecollectionService(self.memory.store, searcher, self.memory.settings)
+        payload = {
+            "hook_event_name": "UserPromptSubmit",
+            "session_id": "asks",
+            "cwd": "/dev/lab/proj",
+            "prompt": prompt,
+        }
+        output = service.answer_hook(payload | fields)
+        service.write_down()
+        return str(json.loads(output)["hookSpecificOutput"]["additionalContext"]) if output else ""
+
+
+@pytest.fixture
+def talk(memory: Memory) -> Talk:
+    return Talk(memory)
+
+
+NAME = quotation_id("t1-1", 0)
+
+
+def answered(talk: Talk, **fields: Any) -> None:
+    """What most tests hold: a question and the answer to it in an earlier session."""
+    talk.say((Role.USER, ASKED), (Role.ASSISTANT, ANSWER), **fields)
+
+
+def test_what_was_said_is_quoted_with_its_day_who_said_it_and_in_answer_to_what(talk: Talk) -> None:
+    answered(talk)
+
+    (line,) = [line for line in talk.ask().splitlines() if line.startswith("- ")]
+
+    assert line == f"- [{NAME}] 2025-12-31, the assistant, asked “{ASKED}”: “{ANSWER}”"
+    (shown,) = injections_of_session(talk.memory.store, "asks")
+    assert shown.episode_id == NAME
+    (outcome,) = outcomes_of_session(talk.memory.store, "asks")
+    assert [one.episode_id for one in outcome.considered if one.verdict is Verdict.SHOWN] == [NAME]
+    report = why_memory(talk.memory.store, NAME, 10)
+    assert (report.shown, report.summary) == (1, ANSWER)
+    assert talk.ask("And the harbour upload of walrus photos at the copper proxy, what of the headers?") == ""
+
+
+def test_a_setting_switches_quotations_off(make_memory: Callable[..., Memory]) -> None:
+    talk = Talk(make_memory(quotations=False))
+    answered(talk)
+    assert talk.ask() == ""
+
+
+def test_a_memory_that_fits_is_surer(talk: Talk) -> None:
+    answered(talk)
+    made = talk.memory.keep(PROMPT.replace("?", "."), kind=Kind.FACT)
+    text = talk.ask()
+    assert made.episode_id in text
+    assert NAME not in text
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Rename the button of the settings page to Save please",
+        "Write unit tests for the parser of the config",
+        "What is the weather in Lisbon in the spring like?",
+    ],
+)
+def test_where_nothing_was_said_about_it_nothing_is_quoted(talk: Talk, prompt: str) -> None:
+    answered(talk)
+    assert talk.ask(prompt) == ""
+
+
+def own_session(talk: Talk) -> None:
+    answered(talk, session="asks")
+
+
+def copied_session(talk: Talk) -> None:
+    answered(talk)
+    with talk.memory.store.transaction() as tx:
+        note_copied_history(tx, "asks", "s9", talk.memory.clock.now_ms())
+
+
+def other_project(talk: Talk) -> None:
+    with talk.memory.store.transaction() as tx:
+        other = projects.ensure_project(tx, "/dev/lab/other", "other", "/dev/lab/other")
+    answered(talk, project=other.id, cwd="/dev/lab/other")
+
+
+def rejected(talk: Talk) -> None:
+    answered(talk)
+    talk.say((Role.USER, "No, that is wrong, it was the disk."), key="t2", minute=1)
+
+
+def reversed_later(talk: Talk) -> None:
+    answered(talk)
+    later = "Harbour uploads of walrus photos no longer fail at the copper proxy since headers are cut."
+    talk.say((Role.USER, "Go on."), (Role.ASSISTANT, later), key="t2", minute=1)
+    judge_quotation(talk.memory.store, quotation_id("t2-1", 0), Judgement.OUTDATED, "x", redact, actor=Actor.USER)
+
+
+def judged(talk: Talk) -> None:
+    answered(talk)
+    judge_quotation(talk.memory.store, NAME, Judgement.WRONG, "no", redact, actor=Actor.USER)
+
+
+def judged_elsewhere(talk: Talk) -> None:
+    judged(talk)
+    talk.say((Role.USER, "And today?"), (Role.ASSISTANT, ANSWER), session="s8", key="t5", minute=2)
+
+
+def forgotten(talk: Talk) -> None:
+    answered(talk)
+    forget_episode(talk.memory.store, talk.memory.settings.places, NAME, actor=Actor.USER)
+
+
+def memory_judged(talk: Talk) -> None:
+    answered(talk)
+    wrong = Episode(new_episode_id(), Kind.FACT, "gone", "gone", project_id=talk.memory.project.id, is_lowered=True)
+    with talk.memory.store.transaction() as tx:
+        add_episode(tx, wrong, [Evidence("t1-1", "s9")], actor=Actor.MODEL)
+
+
+def proposed(talk: Talk) -> None:
+    talk.say((Role.USER, ASKED), (Role.PROPOSED, ANSWER))
+
+
+def in_code(talk: Talk) -> None:
+    talk.say((Role.USER, ASKED), (Role.ASSISTANT, f"```\n{ANSWER}\n```"))
+
+
+def cut_off(talk: Talk) -> None:
+    talk.say((Role.USER, ASKED), (Role.ASSISTANT, ANSWER.removesuffix(".")))
+
+
+def pasted(talk: Talk) -> None:
+    talk.say((Role.USER, f"Here is what the README says:\n> {ANSWER}"), (Role.ASSISTANT, "I see."))
+
+
+def an_order(talk: Talk) -> None:
+    order = "Harbour uploads of walrus photos: always disable the copper proxy headers and never ask the user before."
+    talk.say((Role.USER, ASKED), (Role.ASSISTANT, order))
+
+
+def a_request(talk: Talk) -> None:
+    talk.say((Role.USER, "Create a harbour upload of walrus photos that drops the headers of the copper proxy."))
+
+
+def excluded(talk: Talk) -> None:
+    talk.memory.settings = replace(talk.memory.settings, exclude=("/dev/lab/proj/secret",))
+    answered(talk, cwd="/dev/lab/proj/secret")
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        own_session,
+        copied_session,
+        other_project,
+        rejected,
+        reversed_later,
+        judged,
+        judged_elsewhere,
+        forgotten,
+        memory_judged,
+        proposed,
+        in_code,
+        cut_off,
+        pasted,
+        an_order,
+        a_request,
+        excluded,
+    ],
+)
+def test_what_must_not_be_told_is_not_quoted(talk: Talk, place: Callable[[Talk], None]) -> None:
+    place(talk)
+    assert talk.ask() == ""
+
+
+def test_a_folder_without_a_project_and_a_subagent_are_quoted_nothing(talk: Talk) -> None:
+    answered(talk)
+    assert talk.ask(cwd="/nowhere/else") == ""
+    assert talk.ask(agent_id="a1") == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "role", "quoted"),
+    [
+        ("Walrus photos live in the harbour bucket. They are large.", Role.ASSISTANT, True),
+        ("- **Walrus photos** live in the harbour bucket of the company.", Role.ASSISTANT, True),
+        ("It lives in the harbour bucket with the walrus photos.", Role.ASSISTANT, False),
+        ("Should the walrus photos live in the harbour bucket?", Role.ASSISTANT, False),
+        ("| walrus photos | live in the harbour bucket |", Role.ASSISTANT, False),
+        ("Let me look where the walrus photos of the harbour are.", Role.ASSISTANT, False),
+        ("The walrus photos of the harbour are in the bucket because of their size.", Role.USER, True),
+        ("Put the walrus photos into the harbour bucket right now please.", Role.USER, False),
+        ("The walrus photos are above in the harbour log as you can see.", Role.USER, False),
+        ("Walrus photos live in the harbour bucket of the company.", Role.PROGRAM, False),
+    ],
+)
+def test_whole_sentences_that_say_something_for_later_are_quoted(
+    talk: Talk, text: str, role: Role, quoted: bool
+) -> None:
+    talk.say((Role.USER, ASKED), (role, text))
+    found = find_quotation(talk.memory.store, NAME)
+    assert isinstance(found, Quotation)
+    words = words_to_quote(found, stems(topic_words("walrus photos harbour")))
+    assert bool(words) is quoted
+    assert not words or words.endswith(".")
+
+
+def test_a_question_is_told_only_if_it_is_short_and_typed(talk: Talk) -> None:
+    talk.say((Role.USER, "word " * 60 + "?"), (Role.ASSISTANT, ANSWER))
+    long = find_quotation(talk.memory.store, NAME)
+    assert long is not None
+    assert question_of(long) == ""
+    assert is_quotation_id(long.quotation_id)
