@@ -38,3 +38,13 @@ def explain_error(error: OSError, path: Path | None = None) -> str:
     if cause:
         return f"{reason}: {cause}"
     return reason if path is None else f"{path}: {reason}"
+
+
+def behind_rollback(error: BaseException) -> BaseException:
+    """Return what ended a transaction where the error is only that nothing was left to roll back.
+
+    SQLite itself rolls back where the disk is full or fails.
+    """
+    while "rollback" in str(error).lower() and error.__context__ is not None:
+        error = error.__context__
+    return error

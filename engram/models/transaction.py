@@ -11,7 +11,7 @@ from typing import Any, NoReturn, TypeVar
 
 import peewee
 
-from engram.causes import explain_disk
+from engram.causes import behind_rollback, explain_disk
 from engram.clock import Clock
 from engram.errors import BrokenDatabase, StoreError
 from engram.models.database import DATABASE_ERRORS, driver_errors, is_damage
@@ -152,7 +152,7 @@ class Reader:
                 raise
             self._raise_damage(error)
         except self._errors as raised:
-            met = _behind_rollback(raised)
+            met = behind_rollback(raised)
             if not isinstance(met, self._errors):
                 raise met from None
             if is_damage(met):
@@ -172,16 +172,6 @@ class Reader:
     def _raise_damage(self, error: BaseException) -> NoReturn:
         self._disconnect()
         raise BrokenDatabase(f"{self.path} is damaged: {error}") from error
-
-
-def _behind_rollback(error: BaseException) -> BaseException:
-    """Return what ended a transaction where the error is only that nothing was left to roll back.
-
-    SQLite itself rolls back where the disk is full or fails.
-    """
-    while "rollback" in str(error).lower() and error.__context__ is not None:
-        error = error.__context__
-    return error
 
 
 class Tx(Reader):

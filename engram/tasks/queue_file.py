@@ -8,10 +8,12 @@ import logging
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, TypeVar
 
 from engram.atomic import FILE_MODE, locked_folder
-from engram.errors import HomeError
+from engram.causes import behind_rollback, explain_disk, explain_error
+from engram.errors import HomeError, StoreError
 from engram.paths import Home
 from engram.tasks.library import SqliteStorage
 
@@ -21,6 +23,8 @@ Result = TypeVar("Result")
 
 #: How long an enqueue waits for another writer unless told otherwise, in seconds.
 BUSY_SECONDS = 5.0
+#: Messages of SQLite behind which may be the disk, whose state then says more.
+_DISK_SIGNS = ("full", "i/o error", "readonly", "unable to open")
 #: Messages of SQLite about a file that must be rebuilt. "locked" is not among them.
 _BROKEN = ("malformed", "not a database", "corrupt", "no such table", "no such column", "readonly", "i/o error")
 
@@ -150,13 +154,29 @@ class QueueFile(SqliteStorage):
                 connection.close()
 
     def _with_repair(self, action: Callable[[], Result]) -> Result:
-        """Return the result of ``action``; if the file turns out to be broken, rebuild it and try once more."""
+        """Return the result of ``action``; if the file turns out to be broken, rebuild it and try once more.
+
+        Raises:
+            StoreError: the disk is full, read-only or fails. Nothing is lost: the scan enqueues again what is due.
+        """
         try:
             return action()
+        except OSError as error:
+            raise StoreError(f"queue.db: {explain_error(error, Path(self.filename))}") from error
         except self._errors as error:
-            if not any(sign in str(error).lower() for sign in _BROKEN):
+            met = behind_rollback(error)
+            text = str(met).lower()
+            # The folder: a file that alone can't be written is rebuilt.
+            folder = Path(self.filename).parent
+            cause = explain_disk(folder) if any(sign in text for sign in _DISK_SIGNS) else ""
+            if cause or "full" in text:
+                # It may have failed in the middle of a transaction.
+                with self.lock:
+                    self._drop_connection()
+                raise StoreError(f"queue.db: {met}{': ' if cause else ''}{cause}") from error
+            if not any(sign in text for sign in _BROKEN):
                 raise
-            logger.warning("action=rebuild_queue reason=%s", error)
+            logger.warning("action=rebuild_queue reason=%s", met)
         with self.lock:
             failed = self._opened
             self._drop_connection()

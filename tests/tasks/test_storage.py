@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from engram.errors import HomeError
+from engram.errors import HomeError, StoreError
 from engram.paths import Home
 from engram.tasks.message import JsonSerializer
 from engram.tasks.queue import EngramQueue
@@ -338,3 +339,37 @@ def test_whoever_floods_the_socket_that_wakes_the_worker_keeps_no_task_waiting(m
 
     assert taken == [None]
     theirs.close()
+
+
+def test_a_full_disk_is_named_and_the_queue_goes_on_when_there_is_room_again(make_queue: MakeQueue) -> None:
+    queue = make_queue()
+    queue.note("a")
+    pages = queue.storage.conn.execute("pragma page_count").fetchall()[0][0]
+    queue.storage.conn.execute(f"pragma max_page_count = {pages}").fetchall()
+
+    def fill() -> None:
+        for number in range(2000):
+            queue.note(f"a long name of what is to be done, number {number}")
+
+    with pytest.raises(StoreError, match=r"^queue\.db: .*full"):
+        fill()
+
+    # The next statement opens the file again, which knows of no limit.
+    queue.other("b")
+    assert queue.dequeue().args[0] == "b"
+    assert queue.dequeue().args[0] == "a"
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EROFS])
+def test_a_queue_that_cannot_be_made_says_why(
+    make_queue: MakeQueue, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    queue = make_queue()
+
+    def refuse(path: str, *_: object) -> int:
+        raise OSError(number, os.strerror(number), path)
+
+    monkeypatch.setattr("engram.tasks.queue_file.os.open", refuse)
+
+    with pytest.raises(StoreError, match=rf"^queue\.db: .*{os.strerror(number)}"):
+        queue.note("a")
