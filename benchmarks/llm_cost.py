@@ -40,6 +40,8 @@ from engram.transcripts.record import Turn
 CHARACTERS_A_TOKEN = 4
 #: Words of a question that an answer has for a memory.
 QUESTION_WORDS = 11
+#: Words of a title that an answer has for a memory.
+TITLE_WORDS = 7
 MODELS = ("gpt-4.1-nano", "gpt-4.1-mini", "gpt-4o-mini", "gpt-5-nano", "gpt-5-mini")
 _ENTRY = re.compile(r"^\[(e\d+)\] (?:user|assistant)(?: [\d-]+ [\d:]+)?: (.*)$", re.MULTILINE)
 _LINE = re.compile(r"^\[(m\d+)\] .*the line now: (.*)$", re.MULTILINE)
@@ -82,6 +84,7 @@ def _memory(short: str, text: str) -> dict[str, Any]:
         "passages": [" ".join(words[:60])],
         "entities": words[:6],
         "questions": [" ".join(words[start : start + QUESTION_WORDS]) for start in (0, QUESTION_WORDS)],
+        "title": " ".join(words[:TITLE_WORDS]),
         "importance": "normal",
         "scope": "project",
         "evidence": [short],

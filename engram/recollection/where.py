@@ -24,6 +24,7 @@ from engram.recollection.render import shown_name, shown_text
 from engram.redaction.suspicion import why_suspect
 from engram.text.commands import without_comments
 from engram.text.failures import programs_of
+from engram.text.titles import MAX_TITLE_CHARACTERS
 from engram.transcripts.git_branches import counts_as_merged
 from engram.transcripts.git_files import read_branch
 from engram.transcripts.git_status import WorkTree, read_work_tree
@@ -284,9 +285,12 @@ def _session_lines(where: Where, *, is_open: bool) -> list[str]:
 
 def _about(last: LastSession) -> str:
     prompt = _shown(last.prompt, MAX_PROMPT_CHARACTERS, is_typed=True)
+    title = _shown(last.title.rstrip("…"), MAX_TITLE_CHARACTERS, is_typed=False)
+    # A session of one prompt is called by it.
+    named = f', "{title}"' if title and not prompt.startswith(title) else ""
     asked = f', asked last: "{prompt}"' if prompt else ""
     resume = f"; `{last.resume}` resumes it" if last.resume else ""
-    return f"{day_of(last.session.last_at_ms)}{asked}{resume}"
+    return f"{day_of(last.session.last_at_ms)}{named}{asked}{resume}"
 
 
 def _shown(text: str, limit: int, *, is_typed: bool) -> str:
