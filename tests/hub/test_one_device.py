@@ -12,7 +12,7 @@ import pytest
 
 from engram.errors import EngramError, HubError, HubRefused, NotFound
 from engram.hub.client import joining, teams
-from engram.hub.client.connection import Connection
+from engram.hub.client.connection import LIMITS, Connection, Limits
 from engram.hub.client.joining import give_key, rotate_key
 from engram.hub.client.keys import Keyring
 from engram.hub.client.rounds import sync_all
@@ -51,8 +51,8 @@ def devices(hub: Hub) -> int:
     return int(hub.rows("SELECT count(*) AS n FROM hub.device")[0].n)
 
 
-def error_of(machine: Machine) -> str:
-    (done,) = sync_all(machine.store, machine.places, redact, is_forced=True, limits=IMPATIENT)
+def error_of(machine: Machine, limits: Limits = IMPATIENT) -> str:
+    (done,) = sync_all(machine.store, machine.places, redact, is_forced=True, limits=limits)
     return done.error
 
 
@@ -96,9 +96,41 @@ def test_a_push_that_arrives_after_the_next_hello_is_the_machines_own(
     assert held
     is_holding = False
     laptop.save("Said later.")
-    assert error_of(laptop) == ""
+    laptop.sync()
     assert devices(hub) == 1
     assert len(hub.rows("SELECT 1 FROM hub.statement")) == 3
+
+
+def test_a_push_whose_answer_got_lost_is_known_although_the_hub_names_another_device_meanwhile(
+    hub: Hub, proxy: Proxy, make_machine: Make
+) -> None:
+    laptop = make_machine("laptop")
+    laptop.join(hub, hub.invite("Ada"), url=proxy.url)
+    laptop.save("Said at first.")
+    proxy.fault = always("drip", "push")
+    assert error_of(laptop)
+    proxy.lie, proxy.fault = "another device", always("lie", "hello")
+    sync_all(laptop.store, laptop.places, redact, is_forced=True)
+    proxy.fault = always("")
+    laptop.sync()
+    laptop.save("Said later.")
+    laptop.sync()
+    assert devices(hub) == 1
+    assert {row.device_id for row in hub.rows("SELECT device_id FROM hub.statement")} == {
+        row.device_id for row in hub.rows("SELECT device_id FROM hub.device")
+    }
+
+
+def test_a_strange_push_that_a_hub_names_before_the_first_one_makes_no_device(
+    hub: Hub, proxy: Proxy, make_machine: Make
+) -> None:
+    laptop = make_machine("laptop")
+    laptop.join(hub, hub.invite("Ada"), url=proxy.url)
+    proxy.lie, proxy.fault = "a strange push", always("lie")
+    assert "neither this machine nor a copy" in error_of(laptop, LIMITS)
+    proxy.fault = always("")
+    laptop.sync()
+    assert devices(hub) == 1
 
 
 @pytest.mark.parametrize("name", sorted(LIES))

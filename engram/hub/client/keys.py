@@ -74,6 +74,7 @@ class Keyring:
         with self._changing() as hubs:
             kept = hubs.setdefault(url, {})
             kept["token"] = token
+            kept.setdefault("secret", secrets.token_hex(16))
             kept.pop("pending_token", None)
             kept.pop("device", None)
 
@@ -96,7 +97,9 @@ class Keyring:
         return chosen + self._proof(url, device_id, chosen)
 
     def has_made(self, url: str, device_id: int, push_id: bytes) -> bool:
-        """True where this machine or a copy of it made the id of a push. Before its first push, nobody can tell."""
+        """True where this machine or a copy of it made the id of a push. One that joined with an earlier version has no
+        proof before its first push with this one.
+        """
         if not self._hubs.get(url, {}).get("secret"):
             return True
         return hmac.compare_digest(push_id[8:], self._proof(url, device_id, push_id[:8]))

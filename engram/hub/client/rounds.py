@@ -201,7 +201,7 @@ def _say_hello(store: Store, connection: Connection, server: Server, keyring: Ke
         "device_id": answer.device_id,
         "last_push": answer.push_id,
         "clock_error_ms": error_ms if abs(error_ms) > MAX_CLOCK_ERROR_MS else 0,
-    } | ({"in_flight": b""} if is_other else {})
+    }
     if any(getattr(server, name) != value for name, value in now.items()):
         with store.transaction() as tx:
             for space in spaces:
