@@ -135,7 +135,7 @@ def test_a_choice_never_holds_everywhere_by_itself(store: Store, settings: Setti
 def test_words_of_a_dialog_are_found_with_their_entry(store: Store, settings: Settings, words: str, entry: str) -> None:
     ingest_path(store, write(settings), settings=settings, redact=redact, close=True)
 
-    hits = Searcher(store, None).search(Query(words, limit=5))
+    hits = Searcher(store, settings).search(Query(words, limit=5))
 
     assert any(words in hit.text and hit.evidence[0].uuid.startswith(entry) for hit in hits)
 
@@ -182,7 +182,7 @@ def test_every_dialog_of_real_transcripts_is_found_by_search_with_its_entry(
         path for path in sorted(corpus.glob("*/projects/*/*.jsonl")) if any(name in path.read_bytes() for name in names)
     ]
     ingest_all(store, settings=settings, redact=redact, sources=paths)
-    searcher = Searcher(store, None)
+    searcher = Searcher(store, settings)
     session_ids = [str(value) for (value,) in store.rows("SELECT session_id FROM session")]
     sessions = [session for one in session_ids if (session := find_session(store, one)) is not None]
     turns = [turn.turn for session in sessions for turn in turns_of_session(store, session.id)]

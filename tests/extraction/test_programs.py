@@ -141,7 +141,7 @@ def test_a_program_neither_confirms_nor_takes_back_what_the_user_said(
 
 @pytest.mark.parametrize("fields", PROGRAMS)
 def test_what_the_user_asked_holds_no_programs_prompt(
-    session: Callable[..., list[Turn]], store: Store, fields: dict[str, Any]
+    session: Callable[..., list[Turn]], store: Store, settings: Settings, fields: dict[str, Any]
 ) -> None:
     turns = session("Count the quetzals of the harbor.", **fields)
     found = find_session(store, SESSION)
@@ -149,7 +149,7 @@ def test_what_the_user_asked_holds_no_programs_prompt(
 
     assert "Asked:" not in session_section(SESSION, "engine", turns)
     assert latest_prompts(store, found.id, found.project_id, 5) == []
-    assert Searcher(store, None).search(Query("quetzals harbor"))
+    assert Searcher(store, settings).search(Query("quetzals harbor"))
 
 
 @pytest.mark.parametrize("kind", ["preference", "decision", "fact"])

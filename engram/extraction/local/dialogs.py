@@ -125,7 +125,7 @@ def _answer(
     if label:
         verb = "the user chose"
         note = "" if _says_nothing(words) else quoted(words, ANSWER_ROOM)
-        answer = label + _description(label, lines) + (f"; and said: “{note}”" if note else "")
+        answer = label + _description(label, lines) + (f"; and said: “{note}”." if note else "")
     else:
         verb = "the user answered"
         answer = quoted(words, ANSWER_ROOM) or _title(words)

@@ -1,0 +1,179 @@
+"""Decisions in dialogs: kept with their question, and not kept where they decide nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from made_turns import Make
+
+from engram.enums import Importance, Voice
+from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, Candidate
+from engram.extraction.local.dialogs import decisions
+from engram.transcripts.record import Action, Role, TextBlock, Turn
+
+QUESTION = "Where shall the ledger live?"
+OPTIONS = f"{QUESTION}\n- SQLite: a small file\n- Postgres (Recommended): shared by all machines"
+LONG = " ".join(f"Reason {number} is that the importer reads them again." for number in range(20))
+
+
+def dialog(make: type[Make], *texts: tuple[Role, str], action: Action | None = None) -> Turn:
+    """A turn with the texts of one dialog."""
+    turn = make.turn("go on")
+    said = [
+        TextBlock(uuid=f"d{n}", role=role, text=text, message_id="toolu_1#0") for n, (role, text) in enumerate(texts)
+    ]
+    return replace(turn, said=(*turn.said, *said), actions=() if action is None else (action,))
+
+
+def kept(make: type[Make], *texts: tuple[Role, str]) -> list[Candidate]:
+    return list(decisions(dialog(make, *texts)))
+
+
+def answered(make: type[Make], typed: str, question: str = QUESTION) -> list[Candidate]:
+    return kept(make, (Role.PROPOSED, question), (Role.USER, typed))
+
+
+def test_a_label_is_kept_with_its_question_and_what_a_short_one_means(make: type[Make]) -> None:
+    (found,) = kept(make, (Role.PROPOSED, OPTIONS), (Role.CHOSEN, f"{QUESTION} → Postgres (Recommended)"))
+
+    assert found.summary == f"Asked “{QUESTION}” the user chose: Postgres (shared by all machines)."
+    assert (found.voice, found.importance, found.evidence) == (Voice.CHOSEN, Importance.HIGH, ("d1", "d0"))
+    assert OPTIONS in found.content
+
+
+def test_a_note_beside_a_label_is_kept_with_it(make: type[Make]) -> None:
+    chosen = (Role.CHOSEN, f"{QUESTION} → SQLite")
+    (found,) = kept(make, (Role.PROPOSED, OPTIONS), chosen, (Role.USER, "but never on a share"))
+
+    assert (
+        found.summary == f"Asked “{QUESTION}” the user chose: SQLite (a small file); and said: “but never on a share”."
+    )
+
+
+@pytest.mark.parametrize("typed", ["in the home folder", "Neither, we keep it in memory.", "No"])
+def test_an_answer_in_own_words_is_kept(make: type[Make], typed: str) -> None:
+    (found,) = answered(make, typed)
+
+    assert found.summary.startswith(f"Asked “{QUESTION}” the user answered: {typed.rstrip('.')}")
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "You decide.",
+        "up to you",
+        "whatever you think is best",
+        "I don't know",
+        "not sure",
+        "no preference",
+        "let's discuss",
+    ],
+)
+def test_an_answer_that_decides_nothing_is_not_kept(make: type[Make], typed: str) -> None:
+    assert answered(make, typed) == []
+    assert kept(make, (Role.PROPOSED, OPTIONS), (Role.CHOSEN, f"{QUESTION} → {typed}")) == []
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How should I proceed?",
+        "Should I commit this now?",
+        "Which task shall I do next?",
+        "Ready to push?",
+        "What next?",
+    ],
+)
+def test_an_answer_about_the_next_step_is_not_kept(make: type[Make], question: str) -> None:
+    assert answered(make, "the importer", question) == []
+    assert kept(make, (Role.PROPOSED, question), (Role.CHOSEN, f"{question} → Yes")) == []
+
+
+def test_a_longer_answer_is_a_title_and_a_quotation(make: type[Make]) -> None:
+    words = "Because of the importer, " + "and of the exporter and of the sweeper and of the cache " * 6 + "we keep it."
+    (found,) = answered(make, words)
+
+    assert found.summary == f"Asked “{QUESTION}” the user answered: Because of the importer."
+    assert words in found.content
+
+
+def test_nothing_is_cut_within_a_sentence(make: type[Make]) -> None:
+    (found,) = answered(make, LONG, f"{LONG} Where shall it live?")
+
+    assert len(found.summary) <= MAX_CANDIDATE_SUMMARY_CHARACTERS
+    assert "Where shall it live?”" in found.summary
+    assert found.summary.endswith("again.")
+
+
+PLAN = """# Plan: Move the ledger
+
+## Context
+The ledger is locked because two writers share it.
+
+## Steps
+1. Copy rows"""
+
+
+def test_a_plan_is_kept_with_what_it_is_for(make: type[Make]) -> None:
+    (found,) = kept(make, (Role.PROPOSED, PLAN), (Role.CHOSEN, "Approved the plan: Plan: Move the ledger"))
+
+    reason = "The ledger is locked because two writers share it."
+    assert found.summary == f"The user approved the plan “Move the ledger”: {reason}"
+
+
+def test_what_the_user_changed_in_a_plan_is_kept(make: type[Make]) -> None:
+    changed = "Approved the plan: Move the ledger\nChanged by the user:\n- Keep the old rows"
+    (found,) = kept(make, (Role.PROPOSED, PLAN), (Role.CHOSEN, changed))
+
+    assert found.summary.startswith(
+        "The user approved the plan “Move the ledger” and changed in it: “Keep the old rows”"
+    )
+    assert found.importance is Importance.HIGH
+
+
+@pytest.mark.parametrize("why", ["never drop the old rows", "too big, do the importer alone", "We use Postgres here."])
+def test_a_rejected_plan_is_kept_with_its_reason(make: type[Make], why: str) -> None:
+    rejected = (Role.CHOSEN, "Rejected the plan: Move the ledger")
+
+    (found,) = kept(make, (Role.PROPOSED, PLAN), rejected, (Role.USER, why))
+
+    assert found.summary == f"The user rejected the plan “Move the ledger” and said: “{why}”."
+    assert kept(make, (Role.PROPOSED, PLAN), rejected) == []
+    assert kept(make, (Role.PROPOSED, PLAN), rejected, (Role.USER, "what if two writers come?")) == []
+
+
+def commented(make: type[Make], words: str) -> list[Candidate]:
+    action = make.run("npm install left-pad", uuid="u1")._replace(result_uuid="d0", is_refused=True, is_error=True)
+    return list(decisions(dialog(make, (Role.USER, words), action=action)))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "I want telemetry enabled by default, and disabled where the user says so.",
+        "Don't install packages with npm, the workspace uses pnpm.",
+        "The vendor folder should never hold packages with scripts.",
+    ],
+)
+def test_a_comment_that_says_how_it_is_to_be_is_kept_with_the_call(make: type[Make], words: str) -> None:
+    (found,) = commented(make, words)
+
+    assert found.summary == f"When the user refused the command `npm install left-pad`, they said: “{words}”"
+    assert found.voice is Voice.CHOSEN
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "what are you doing...??",
+        "merge from origin first",
+        "lol I guess this should be go then",
+        "let's do this as a separate PR, it must not grow",
+        "please write down all the steps we have to follow",
+        "do we need to keep the cache by default?",
+        "no",
+    ],
+)
+def test_a_comment_for_the_moment_is_not_kept(make: type[Make], words: str) -> None:
+    assert commented(make, words) == []
