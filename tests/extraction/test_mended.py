@@ -121,6 +121,8 @@ def test_the_closing_message_may_state_the_cause(make: type[Make]) -> None:
     (found,) = kept(mended(make, closing=closing))
 
     assert found.summary.startswith("`pytest tests/test_cache.py` failed: `cache.py` left out the branch, so two")
+    whole = "The key of `cache.py` left out the branch, since it was built before branches existed and were shared."
+    assert whole in kept(mended(make, CAUSE, closing=f"Done. {whole}"))[0].summary
     assert kept(mended(make, closing="The sweeper was slow because the folder grew.")) == []
 
 

@@ -270,9 +270,11 @@ def _cause(turns: Sequence[Turn], episode: FixEpisode) -> tuple[TextBlock | None
                     is_denied = is_before or len(words & prefixes(content_words(found[1]))) >= MIN_SHARED_WORDS
                     found = (None, "") if is_denied else found
                     continue
-                is_about = len(words & about) >= (1 if is_before else MIN_SHARED_WORDS)
+                # Once the command passed, the cause may be summed up, or be stated only then.
+                is_restated = len(words & prefixes(content_words(found[1]))) > MIN_SHARED_WORDS
+                is_about = is_restated or len(words & about) >= (1 if is_before else MIN_SHARED_WORDS)
                 is_idle = _TEST_IS_WRONG.match(sentence) or (is_of_tests and _OF_TEST.search(sentence))
-                is_open = is_before or (found[0] is None and not _IS_FAILING.search(sentence))
+                is_open = is_before or ((is_restated or found[0] is None) and not _IS_FAILING.search(sentence))
                 if is_about and is_open and not is_idle and _states_cause(sentence):
                     found = (said, sentence)
     return found
