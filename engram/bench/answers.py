@@ -172,6 +172,7 @@ def kept_lines(store: Store) -> list[dict[str, Any]]:
             "id": episode.episode_id,
             "kind": episode.kind,
             "session": episode.session_id,
+            "title": episode.shown_title,
             "summary": episode.summary,
             "content": episode.content,
             "evidence": [evidence.uuid for evidence in evidence_of(store, episode.id) if evidence.uuid],

@@ -166,6 +166,19 @@ def test_answers_are_also_read_from_one_file_a_project(code_set: Set) -> None:
     assert [memory["summary"] for memory in code_set.memories()] == [FIRST]
 
 
+def test_a_memory_has_the_title_of_the_answer_or_its_first_clause(code_set: Set) -> None:
+    code_set.run()
+    code_set.answer(memory(FIRST, title="The save button is green"))
+    code_set.run()
+    code_set.answer(memory(SECOND))
+    code_set.run()
+
+    assert [memory["title"] for memory in code_set.memories()] == [
+        "The save button is green",
+        "The save button is blue now",
+    ]
+
+
 def test_a_file_of_answers_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "app.jsonl").write_text("{\n")
 
