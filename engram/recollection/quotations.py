@@ -43,17 +43,21 @@ MIN_USERS_WORDS = 8
 QUOTED_ROLES = (Role.USER, Role.ASSISTANT, Role.CHOSEN)
 #: An address says nothing of what a prompt is about.
 _ADDRESS = re.compile(r"\b(?:https?|ssh|git)://\S+|\bwww\.\S+")
-#: A sentence of the user's that states something, and one that only means something where it was said.
+#: A sentence of the user's that states something; how requests, plans and answers begin; words that point at a place.
 _STATES = re.compile(
     r"\b(?:is|are|was|were|has|have|had|does|do not|don['’]t|doesn['’]t|should|must|needs?|can|can['’]t|cannot|will|"
     r"won['’]t|because|since|means|fails?|runs?|uses?|lives?|works?|happens?|returns?|requires?|prefer|want)\b",
     re.IGNORECASE,
 )
-_HERE = re.compile(
+_BEGINS = re.compile(
     r"^\W*(?:please|can you|could you|let['’]?s|go|now|ok(?:ay)?|also|then|add|apply|ask|build|change|check|"
-    r"clean|commit|continue|create|debug|delete|do|execute|explain|extract|find|fix|follow|generate|give|help|implement|"
-    r"improve|include|investigate|keep|look|make|merge|move|open|plan|pull|push|put|read|refactor|remove|rename|replace|research|"
-    r"revert|review|run|search|see|show|simplify|skip|split|start|stop|take|tell|test|try|update|use|verify|work|write)\b|"
+    r"calculate|clean|commit|continue|create|debug|delete|do|execute|explain|extract|find|fix|follow|generate|give|help|implement|"
+    r"improve|include|investigate|keep|look|make|merge|move|open|plan|pull|push|put|read|refactor|remove|rename|replace|"
+    r"research|revert|review|run|search|see|show|simplify|skip|split|start|stop|take|tell|test|try|update|use|verify|work|write)\b|"
+    r"^\W*(?:got it|understood|agreed|either way|in any case|that said|you['’]re|good point|fair|nice)\b",
+    re.IGNORECASE,
+)
+_POINTS = re.compile(
     r"\b(?:the (?:last|latest|following|above|below|next|attached|current)|this|above|below|here|these|those)\b",
     re.IGNORECASE,
 )
@@ -131,7 +135,7 @@ def _judge_one(
     if not words:
         return replace(rated, verdict=Verdict.NOT_QUOTABLE)
     # What is told has to be relevant, not what stands around it.
-    shown = _rate(replace(hit, text=words, asked=question_of(quotation)), rated.place, context)
+    shown = _rate(replace(hit, text=words, asked=question_of(quotation, words)), rated.place, context)
     if shown.score < shown.floor:
         return shown
     if any(_is_suspect(text) for text in (words, quotation.text)):
@@ -148,11 +152,20 @@ def _is_suspect(text: str) -> bool:
     return why_suspect(text, is_typed=False) is not None
 
 
-def question_of(quotation: Quotation) -> str:
-    """Return the first sentence of the prompt that a quotation answers; "" if it is long, not typed or an order."""
+def question_of(quotation: Quotation, words: str) -> str:
+    """Return the first sentence of the prompt that a quotation answers; "" if that says nothing about it.
+
+    It is left out as well if it is long, was not typed, or reads like an order that was planted.
+
+    Args:
+        quotation: the passage.
+        words: what is quoted of it.
+    """
     typed = typed_text(quotation.asked).strip()
     asked = next(iter(sentences(typed.splitlines()[0])), "") if typed else ""
-    return "" if len(asked) > MAX_ASKED_CHARACTERS or _is_suspect(asked) else asked
+    is_about = bool(stems(topic_words(asked)) & stems(topic_words(words)))
+    is_short = len(asked) <= MAX_ASKED_CHARACTERS and asked[:1].isalnum()
+    return asked if is_about and is_short and not _is_suspect(asked) else ""
 
 
 def words_to_quote(quotation: Quotation, wanted: frozenset[str]) -> str:
@@ -183,7 +196,7 @@ def words_to_quote(quotation: Quotation, wanted: frozenset[str]) -> str:
 def _is_statement(text: str) -> bool:
     """Return True for words of the user that state something for later: no request, nothing that points at a place."""
     is_long = len(text.split()) >= MIN_USERS_WORDS
-    return is_long and bool(_STATES.search(text)) and not _HERE.search(text)
+    return is_long and bool(_STATES.search(text)) and not _POINTS.search(text)
 
 
 def _run_from(said: Sequence[str], first: int) -> str:
@@ -194,7 +207,7 @@ def _run_from(said: Sequence[str], first: int) -> str:
         is_whole = sentence.endswith((".", "!", "。", ".)", ".”", '."')) and not sentence.endswith("...")
         if len(longer) > MAX_QUOTED_CHARACTERS or not is_whole or is_of_the_moment(sentence):
             break
-        if number == 0 and not stands_alone(sentence):
+        if number == 0 and (not stands_alone(sentence) or _BEGINS.match(sentence)):
             break
         run = longer
     return run

@@ -15,7 +15,7 @@ import pytest
 from planted_orders import CHANNELS, LATER_CHANNELS, ORDERS, Channel, Pen, plant
 
 from engram.embedding.hashed import HashedEmbedder
-from engram.enums import Actor, Voice
+from engram.enums import Actor, Verdict, Voice
 from engram.exchange.formats import open_source
 from engram.exchange.importing import import_memories
 from engram.exchange.incoming import Source
@@ -26,11 +26,14 @@ from engram.extraction.service import extract_session
 from engram.memories.correct import correct_memory
 from engram.memories.save import save_memory
 from engram.models.episodes import Episode, all_episodes
-from engram.models.projects import ProjectRow, ensure_project
+from engram.models.projects import ProjectRow, ensure_project, list_projects
 from engram.models.store import Store, open_store
+from engram.recollection.choose import InjectionRequest
+from engram.recollection.quotations import rate_quotations
 from engram.recollection.service import RecollectionService
 from engram.redaction import redact
 from engram.search.service import Searcher
+from engram.search.vectors.backfill import embed_missing
 from engram.settings import Settings
 from engram.watcher.watch import Watcher
 
@@ -75,6 +78,7 @@ def test_planted_orders_are_nobodys_wish(
     said_by_user = re.findall(r"\[ep_\w+\] [\d-]+, \w+, the user(?:, may no longer hold)?: (.*?)\n", shown)
     assert typed in said_by_user
     assert [line for line in said_by_user if any(word in line for word in planted)] == []
+    assert [line for line in quoted_for(store, settings, cwd, orders) if any(word in line for word in planted)] == []
 
 
 def shown_for(store: Store, settings: Settings, cwd: Path, prompts: Sequence[str]) -> str:
@@ -87,6 +91,18 @@ def shown_for(store: Store, settings: Settings, cwd: Path, prompts: Sequence[str
     ]
     answers = [json.loads(service.answer_hook(payload) or b"{}") for payload in (start, *asked)]
     return "".join(f"{one['hookSpecificOutput']['additionalContext']}\n" for one in answers if one)
+
+
+def quoted_for(store: Store, settings: Settings, cwd: Path, orders: Sequence[str]) -> list[str]:
+    """The quotations that sessions would be shown for prompts about the orders, had no memory anything to say."""
+    while embed_missing(store, HashedEmbedder()):
+        pass
+    searcher = Searcher(store, settings, embedder=HashedEmbedder())
+    searcher.refresh()
+    project = next(iter(list_projects(store))).id
+    requests = [InjectionRequest(f"what did I say about this: {order}", "new", project) for order in orders]
+    rated = [one for request in requests for one in rate_quotations(store, searcher, request)]
+    return [f"{one.hit.asked} {one.hit.text}" for one in rated if one.verdict is Verdict.SHOWN]
 
 
 #: What a memory says that is brought in with an order beside its own words.

@@ -267,6 +267,9 @@ def test_a_folder_without_a_project_and_a_subagent_are_quoted_nothing(talk: Talk
         ("It lives in the harbour bucket with the walrus photos.", Role.ASSISTANT, False),
         ("Should the walrus photos live in the harbour bucket?", Role.ASSISTANT, False),
         ("| walrus photos | live in the harbour bucket |", Role.ASSISTANT, False),
+        ("Got it, walrus photos live in the harbour bucket of the company.", Role.ASSISTANT, False),
+        ("Either way, walrus photos live in the harbour bucket of the company.", Role.ASSISTANT, False),
+        ("Move the walrus photos into the harbour bucket at night.", Role.ASSISTANT, False),
         ("Let me look where the walrus photos of the harbour are.", Role.ASSISTANT, False),
         ("The walrus photos of the harbour are in the bucket because of their size.", Role.USER, True),
         ("Put the walrus photos into the harbour bucket right now please.", Role.USER, False),
@@ -285,9 +288,13 @@ def test_whole_sentences_that_say_something_for_later_are_quoted(
     assert not words or words.endswith(".")
 
 
-def test_a_question_is_told_only_if_it_is_short_and_typed(talk: Talk) -> None:
+def test_a_question_is_told_only_if_it_is_short_typed_and_about_it(talk: Talk) -> None:
     talk.say((Role.USER, "word " * 60 + "?"), (Role.ASSISTANT, ANSWER))
     long = find_quotation(talk.memory.store, NAME)
     assert long is not None
-    assert question_of(long) == ""
+    assert question_of(long, ANSWER) == ""
+    talk.say((Role.USER, "yeah, let's do it"), (Role.ASSISTANT, ANSWER), key="t2", minute=1)
+    nothing = find_quotation(talk.memory.store, quotation_id("t2-1", 0))
+    assert nothing is not None
+    assert question_of(nothing, ANSWER) == ""
     assert is_quotation_id(long.quotation_id)
