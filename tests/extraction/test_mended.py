@@ -126,6 +126,12 @@ def test_the_closing_message_may_state_the_cause(make: type[Make]) -> None:
     assert kept(mended(make, closing="The sweeper was slow because the folder grew.")) == []
 
 
+def test_the_sentence_that_says_what_mended_it_is_kept_too(make: type[Make]) -> None:
+    (found,) = kept(mended(make, f"{CAUSE} The fix is a key of branch and path. Next comes the sweeper."))
+
+    assert f"{CAUSE} The fix is a key of branch and path. It passed" in found.summary
+
+
 def test_an_error_line_is_never_told(make: type[Make]) -> None:
     steps = [
         make.run("pytest", fails="E zebra", uuid="u1"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from engram.enums import Kind
 from engram.extraction import languages
@@ -60,6 +61,8 @@ _CAUSE = re.compile(
     re.IGNORECASE,
 )
 _LABEL = re.compile(r"^(?:the )?(?:root |real |actual )?(?:cause|problem|issue|reason|bug)\s*[:—–-]\s+", re.IGNORECASE)
+#: The sentence behind a cause that says what mended it.
+_REPAIR = re.compile(r"(?:the (?:fix|solution|remedy)\b|fixed (?:it )?by\b|fixed in\b)", re.IGNORECASE)
 #: A guess, a question, a plan or a report of the moment.
 _UNSURE = re.compile(
     r"\b(?:might|may|maybe|perhaps|probably|possibly|likely|seems?|appears?|looks? like|suspect|guess|i think|"
@@ -215,7 +218,9 @@ def _fix(turn: Turn, episode: FixEpisode, said: TextBlock, cause: str) -> Candid
     names = list(dict.fromkeys(map(_name, episode.files)))
     changed = ", ".join(names[:MAX_FILES]) + (f" and {len(names) - MAX_FILES} more" if len(names) > MAX_FILES else "")
     proof = f"It passed after a change of {changed}."
-    summary = fitting([f"`{short_command(episode.command)}` failed: {cause}", proof])
+    repair = [after for before, after in pairwise(whole_sentences(said.text)) if before.endswith(cause)][:1]
+    repair = [sentence for sentence in repair if _REPAIR.match(sentence)]
+    summary = fitting([f"`{short_command(episode.command)}` failed: {cause}", *repair, proof])
     return sure(
         Kind.FIX,
         turn,
