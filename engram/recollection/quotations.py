@@ -54,9 +54,12 @@ _BEGINS = re.compile(
     r"calculate|clean|commit|continue|create|debug|delete|do|execute|explain|extract|find|fix|follow|generate|give|help|implement|"
     r"improve|include|investigate|keep|look|make|merge|move|open|plan|pull|push|put|read|refactor|remove|rename|replace|"
     r"research|revert|review|run|search|see|show|simplify|skip|split|start|stop|take|tell|test|try|update|use|verify|work|write)\b|"
-    r"^\W*(?:got it|understood|agreed|either way|in any case|that said|you['’]re|good point|fair|nice)\b",
+    r"^\W*(?:got it|understood|agreed|either way|in any case|that said|you['’]re|good point|fair|nice|"
+    r"interesting|press)\b",
     re.IGNORECASE,
 )
+#: What somebody was about to do then.
+_INTENDS = re.compile(r"\bI(?:['’]ll|['’]m| need| will| am| want| should| can| have to)\b|\blet me\b", re.IGNORECASE)
 _POINTS = re.compile(
     r"\b(?:the (?:last|latest|following|above|below|next|attached|current)|this|above|below|here|these|those)\b",
     re.IGNORECASE,
@@ -205,7 +208,12 @@ def _run_from(said: Sequence[str], first: int) -> str:
     for number, sentence in enumerate(said[first:]):
         longer = f"{run} {sentence}".strip()
         is_whole = sentence.endswith((".", "!", "。", ".)", ".”", '."')) and not sentence.endswith("...")
-        if len(longer) > MAX_QUOTED_CHARACTERS or not is_whole or is_of_the_moment(sentence):
+        if (
+            len(longer) > MAX_QUOTED_CHARACTERS
+            or not is_whole
+            or is_of_the_moment(sentence)
+            or _INTENDS.search(sentence)
+        ):
             break
         if number == 0 and (not stands_alone(sentence) or _BEGINS.match(sentence)):
             break

@@ -269,6 +269,8 @@ def test_a_folder_without_a_project_and_a_subagent_are_quoted_nothing(talk: Talk
         ("| walrus photos | live in the harbour bucket |", Role.ASSISTANT, False),
         ("Got it, walrus photos live in the harbour bucket of the company.", Role.ASSISTANT, False),
         ("Either way, walrus photos live in the harbour bucket of the company.", Role.ASSISTANT, False),
+        ("Interesting, the walrus photos of the harbour pass but the seals fail.", Role.ASSISTANT, False),
+        ("The walrus photos live in the harbour bucket, and I need to move them.", Role.ASSISTANT, False),
         ("Move the walrus photos into the harbour bucket at night.", Role.ASSISTANT, False),
         ("Let me look where the walrus photos of the harbour are.", Role.ASSISTANT, False),
         ("The walrus photos of the harbour are in the bucket because of their size.", Role.USER, True),
