@@ -72,6 +72,11 @@ class Home:
         return self.root / "engram.sock"
 
     @property
+    def mcp_socket(self) -> Path:
+        """The socket on which the worker serves the MCP of all sessions."""
+        return self.root / "mcp.sock"
+
+    @property
     def wake_socket(self) -> Path:
         """A datagram to this socket tells the worker to look at the queue."""
         return self.root / "wake.sock"

@@ -137,12 +137,10 @@ def tasks_page() -> str:
 
 def tools_page() -> str:
     """The page of all tools of the MCP server."""
-    from engram_mcp.access import Access
-    from engram_mcp.server import INSTRUCTIONS, build_server
+    from engram_mcp.catalog import INSTRUCTIONS, TOOLS
 
-    server = build_server(lambda: Access(Settings(), "/"))
     lines = [_MADE, "# MCP tools\n", f"What the agent is told: {INSTRUCTIONS}\n"]
-    for tool in sorted(server.tools.values(), key=lambda tool: tool.name):
+    for tool in sorted(TOOLS.values(), key=lambda tool: tool.name):
         lines += [f"## {tool.name}\n", str(tool.description), ""]
         needed = tool.input_schema.get("required", [])
         for name, schema in tool.input_schema.get("properties", {}).items():

@@ -6,7 +6,7 @@ import contextlib
 import json
 import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from engram import process_limits
@@ -19,6 +19,7 @@ from engram.recollection.explain import explain
 from engram.recollection.scope import NO_PROJECT
 from engram.recollection.session_start import preview_briefing
 from engram.search.answer import answer_question, told_passages
+from engram.search.public_hits import PublicHit
 from engram.search.question.query import MAX_HITS, Query
 from engram.search.vectors.backfill import embed_newest_episodes
 from engram.tasks.embed import embed
@@ -26,6 +27,7 @@ from engram.tasks.runtime import Runtime
 from engram.text.question_words import MAX_QUERY_CHARS
 from engram.transcripts.text import storable_value
 from engram.worker.client import WorkerStatus
+from engram.worker.recall_client import Operation
 from engram.worker.vaults import Vaults
 
 logger = logging.getLogger(__name__)
@@ -136,13 +138,36 @@ class Answers:
         if not self._is_wanted():
             raise EngramError("nobody waits for this answer any more")
 
-    def _recall(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        runtime, query = self._vaults.named(request.get("vault")), _query(request)
+    def find(self, vault: object, operation: Operation, query: Query) -> tuple[Sequence[PublicHit], str]:
+        """Search a memory; returns the hits, and what is said before them.
+
+        Args:
+            vault: the folder name of a vault; None for the worker's own memory.
+            operation: what is searched.
+            query: the question.
+
+        Raises:
+            EngramError: there is no such vault, or the memory can't be read.
+        """
+        runtime = self._vaults.named(vault)
         with self._vaults.noting_damage(runtime):
             runtime.catch_up()
+            if operation is Operation.SEARCH:
+                found, unsaid = runtime.searcher.look_up(query)
+                return told_passages(runtime.store, found), unsaid
             standing = standing_of(runtime.store, query.project_id)
-            answer = answer_question(runtime.store, runtime.searcher, query, standing_of=standing)
-        return {"hits": [hit.to_json() for hit in answer.hits]}
+            return answer_question(runtime.store, runtime.searcher, query, standing_of=standing).hits, ""
+
+    def wake(self) -> None:
+        """Make what a command or a tool has written known: embed new memories at once and the rest in a task."""
+        if self._runtime.embedder is not None:
+            embed_newest_episodes(self._runtime.store, self._runtime.embedder)
+        self._runtime.refresh_index()
+        embed()
+
+    def _recall(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        hits, _ = self.find(request.get("vault"), Operation.RECALL, _query(request))
+        return {"hits": [hit.to_json() for hit in hits]}
 
     def _rank(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Memories by text and meaning, the best first: their ids alone, for who reads memory.db itself."""
@@ -151,11 +176,7 @@ class Answers:
         return {"hits": [{"id": hit.id, "score": round(hit.score, 4), "doubtful": hit.is_doubtful} for hit in hits]}
 
     def _search(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        runtime, query = self._vaults.named(request.get("vault")), _query(request)
-        with self._vaults.noting_damage(runtime):
-            runtime.catch_up()
-            found, unsaid = runtime.searcher.look_up(query)
-            hits = told_passages(runtime.store, found)
+        hits, unsaid = self.find(request.get("vault"), Operation.SEARCH, _query(request))
         return {"hits": [hit.to_json() for hit in hits], "unsaid": unsaid}
 
     def _explain(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -197,11 +218,7 @@ class Answers:
         return status.to_json()
 
     def _wake(self, _: Mapping[str, Any]) -> dict[str, Any]:
-        """Make what a command or a tool has written known: embed new memories at once and the rest in a task."""
-        if self._runtime.embedder is not None:
-            embed_newest_episodes(self._runtime.store, self._runtime.embedder)
-        self._runtime.refresh_index()
-        embed()
+        self.wake()
         return {"ok": True}
 
 

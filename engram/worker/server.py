@@ -22,6 +22,7 @@ from engram.recollection.service import RecollectionService
 from engram.tasks.runtime import Runtime
 from engram.worker.answers import Answers, is_hook_payload, parse_request
 from engram.worker.connection import Client, open_listener
+from engram.worker.mcp_sessions import McpSessions
 from engram.worker.reception import Reception
 from engram.worker.request_queue import RequestQueue
 from engram.worker.rival import STAGE, SocketGuard
@@ -102,6 +103,7 @@ class RecallServer:
         self._path = runtime.settings.places.recall_socket
         self.vaults = Vaults(runtime)
         self._answers = Answers(runtime, self._is_wanted, self.vaults)
+        self._sessions = McpSessions(runtime, self._answers, self.vaults)
         self._guard = SocketGuard(runtime.store, self._path)
         self._reception: Reception | None = None
         self._is_closing = threading.Event()
@@ -122,6 +124,7 @@ class RecallServer:
         self._start_threads("recall", OTHER_THREADS, self._others, MAX_OTHER_WAIT_SECONDS)
         self._reception = Reception(self._open(), self._queue_request)
         self._reception.start()
+        self._sessions.start()
         return self
 
     def _start_threads(self, name: str, number: int, requests: RequestQueue, max_wait_seconds: float) -> None:
@@ -142,6 +145,8 @@ class RecallServer:
         """Open the socket again if somebody removed or replaced it; another program that listens there is reported."""
         if self._reception is not None and not self._is_closing.is_set() and self._guard.look():
             self._reception.replace_listener(self._open())
+        if not self._is_closing.is_set():
+            self._sessions.renew()
 
     def _open(self) -> socket.socket:
         listener = open_listener(self._path)
@@ -156,6 +161,7 @@ class RecallServer:
         self._is_closing.set()
         with contextlib.suppress(OSError):
             self._path.unlink()
+        have_sessions_ended = self._sessions.close(seconds)
         if self._reception is not None:
             self._reception.close(seconds)
         for requests in (self._hooks, self._others):
@@ -163,7 +169,7 @@ class RecallServer:
         deadline = time.monotonic() + seconds
         for thread in self._threads:
             thread.join(max(0.0, deadline - time.monotonic()))
-        has_ended = not any(thread.is_alive() for thread in self._threads)
+        has_ended = have_sessions_ended and not any(thread.is_alive() for thread in self._threads)
         if has_ended:
             self.vaults.close()
         return has_ended

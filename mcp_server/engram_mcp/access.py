@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,10 +23,12 @@ from engram.models.sessions import known_values
 from engram.models.store import Store
 from engram.models.visibility import may_see
 from engram.recollection.scope import NO_PROJECT
+from engram.redaction import redact
 from engram.redaction.display import fence_safe, one_line
 from engram.settings import Settings
 from engram.vaults import settings_of
 from engram.worker.client import wake_worker
+from engram.worker.recall_client import RecallRequest, RecallResponse, ask_memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +114,11 @@ class Access:
 
     def redact(self, store: Store, text: str) -> str:
         """Mask secrets, also those that this session's ``.env`` lines contained."""
-        from engram.redaction import redact
-
         return redact(text, known_values(store, self.session_id) if self.session_id else ())
+
+    def ask(self, store: Store, request: RecallRequest) -> RecallResponse:
+        """Ask the memory a question: the worker, or by text alone if none answers."""
+        return ask_memory(store, self.settings, request, with_model=False)
 
     def wake_worker(self) -> None:
         """Tell a running worker that memories changed."""
@@ -142,19 +146,26 @@ def shown_name(name: str) -> str:
     return fence_safe(one_line(name, 60))
 
 
-def _redact(text: str) -> str:
-    # Not above: the rules take a while to load, and the server's first answer does not need them.
-    from engram.redaction import redact
-
-    return redact(text)
-
-
 def open_access() -> Access:
-    """The access of this process: settings from the environment, the folder in which it was started."""
-    folder = os.environ.get("CLAUDE_PROJECT_DIR") or str(Path.cwd())
-    settings = settings_module.load().settings
-    start_logging(settings.places.logs, "mcp", settings.log_level, _redact)
+    """Return the access of a server in a process of its own, with a log of its own. Raises EngramError."""
+    access = access_for(os.environ)
+    start_logging(access.settings.places.logs, "mcp", access.settings.log_level, redact)
+    return access
+
+
+def access_for(environ: Mapping[str, str], *, home: Path | None = None) -> Access:
+    """Return the access of a session.
+
+    Args:
+        environ: the variables of its process, as ``engram_mcp.server`` completes them.
+        home: the memory folder, if not the variables name it.
+
+    Raises:
+        EngramError: a setting or a vault can't be read.
+    """
+    folder = environ.get("CLAUDE_PROJECT_DIR", "")
+    settings = settings_module.load({"home": home}, environ).settings
     vault = vault_of(settings, folder)
     if vault is not None:
         settings = settings_of(vault, settings)
-    return Access(settings, folder, os.environ.get("CLAUDE_CODE_SESSION_ID", ""))
+    return Access(settings, folder, environ.get("CLAUDE_CODE_SESSION_ID", ""))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from typing import Final
 
 from engram.clock import iso_time, parse_time_ms
 from engram.enums import Actor, Importance, Judgement, Kind, Scope
@@ -32,11 +33,15 @@ from engram.models.usefulness import Usefulness, mark_used, usefulness_of
 from engram.redaction.display import fence_safe, one_line
 from engram.transcripts.git_files import read_branch
 from engram.worker.client import ask_status
-from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, RecallResponse, ask_memory
+from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, RecallResponse
 from engram_mcp import answers
 from engram_mcp.access import Access, View, shown_name
-from engram_mcp.limits import DEFAULT_HITS, MAX_HITS
 
+#: Maximum number of hits that a tool returns.
+MAX_HITS: Final = 25
+#: Number of hits of ``memory_search`` by default, and of memories of ``memory_recall``; words then limit its passages.
+#: Any other limit of ``memory_recall`` holds for everything.
+DEFAULT_HITS: Final = 5
 #: The remark of an answer when no worker is running.
 NO_WORKER = "the worker is not running: text search only; 'engram up' starts it"
 #: What ``memory_status`` says when no watcher is running.
@@ -71,7 +76,7 @@ def _find(
             branch=read_branch(access.folder),
             max_hits=None if limit == DEFAULT_HITS else max(1, limit),
         )
-        response = ask_memory(store, access.settings, request, with_model=False)
+        response = access.ask(store, request)
         no_worker = "" if response.answered_by is AnsweredBy.WORKER else NO_WORKER
         return response, view, "; ".join(part for part in (view.note, no_worker) if part)
 

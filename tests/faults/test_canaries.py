@@ -41,7 +41,7 @@ from engram.settings import Settings
 from engram.tasks.flush import flush
 from engram.tasks.queue import huey
 from engram_mcp.access import Access
-from engram_mcp.server import build_server
+from engram_mcp.catalog import answer
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 #: Secrets of several kinds; each is looked for as it is.
@@ -135,7 +135,7 @@ def test_what_was_stored_before_a_rule_existed_is_shown_by_no_hook_and_no_tool(
     prompt = {"prompt": "How do we deploy the harbour, from which vault, and with what?", "prompt_id": "p1"}
     hooked = [service.answer_hook(payload | {"hook_event_name": "SessionStart", "source": "startup"})]
     hooked.append(service.answer_hook(payload | prompt | {"hook_event_name": "UserPromptSubmit"}))
-    server = build_server(lambda: Access(settings, "/work/demo"))
+    access = Access(settings, "/work/demo")
     calls = [
         ("memory_recall", {"query": "deploy the harbour"}),
         ("memory_search", {"query": "deploy harbour vault"}),
@@ -146,7 +146,7 @@ def test_what_was_stored_before_a_rule_existed_is_shown_by_no_hook_and_no_tool(
         ("memory_get", {"source": "MEMORY.md"}),
     ]
 
-    answers = [server.answer(*call)[0] for call in calls]
+    answers = [answer(lambda: access, *call)[0] for call in calls]
     assert b"harbour" in b"".join(hooked)
     assert sum("harbour" in answer for answer in answers) >= 5
     assert [answer for answer in [*map(str, hooked), *answers] if secret[8:] in answer] == []

@@ -24,7 +24,7 @@ from engram.paths import Home, default_home
 from engram.redaction.display import escape_hidden, hidden_characters, visible
 from engram.settings import load
 from engram_mcp.access import Access
-from engram_mcp.server import build_server
+from engram_mcp.catalog import answer
 
 NASTY = st.lists(
     st.one_of(
@@ -113,7 +113,7 @@ def test_no_command_prints_what_steers_or_hides(filled: Store, name: str) -> Non
 def test_no_tool_answers_with_what_steers_or_hides(filled: Store, name: str, tmp_path: Path) -> None:
     project = spread(filled, name)
     memory = episodes.all_episodes(filled)[0].episode_id
-    server = build_server(lambda: Access(load({}).settings, str(tmp_path)))
+    access = Access(load({}).settings, str(tmp_path))
     calls: list[tuple[str, dict[str, Any]]] = [
         ("memory_recall", {"query": "cache", "project": project}),
         ("memory_recall", {"query": "x", "project": f"{project}?"}),
@@ -129,9 +129,9 @@ def test_no_tool_answers_with_what_steers_or_hides(filled: Store, name: str, tmp
     ]
 
     for tool, arguments in calls:
-        answer, _ = server.answer(tool, arguments)
-        assert answer
-        check(answer, tool)
+        said, _ = answer(lambda: access, tool, arguments)
+        assert said
+        check(said, tool)
 
 
 def test_a_new_project_gets_a_name_of_one_visible_line(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from engram.models.episode_history import history_of
 from engram.models.store import open_store
 from engram.settings import Settings
 from engram_mcp.access import Access
-from engram_mcp.server import build_server
+from engram_mcp.catalog import TOOLS
 
 #: Tools that change memories, each used below.
 CHANGING = {"memory_save", "memory_correct", "memory_feedback", "memory_pin", "memory_forget"}
@@ -34,11 +34,11 @@ class Desk:
 
     def __init__(self, settings: Settings, folder: Path) -> None:
         self._settings = settings
-        self.server = build_server(lambda: Access(settings, str(folder)))
+        self._access = Access(settings, str(folder))
 
     def call(self, tool: str, **arguments: object) -> str:
         """Call a tool; returns its answer."""
-        return str(self.server.tools[tool].work(**arguments))
+        return TOOLS[tool].work(self._access, **arguments)
 
     def save(self, content: str, **arguments: object) -> str:
         """Save a memory; returns its id."""
@@ -60,8 +60,8 @@ def desk(tmp_path: Path) -> Desk:
     return Desk(settings, tmp_path / "work")
 
 
-def test_every_tool_is_known_to_change_memories_or_not(desk: Desk) -> None:
-    assert set(desk.server.tools) == CHANGING | READING
+def test_every_tool_is_known_to_change_memories_or_not() -> None:
+    assert set(TOOLS) == CHANGING | READING
 
 
 def test_what_an_agent_does_is_the_agents(desk: Desk) -> None:

@@ -136,7 +136,7 @@ def test_names_arguments_and_defaults_of_the_tools_stay_and_their_schemas_are_sm
 
 
 def test_the_instructions_are_short(settings: Settings) -> None:
-    from engram_mcp.server import INSTRUCTIONS
+    from engram_mcp.catalog import INSTRUCTIONS
 
     assert len(INSTRUCTIONS) <= 600
 

@@ -14,7 +14,7 @@ from engram.paths import Home
 from engram.plugin.files import MANIFEST, marketplace_files, plugin_files
 from engram.version import VERSION
 from engram_hooks.block import settings_block
-from engram_mcp.server import INSTRUCTIONS, build_server
+from engram_mcp.catalog import INSTRUCTIONS, TOOLS
 
 #: Words of the skill: what stands in the context each time it is read, and what stands there always.
 MAX_SKILL_WORDS = 220
@@ -51,8 +51,7 @@ def test_the_marketplace_holds_the_same_plugin() -> None:
 def test_the_skill_is_short_and_repeats_no_sentence_of_the_tools() -> None:
     skill = plugin_files()["skills/memory/SKILL.md"].decode()
     _, head, body = skill.split("---\n", 2)
-    tools = build_server(None).tools.values()  # type: ignore[arg-type]
-    told = " ".join([INSTRUCTIONS, *[tool.description for tool in tools]])
+    told = " ".join([INSTRUCTIONS, *[tool.description for tool in TOOLS.values()]])
 
     description = next(line for line in head.splitlines() if line.startswith("description: "))
     assert len(description.split()) - 1 <= MAX_DESCRIPTION_WORDS
@@ -64,11 +63,9 @@ def test_the_skill_is_short_and_repeats_no_sentence_of_the_tools() -> None:
 
 def test_every_tool_that_the_skill_names_exists() -> None:
     skill = plugin_files()["skills/memory/SKILL.md"].decode()
-    tools = build_server(None).tools  # type: ignore[arg-type]
-
     named = {word.strip("`,.:;()") for word in skill.split() if "memory_" in word}
     assert named
-    assert named <= set(tools)
+    assert named <= set(TOOLS)
 
 
 @pytest.mark.parametrize("kind", ["plugin", "marketplace"])

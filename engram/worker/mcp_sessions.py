@@ -1,0 +1,226 @@
+"""``mcp.sock``: the worker serves the MCP of all agents' sessions, each through a relay (``engram_mcp/server.py``).
+
+A connection begins with a line that says how many bytes of the session's variables follow; then the relay is welcomed,
+and the rest is the protocol itself, one message a line. One thread serves all connections, a few others run the tools.
+The library of the protocol takes 40 MB and a second of processor time: it is loaded by the first session, or soon after
+the start of a worker if a session was ever served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import socket
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from types import ModuleType
+from typing import cast
+
+from engram import process_limits
+from engram.errors import BrokenDatabase, EngramError
+from engram.models.file_checks import file_identity
+from engram.models.meta import get_meta, put_meta
+from engram.models.store import Store
+from engram.tasks.runtime import Runtime
+from engram.vaults import own_vault
+from engram.worker.answers import Answers
+from engram.worker.connection import is_same_user, open_listener
+from engram.worker.recall_client import AnsweredBy, RecallRequest, RecallResponse
+from engram.worker.vaults import Vaults
+from engram_mcp.access import Access, access_for
+from engram_mcp.server import HELLO, WELCOME
+
+#: Calls of tools that are answered at the same time.
+CALL_THREADS = 4
+#: Sessions that are served at the same time; a further one serves itself.
+MAX_SESSIONS = 200
+#: How long a relay may take to say who it is, in seconds, and how much it may say, in bytes.
+GREETING_SECONDS = 5.0
+MAX_GREETING_BYTES = 1_000_000
+#: Longest line of an agent, in bytes; a longer one ends the session.
+MAX_LINE_BYTES = 16_000_000
+#: How long after the start the library is loaded for a memory that sessions use, in seconds.
+LOAD_AFTER_SECONDS = 15.0
+#: Name of the value that says so.
+_USED = "mcp_used"
+_GREETING = re.compile(rb"engram-mcp 1 (\d{1,7})\n")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _InWorker(Access):
+    """The access of a session that the worker serves: its open memory, its vectors and its model."""
+
+    answers: Answers
+    vaults: Vaults
+    #: Folder name of the vault that the session's folder belongs to; None for none.
+    vault: str | None
+
+    @contextlib.contextmanager
+    def store(self) -> Iterator[Store]:
+        """The open memory for one call. Raises StoreError if it is damaged, which the worker then sees to."""
+        runtime = self.vaults.named(self.vault)
+        try:
+            with self.vaults.noting_damage(runtime):
+                yield runtime.store
+        except BrokenDatabase:
+            runtime.is_damaged.set()
+            raise
+
+    def ask(self, store: Store, request: RecallRequest) -> RecallResponse:
+        """Ask the memory a question. Heavy tasks pause meanwhile."""
+        with process_limits.asking():
+            hits, unsaid = self.answers.find(self.vault, request.operation, request.to_query())
+        return RecallResponse(tuple(hits), AnsweredBy.WORKER, unsaid=unsaid)
+
+    def wake_worker(self) -> None:
+        """Make what was written known. What is in the memory stays there, whatever happens here."""
+        if self.vault is None:
+            with contextlib.suppress(EngramError):
+                self.answers.wake()
+
+
+class McpSessions:
+    """Serves on mcp.sock in threads of its own. Only processes of the same user are served."""
+
+    def __init__(self, runtime: Runtime, answers: Answers, vaults: Vaults) -> None:
+        """Nothing is opened before ``start``."""
+        self._home = runtime.settings.home
+        self._store = runtime.store
+        self._path = runtime.settings.places.mcp_socket
+        self._answers = answers
+        self._vaults = vaults
+        self._pool = ThreadPoolExecutor(CALL_THREADS, thread_name_prefix="mcp-call")
+        self._thread = threading.Thread(target=self._run, name="mcp", daemon=True)
+        self._is_up = threading.Event()
+        self._identity: tuple[int, int] | None = None
+        self._listener: asyncio.Server | None = None
+        #: What each session reads from and writes to.
+        self._sessions: dict[asyncio.Task[None], tuple[asyncio.StreamReader, asyncio.StreamWriter]] = {}
+
+    def start(self) -> None:
+        """Open the socket, replacing what is there, and serve from now on. Call with the worker's lock held."""
+        self._thread.start()
+        self._is_up.wait()
+        self.renew()
+
+    def renew(self) -> None:
+        """Open the socket again if somebody removed or replaced it. Raises OSError."""
+        if self._identity is None or file_identity(self._path) != self._identity:
+            listener = open_listener(self._path)
+            self._identity = file_identity(self._path)
+            asyncio.run_coroutine_threadsafe(self._listen(listener), self._loop)
+
+    def close(self, seconds: float) -> bool:
+        """Answer the calls that are running, serve nobody any more and remove the socket.
+
+        Returns False if a thread still runs a call after ``seconds``.
+        """
+        with contextlib.suppress(OSError):
+            self._path.unlink()
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._end, seconds)
+            self._thread.join(seconds + 1)
+        ending = threading.Thread(target=self._pool.shutdown, daemon=True)
+        ending.start()
+        ending.join(0.5)
+        return not self._thread.is_alive() and not ending.is_alive()
+
+    # -- the thread
+
+    def _run(self) -> None:
+        asyncio.run(self._serve_all())
+
+    async def _serve_all(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._ending: asyncio.Future[float] = self._loop.create_future()
+        self._is_up.set()
+        self._loop.call_later(LOAD_AFTER_SECONDS, self._load_if_used)
+        seconds = await self._ending
+        if self._listener is not None:
+            self._listener.close()
+        for reader, _ in self._sessions.values():
+            # Like an agent that has left: its last calls are still answered.
+            reader.feed_eof()
+        if self._sessions:
+            await asyncio.wait(self._sessions, timeout=seconds)
+        for _, writer in self._sessions.values():
+            # Without a word: the relay tells the agent what became of its calls.
+            writer.transport.abort()
+
+    def _load_if_used(self) -> None:
+        self._pool.submit(lambda: _load_library() if get_meta(self._store, _USED) else None)
+
+    def _note_use(self) -> None:
+        with contextlib.suppress(EngramError):
+            if not get_meta(self._store, _USED):
+                with self._store.transaction() as tx:
+                    put_meta(tx, _USED, "1")
+
+    def _end(self, seconds: float) -> None:
+        if not self._ending.done():
+            self._ending.set_result(seconds)
+
+    async def _listen(self, listener: socket.socket) -> None:
+        old = self._listener
+        self._listener = await asyncio.start_unix_server(self._serve, sock=listener, limit=MAX_LINE_BYTES)
+        if old is not None:
+            old.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Serve one session."""
+        task = cast("asyncio.Task[None]", asyncio.current_task())
+        self._sessions[task] = reader, writer
+        try:
+            environ = await self._greet(reader, writer)
+            if environ is not None:
+                library = await self._loop.run_in_executor(self._pool, _load_library)
+                self._pool.submit(self._note_use)
+                access = library.AccessOnce(lambda: self._open(environ))
+
+                async def write(line: bytes) -> None:
+                    writer.write(line)
+                    await writer.drain()
+
+                await library.serve(access, reader.readline, write, self._pool, hello=environ.get(HELLO, ""))
+        finally:
+            del self._sessions[task]
+            writer.close()
+
+    async def _greet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> Mapping[str, str] | None:
+        """Welcome a relay and return the variables of its session; None for whoever is not to be served."""
+        connection = writer.get_extra_info("socket")
+        if len(self._sessions) > MAX_SESSIONS or not is_same_user(cast(socket.socket, connection)):
+            return None
+        with contextlib.suppress(TimeoutError, asyncio.IncompleteReadError, OSError, ValueError):
+            async with asyncio.timeout(GREETING_SECONDS):
+                head = _GREETING.fullmatch(await reader.readline())
+                if head is None or int(head[1]) > MAX_GREETING_BYTES:
+                    return None
+                facts = await reader.readexactly(int(head[1]))
+                writer.write(WELCOME)
+            pairs = (os.fsdecode(variable).partition("=") for variable in facts.split(b"\0"))
+            return {name: value for name, _, value in pairs}
+        return None
+
+    def _open(self, environ: Mapping[str, str]) -> Access:
+        """Open the access of a session. Raises EngramError."""
+        made = access_for(environ, home=self._home)
+        vault = own_vault(made.settings.places)
+        return _InWorker(
+            made.settings,
+            made.folder,
+            made.session_id,
+            answers=self._answers,
+            vaults=self._vaults,
+            vault=None if vault is None else vault.folder.name,
+        )
+
+
+def _load_library() -> ModuleType:
+    from engram_mcp import session
+
+    return session
