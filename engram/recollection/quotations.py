@@ -30,7 +30,7 @@ from engram.text.topic_words import topic_words
 from engram.transcripts.record import Role
 
 #: How relevant a passage must be to be quoted, from 0 to 1: more than a memory, since nobody chose it to be kept.
-FLOOR = 0.45
+FLOOR = 0.7
 #: Passages whose turns are looked at for words to quote, the most relevant first.
 MAX_READ = 4
 #: Maximum length of a quotation, and of what is told of the question that it answers, in characters.

@@ -74,17 +74,17 @@ def section_of(memory: Memory, episode: Episode) -> str:
         "Ok, do it",
     ],
 )
-@pytest.mark.parametrize("kind", [Kind.DECISION, Kind.FIX, Kind.DEAD_END])
+@pytest.mark.parametrize("kind", [Kind.DECISION, Kind.DEAD_END])
 def test_what_the_user_typed_a_statement_about_or_agreed_to_is_told(memory: Memory, typed: str, kind: Kind) -> None:
     made = cite(memory, (Role.USER, typed), (Role.ASSISTANT, REPLY), kind=kind)
 
-    assert section_of(memory, made) == ("Dead ends:" if kind is Kind.DEAD_END else "Decisions and fixes:")
+    assert section_of(memory, made) == ("Dead ends:" if kind is Kind.DEAD_END else "Decisions in force:")
 
 
 def test_an_answer_in_a_dialog_backs_a_decision(memory: Memory) -> None:
     made = cite(memory, (Role.CHOSEN, "24"), (Role.ASSISTANT, REPLY))
 
-    assert section_of(memory, made) == "Decisions and fixes:"
+    assert section_of(memory, made) == "Decisions in force:"
 
 
 @pytest.mark.parametrize(
