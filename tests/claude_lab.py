@@ -34,6 +34,7 @@ from engram.tasks.runtime import Runtime
 from engram.worker.server import RecallServer
 from engram_hooks import prompt
 from engram_hooks.block import FOLDER, TIMEOUT_SECONDS, settings_block
+from engram_mcp import session
 
 FACT = "The watcher holds watcher.lock by flock, never by a PID file"
 #: Not confirmed, so that a briefing leaves it out: a prompt about it brings it.
@@ -120,6 +121,10 @@ class Lab:
         """Return everything that any session was shown."""
         sessions = {value for (value,) in self.store.rows("SELECT session_id FROM injection")}
         return [row for each in sorted(sessions) for row in injections.injections_of_session(self.store, each)]
+
+
+#: The library of the protocol is loaded, as in a worker that has served a session before.
+assert session
 
 
 @contextlib.contextmanager
