@@ -14,6 +14,7 @@ import pytest
 from engram.clock import Clock, FixedClock
 from engram.embedding.embedder import Embedder
 from engram.enums import Actor, Kind, Scope
+from engram.extraction.local.writer import LocalExtractor
 from engram.models import episode_changes, episodes
 from engram.models.episodes import Episode, Evidence
 from engram.models.store import Store, open_store
@@ -102,6 +103,7 @@ def keep(store: Store) -> Callable[..., Episode]:
             summary=summary,
             content=f"content of {summary}",
             scope=Scope.GLOBAL,
+            extractor=LocalExtractor.name,
         )
         episode = dataclasses.replace(episode, **changes)  # type: ignore[arg-type]
         with store.transaction() as tx:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from engram.consolidation.on_extract import WENT_ON
 from engram.models.episode_history import history_of
 from engram.models.episodes import Episode, all_episodes, evidence_of
 from engram.models.extractions import WITHDRAWN
@@ -52,7 +53,10 @@ class MemoriesFingerprint:
 
 
 def memories_fingerprint(store: Store) -> MemoriesFingerprint:
-    """The automatic memories of a store; what an extraction withdrew again is left out.
+    """The automatic memories of a store; what was kept only until more was read is left out.
+
+    An extraction withdraws what its turns no longer say, and a later session of the branch ends what an earlier one
+    left open: what that was depends on how far the earlier one was read by then.
 
     ``kept`` must agree between any two runs over the same transcripts. ``joined`` depends on which memory of another
     session was there first (docs/extraction.md); compare it where the sessions came in the same order.
@@ -96,13 +100,13 @@ def memories_fingerprint(store: Store) -> MemoriesFingerprint:
 
 
 def _is_withdrawn(store: Store, episode: Episode) -> bool:
-    """True where an extraction archived the memory, since the session's turns no longer give it."""
+    """True where the memory was archived since more was read: of its own session, or of the next one on its branch."""
     if episode.status != "archived":
         return False
     reasons = [
         change.reason for change in history_of(store, episode.episode_id) if change.after.get("status") == "archived"
     ]
-    return bool(reasons) and reasons[-1] in WITHDRAWN
+    return bool(reasons) and (reasons[-1] in WITHDRAWN or reasons[-1].endswith(WENT_ON))
 
 
 def _as_extracted(store: Store, episode: Episode) -> tuple[dict[str, Any], int | None]:

@@ -21,6 +21,8 @@ from engram.models.recent import latest_sessions_on
 from engram.models.store import Store
 from engram.settings import Settings
 
+#: End of the reason why open work is archived.
+WENT_ON = "went on with the branch"
 #: ``(row ids, minimum cosine)`` → ``(row id, other row id, cosine)``, the most similar first, no pair within the row
 #: ids.
 SimilarTo = Callable[[Sequence[int], float], list[tuple[int, int, float]]]
@@ -41,15 +43,20 @@ def end_open_work(context: Context) -> None:
         later = _went_on(context.store, memory, branches_of.get(memory.id, ()))
         is_settled = any(change.is_by_hand for change in history_of(context.store, memory.episode_id))
         if later and not is_settled and not context.is_undone("archive", memory):
-            reason = f"session {later} went on with the branch"
+            reason = f"session {later} {WENT_ON}"
             if context.change(memory, "archive", reason, actor=Actor.TIDYING, status=Status.ARCHIVED):
                 context.tell(f"archive {memory.episode_id} ({reason})")
 
 
 def _went_on(store: Store, memory: Episode, branches: Collection[str]) -> str:
-    """Return the id of the latest other session that worked on one of the branches later; "" for none."""
+    """Return the id of the latest other session that worked on one of the branches later; "" for none.
+
+    A session that ran at the same time and ended before does not count.
+    """
     sessions = [row for branch in branches for row in latest_sessions_on(store, memory.project_id or 0, branch, 2)]
-    later = [row for row in sessions if row.session_id != memory.session_id and row.last_at_ms > memory.created_at_ms]
+    own = max((row.last_at_ms for row in sessions if row.session_id == memory.session_id), default=0)
+    since_ms = max(own, memory.created_at_ms)
+    later = [row for row in sessions if row.session_id != memory.session_id and row.last_at_ms > since_ms]
     return max(later, key=lambda row: row.last_at_ms).session_id if later else ""
 
 

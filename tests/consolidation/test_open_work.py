@@ -59,6 +59,18 @@ def test_a_session_of_another_branch_and_the_same_session_end_nothing(workshop: 
     assert [memory.summary for memory in current] == [opened.summary]
 
 
+def test_a_session_that_ended_before_ends_nothing(workshop: Workshop, opened: Episode) -> None:
+    workshop.work("feature", "look at the sweeper", "Done.", session="two")
+    workshop.work("feature", "what is left?", "The cache.")
+    extract(workshop, "one")
+    extract(workshop, "two")
+
+    assert [memory.summary for memory in all_episodes(workshop.store) if memory.is_current] == [opened.summary]
+    workshop.work("feature", "go on with the cache", "Done.", session="two")
+    extract(workshop, "two")
+    assert not [memory for memory in all_episodes(workshop.store) if memory.is_current]
+
+
 def test_what_somebody_pinned_stays_open(workshop: Workshop, opened: Episode) -> None:
     with workshop.store.transaction() as tx:
         change_episode(tx, opened, "pin", "", actor=Actor.USER, is_pinned=True)
