@@ -128,12 +128,12 @@ def person(house: House, tab: Page) -> Iterator[Person]:
     assert errors == []
 
 
-def test_what_does_it_know(person: Person) -> None:
+def test_what_does_it_know(person: Person, house: House) -> None:
     person.press("/")
     person.type("vat")
     person.press("Enter")
     person.sees("2 fit")
-    person.sees(SUMMARY[:40])
+    person.sees(house.lived.fix.shown_title)
 
 
 def test_why_was_it_shown(person: Person) -> None:
@@ -258,7 +258,7 @@ def test_what_is_new_waits_until_it_is_wanted(person: Person, house: House) -> N
     assert tab.locator("#found li[data-row]").count() == rows
     with tab.expect_navigation():
         tab.get_by_role("button", name="1 new – show").click()
-    person.sees("Something new came up.")
+    person.sees("Something new came up")
     tab.get_by_role("button", name=re.compile("live")).click()
     tab.get_by_role("button", name=re.compile("paused")).wait_for()
 
