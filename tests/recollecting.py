@@ -38,10 +38,10 @@ class Memory:
     project: ProjectRow
 
     def keep(self, summary: str = FACT, **fields: Any) -> Episode:
-        """Keep an episode, of the project unless said otherwise."""
+        """Keep a memory, of the project and a decision, which every channel tells, unless said otherwise."""
         fields = {"quality": 0.75, "extractor": "openai-m"} | fields
         made = Episode(
-            new_episode_id(), fields.pop("kind", Kind.FACT), summary, fields.pop("content", summary), **fields
+            new_episode_id(), fields.pop("kind", Kind.DECISION), summary, fields.pop("content", summary), **fields
         )
         if made.project_id is None and made.scope == Scope.PROJECT:
             made = replace(made, project_id=self.project.id)

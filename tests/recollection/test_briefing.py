@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from recollecting import FACT, Memory
+from recollecting import Memory
 
 from engram.enums import Actor, Importance, Kind, Scope, Status
 from engram.extraction.local.writer import LocalExtractor
@@ -16,7 +16,6 @@ from engram.extraction.service import extract_session
 from engram.ingest.service import ingest_path
 from engram.memories.save import save_memory
 from engram.models import projects, sessions
-from engram.models.episodes import Episode
 from engram.models.stages import note_failure, note_success
 from engram.models.transcripts import ensure_transcript
 from engram.models.turn_changes import write_turn
@@ -32,11 +31,6 @@ def brief(memory: Memory, **fields: Any) -> list[str]:
     return text.splitlines()[1:-1]
 
 
-def decide(memory: Memory, summary: str = FACT, **fields: Any) -> Episode:
-    """Keep a decision, which a briefing tells."""
-    return memory.keep(summary, kind=Kind.DECISION, **fields)
-
-
 def summaries(lines: list[str]) -> list[str]:
     return [line.partition(": ")[2] for line in lines if line.startswith("- [ep_")]
 
@@ -47,10 +41,10 @@ def test_an_empty_memory_says_nothing(memory: Memory) -> None:
 
 def test_pinned_come_first_then_the_important_and_recent(memory: Memory) -> None:
     now = memory.clock.now_ms()
-    decide(memory, "an old one", created_at_ms=now - 60 * DAY_MS)
-    decide(memory, "a fresh one", created_at_ms=now)
-    decide(memory, "an important old one", created_at_ms=now - 60 * DAY_MS, importance=Importance.HIGH, confidence=0.95)
-    decide(memory, "a pinned old one", created_at_ms=now - 90 * DAY_MS, is_pinned=True)
+    memory.keep("an old one", created_at_ms=now - 60 * DAY_MS)
+    memory.keep("a fresh one", created_at_ms=now)
+    memory.keep("an important old one", created_at_ms=now - 60 * DAY_MS, importance=Importance.HIGH, confidence=0.95)
+    memory.keep("a pinned old one", created_at_ms=now - 90 * DAY_MS, is_pinned=True)
 
     assert summaries(brief(memory)) == ["a pinned old one", "a fresh one", "an important old one", "an old one"]
 
@@ -58,8 +52,8 @@ def test_pinned_come_first_then_the_important_and_recent(memory: Memory) -> None
 @pytest.mark.parametrize("stored", ["not JSON", '{"a": 1}', "[1, null, {}]", "null", '"text"', "[" * 5000, ""])
 @pytest.mark.parametrize("column", ["facts", "entities"])
 def test_malformed_facts_of_one_memory_do_not_cost_the_briefing(memory: Memory, column: str, stored: str) -> None:
-    decide(memory, "the queue lives in SQLite", importance=Importance.HIGH)
-    damaged = decide(memory, "the parser is written by hand", importance=Importance.HIGH, facts=("changed: parser.py",))
+    memory.keep("the queue lives in SQLite", importance=Importance.HIGH)
+    damaged = memory.keep("the parser is written by hand", importance=Importance.HIGH, facts=("changed: parser.py",))
     with memory.store.transaction() as tx:
         tx.run(f"UPDATE episode SET {column} = ? WHERE episode_id = ?", (stored, damaged.episode_id))
 
@@ -68,7 +62,7 @@ def test_malformed_facts_of_one_memory_do_not_cost_the_briefing(memory: Memory, 
 
 @pytest.mark.parametrize("stored", ["not JSON", '{"a": 1}', "[1, null]"])
 def test_malformed_facts_of_one_turn_do_not_cost_the_briefing(memory: Memory, stored: str) -> None:
-    decide(memory, "of this file", entities=("src/store.py",))
+    memory.keep("of this file", entities=("src/store.py",))
     with memory.store.transaction() as tx:
         session = sessions.ensure_session(
             tx, "s9", agent="claude-code", project_id=memory.project.id, is_global=False, cwd="/x", at_ms=1
@@ -81,8 +75,8 @@ def test_malformed_facts_of_one_turn_do_not_cost_the_briefing(memory: Memory, st
 
 
 def test_a_memory_about_a_file_that_is_being_changed_goes_up(memory: Memory) -> None:
-    decide(memory, "of another file", importance=Importance.HIGH, entities=("docs/other.md",))
-    decide(memory, "of this file", entities=("src/store.py",))
+    memory.keep("of another file", importance=Importance.HIGH, entities=("docs/other.md",))
+    memory.keep("of this file", entities=("src/store.py",))
     with memory.store.transaction() as tx:
         session = sessions.ensure_session(
             tx, "s9", agent="claude-code", project_id=memory.project.id, is_global=False, cwd="/x", at_ms=1
@@ -95,8 +89,8 @@ def test_a_memory_about_a_file_that_is_being_changed_goes_up(memory: Memory) -> 
 
 
 def test_what_a_better_memory_has_said_is_not_said_again(memory: Memory) -> None:
-    decide(memory, "The watcher holds watcher.lock by flock, never by a PID file", importance=Importance.HIGH)
-    decide(memory, "The watcher holds its watcher.lock by flock and never by any PID file")
+    memory.keep("The watcher holds watcher.lock by flock, never by a PID file", importance=Importance.HIGH)
+    memory.keep("The watcher holds its watcher.lock by flock and never by any PID file")
 
     assert len(summaries(brief(memory))) == 1
 
@@ -147,9 +141,7 @@ def test_a_full_memory_fills_two_hundred_tokens_and_no_more(memory: Memory) -> N
 @given(st.lists(st.tuples(st.text(max_size=3000), st.integers(0, 20), st.booleans()), max_size=6))
 def test_whatever_is_kept_the_budget_holds(memory: Memory, kept: list[tuple[str, int, bool]]) -> None:
     for text, facts, is_high in kept:
-        decide(
-            memory, text, content=text * 3, facts=(text,) * facts, importance=Importance.HIGH if is_high else "normal"
-        )
+        memory.keep(text, content=text * 3, facts=(text,) * facts, importance=Importance.HIGH if is_high else "normal")
 
     text = build_briefing(memory.store, memory.settings, project_id=memory.project.id)
 
@@ -159,7 +151,7 @@ def test_whatever_is_kept_the_budget_holds(memory: Memory, kept: list[tuple[str,
 
 def test_pinned_memories_stay_inside_the_budget(memory: Memory) -> None:
     for number in range(150):
-        decide(memory, f"pinned {number} " + "word " * 40, is_pinned=True)
+        memory.keep(f"pinned {number} " + "word " * 40, is_pinned=True)
 
     text = build_briefing(memory.store, memory.settings, project_id=memory.project.id)
 
@@ -168,7 +160,7 @@ def test_pinned_memories_stay_inside_the_budget(memory: Memory) -> None:
 
 
 def test_the_users_own_lines_of_the_note_are_there_and_graduated_ones_not(memory: Memory) -> None:
-    decide(memory)
+    memory.keep()
     memory.settings.places.memory_note.write_text(
         "# Notes\n\n- Answer in short sentences\n- Graduated line (ep_0123456789ab)\n"
     )
@@ -180,7 +172,7 @@ def test_the_users_own_lines_of_the_note_are_there_and_graduated_ones_not(memory
 
 
 def test_a_line_of_the_note_that_stands_under_another_project_is_not_told(memory: Memory) -> None:
-    decide(memory)
+    memory.keep()
     with memory.store.transaction() as tx:
         projects.ensure_project(tx, "/dev/lab/other", "other", "/dev/lab/other")
     memory.settings.places.memory_note.write_text(
@@ -212,14 +204,14 @@ def test_capture_that_has_failed_for_an_hour_is_one_line_even_with_an_empty_memo
     "fields", [{"suspect": "relayed"}, {"status": Status.ARCHIVED}, {"superseded_by": "ep_1"}, {"is_lowered": True}]
 )
 def test_what_is_doubtful_or_over_is_left_out(memory: Memory, fields: dict[str, Any]) -> None:
-    decide(memory, "doubtful", **fields)
+    memory.keep("doubtful", **fields)
 
     assert "doubtful" not in " ".join(brief(memory))
 
 
 def test_a_root_folder_sees_global_memories_alone(memory: Memory) -> None:
-    decide(memory, "of the project", is_pinned=True)
-    decide(memory, "of all", scope=Scope.GLOBAL)
+    memory.keep("of the project", is_pinned=True)
+    memory.keep("of all", scope=Scope.GLOBAL)
 
     assert summaries(brief(memory, project_id=None)) == ["of all"]
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from recollecting import FACT, PROMPT, Memory
 
-from engram.enums import Actor
+from engram.enums import Actor, Kind
 from engram.ingest.service import ingest_path
 from engram.memories.save import save_memory
 from engram.models.episode_changes import add_episode
@@ -62,7 +62,7 @@ def keep_of(memory: Memory, session: str, number: int = 0, summary: str = FACT) 
     with memory.store.transaction() as tx:
         made = Episode(
             new_episode_id(),
-            "fact",
+            Kind.DECISION,
             summary,
             summary,
             session_id=session,

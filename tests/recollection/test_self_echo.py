@@ -127,6 +127,7 @@ def saved(echo: Echo) -> Callable[[], object]:
         project_id=echo.memory.project.id,
         session_id=OWN,
         actor=Actor.AGENT,
+        kind=Kind.DECISION,
     )
 
 
