@@ -238,7 +238,7 @@ def test_an_import_is_the_users(
     run("import", str(file))
 
     history = run_json("expand", episode_id)["history"]
-    assert [(change["action"], change["actor"]) for change in history] == [("extract", "model"), ("import", "user")]
+    assert [(change["action"], change["actor"]) for change in history] == [("extract", "rules"), ("import", "user")]
 
 
 def test_what_a_restore_carries_over_is_the_users(filled: Store, run: Run, run_json: RunJson, home: Home) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from engram.enums import Actor, Status
+from engram.enums import Actor, Importance, Status
 from engram.models import episode_changes, episodes
 from engram.models.store import Store
 
@@ -18,14 +18,20 @@ RunJson = Callable[..., Any]
 
 @pytest.fixture
 def archived(filled: Store) -> list[str]:
-    """Ids of two archived memories."""
-    normal = [episode for episode in episodes.all_episodes(filled) if episode.importance == "normal"][:2]
+    """Ids of two archived memories, none of which is important."""
+    chosen = episodes.all_episodes(filled)[:2]
     with filled.transaction() as tx:
-        for episode in normal:
+        for episode in chosen:
             episode_changes.change_episode(
-                tx, episode, "age", "not used for 180 days", status=Status.ARCHIVED, actor=Actor.TIDYING
+                tx,
+                episode,
+                "age",
+                "not used for 180 days",
+                status=Status.ARCHIVED,
+                importance=Importance.NORMAL,
+                actor=Actor.TIDYING,
             )
-    return [episode.episode_id for episode in normal]
+    return [episode.episode_id for episode in chosen]
 
 
 def left(store: Store) -> set[str]:
