@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from hook_runs import Hooks, Payload, sent_before
 
-from engram.enums import Actor
+from engram.enums import Actor, Kind
 from engram.models import injections, projects
 from engram.models.episode_changes import add_episode
 from engram.models.episodes import Episode, Evidence, new_episode_id
@@ -63,8 +63,8 @@ class Live:
     server: RecallServer
 
     def keep(self, summary: str, **fields: Any) -> Episode:
-        """Keep an episode."""
-        made = Episode(new_episode_id(), "fact", summary, summary, **({"quality": 0.75} | fields))
+        """Keep a decision, which every hook tells."""
+        made = Episode(new_episode_id(), Kind.DECISION, summary, summary, **({"quality": 0.75} | fields))
         with self.store.transaction() as tx:
             return add_episode(tx, made, [Evidence("11111111-1111-1111-1111-111111111111")], actor=Actor.MODEL)
 
