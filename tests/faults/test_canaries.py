@@ -147,7 +147,7 @@ def test_what_was_stored_before_a_rule_existed_is_shown_by_no_hook_and_no_tool(
     ]
 
     answers = [answer(lambda: access, *call)[0] for call in calls]
-    assert b"harbour" in b"".join(hooked)
+    assert all(b"harbour" in told for told in hooked)
     assert sum("harbour" in answer for answer in answers) >= 5
     assert [answer for answer in [*map(str, hooked), *answers] if secret[8:] in answer] == []
     assert secret[8:] not in "".join(path.read_text() for path in settings.places.daily_notes.iterdir())
