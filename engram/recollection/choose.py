@@ -9,7 +9,7 @@ from engram.enums import Importance, Scope, Status, Verdict, Voice
 from engram.models.contradictions import is_kept_by_hand
 from engram.models.entries import is_quotation_id
 from engram.models.episodes import Episode
-from engram.recollection.relevance import FeatureContext, counted_features, features, rate_features
+from engram.recollection.relevance import FeatureContext, rate_hit
 from engram.search.episodes.branches import BRANCH_DEDUCTION
 from engram.search.episodes.support import Support
 from engram.search.hits import Hit
@@ -127,8 +127,8 @@ def rate_hits(
     for place, hit in enumerate(hits):
         if hit.episode is None:
             continue
-        values = features(hit, context)
-        score, floor = rate_features(hit, values), _threshold(hit, request, thresholds)
+        score, values = rate_hit(hit, context)
+        floor = _threshold(hit, request, thresholds)
         if hit.branch:
             score *= 1 - BRANCH_DEDUCTION
         score = min(score * hit.use_factor, 1.0)
@@ -144,7 +144,7 @@ def rate_hits(
                 score=score,
                 floor=floor,
                 verdict=verdict or (Verdict.SHOWN if score >= floor else Verdict.BELOW_FLOOR),
-                features=counted_features(hit, values),
+                features=values,
             )
         )
     return deduplicate(sorted(rated, key=lambda rated_hit: -rated_hit.score), request.bites, thresholds.below_best)

@@ -18,7 +18,7 @@ from engram.models.passage_rows import Quotation, find_quotation
 from engram.models.store import Store
 from engram.recollection.choose import InjectionRequest, RatedHit
 from engram.recollection.recall import CANDIDATES, Searcher, query_for
-from engram.recollection.relevance import FeatureContext, counted_features, features, rate_features
+from engram.recollection.relevance import FeatureContext, rate_hit
 from engram.redaction.suspicion import why_suspect
 from engram.redaction.voice import typed_text
 from engram.search.hits import Hit
@@ -89,14 +89,14 @@ def rate_quotations(store: Store, searcher: Searcher, request: InjectionRequest)
 
 
 def _rate(hit: Hit, place: int, context: FeatureContext) -> RatedHit:
-    values = features(hit, context)
+    score, values = rate_hit(hit, context)
     return RatedHit(
         hit=hit,
         place=place,
-        score=rate_features(hit, values),
+        score=score,
         floor=FLOOR,
         verdict=Verdict.BELOW_FLOOR,
-        features=counted_features(hit, values),
+        features=values,
     )
 
 

@@ -1,6 +1,7 @@
-"""The probability that a memory is relevant to a prompt, by a logistic regression over a few features. Pure.
+"""The probability that a text is worth telling for a prompt, by one logistic regression over a few features. Pure.
 
-``benchmarks/recollection.py --write`` fits the weights on prompts of real coding sessions and writes them with their
+The features mean the same for every kind of text: a memory by whomever, with questions or without, or a quotation.
+``benchmarks/gate.py fit --write`` fits the weights on judged prompts of real coding sessions and writes them with their
 provenance to ``relevance_weights.json``. Run it again when the ranking or an extractor changes.
 """
 
@@ -19,19 +20,19 @@ from engram.text.recollection_stems import stems
 from engram.text.topic_words import topic_words
 
 WEIGHTS_FILE = "relevance_weights.json"
-#: Name of a set of weights → its features. A memory has a vector and questions, a vector alone, or neither: without
-#: questions its own cosine says less, and so do those of others.
-FEATURES: Mapping[str, tuple[str, ...]] = {
-    "with_model": ("source", "turn", "special", "siblings", "rivals", "rare"),
-    "without_questions": ("source", "turn", "special", "rare"),
-    "text_alone": ("shared", "text", "words", "support", "rare"),
-}
+#: Features by closeness, and by words; those of the last line count only for a text whose vector is not known, since
+#: words say more there. None is a vector that is far away.
+FEATURES = (
+    *("meaning", "source", "turn", "rivals"),
+    *("rare", "shared", "words", "length"),
+    *("unknown", "rare_alone", "shared_alone", "words_alone", "support_alone"),
+)
+#: Features that may only speak against a text; "unknown" may do either, and all others only speak for it.
+AGAINST, EITHER = frozenset({"rivals", "length"}), frozenset({"unknown"})
 #: Features are capped at these values: a share, a number of words, a sum of rarities.
 MAX_SHARED, MAX_WORDS, MAX_RARITY = 0.6, 6, 20.0
 #: Memories next to the best whose mean cosine is that of the rivals.
 RIVALS = 4
-#: Memories of the same session whose cosines count as those of its siblings.
-SIBLINGS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +44,10 @@ class Weights:
 
 
 @cache
-def load_weights(name: str) -> Weights:
-    """Load the shipped weights of a set that ``FEATURES`` names."""
+def load_weights() -> Weights:
+    """Load the shipped weights."""
     file = resources.files(__package__).joinpath(WEIGHTS_FILE)
-    weights = json.loads(file.read_text(encoding="utf-8"))[name]
+    weights = json.loads(file.read_text(encoding="utf-8"))
     return Weights(weights["intercept"], weights["by_feature"])
 
 
@@ -56,82 +57,59 @@ class FeatureContext:
 
     #: Stems of the prompt's telling words.
     wanted: frozenset[str]
-    #: The largest text part of all hits.
-    best_text: float
     support: Support
-    #: Mean cosine of the hits next to the best.
-    rivals: float
-    #: Session → row id and cosine of its hits, the closest first.
-    by_session: Mapping[str, Sequence[tuple[int, float]]]
+    #: Cosines of all hits, the closest first.
+    cosines: Sequence[float]
 
     @classmethod
     def of(cls, text: str, hits: Sequence[Hit], support: Support) -> FeatureContext:
         """Return the context of the hits of a prompt."""
-        nearest = sorted(((hit.cosine, hit) for hit in hits if hit.cosine is not None), key=lambda pair: -pair[0])
-        rivals = [cosine for cosine, _ in nearest[1 : 1 + RIVALS]]
-        rivals += [support.usual_cosine] * (RIVALS - len(rivals))
-        by_session: dict[str, list[tuple[int, float]]] = {}
-        for cosine, hit in nearest:
-            if hit.session_id:
-                by_session.setdefault(hit.session_id, []).append((hit.row_id, cosine))
-        return cls(
-            wanted=stems(topic_words(text)),
-            best_text=max((hit.parts.get("text", 0.0) for hit in hits), default=0.0),
-            support=support,
-            rivals=sum(rivals) / RIVALS,
-            by_session=by_session,
-        )
+        cosines = sorted((hit.cosine for hit in hits if hit.cosine is not None), reverse=True)
+        return cls(wanted=stems(topic_words(text)), support=support, cosines=cosines)
+
+    @property
+    def rivals(self) -> float:
+        """How much closer than usual the hits next to the best are: where many are close, none is special."""
+        rivals = list(self.cosines[1 : 1 + RIVALS])
+        rivals += [self.support.usual_cosine] * (RIVALS - len(rivals))
+        return sum(rivals) / RIVALS - self.support.usual_cosine
 
 
 def features(hit: Hit, context: FeatureContext) -> dict[str, float]:
-    """Return all features of a memory by their names; which, depends on whether it has a vector."""
-    rarity = context.support.rarity
-    rare = min(sum(rarity.get(stem, 0.0) for stem in context.wanted & stems_of(hit)), MAX_RARITY)
-    if hit.cosine is None:
-        return {**_text_features(hit, context), "rare": rare}
-    siblings = [cosine for row_id, cosine in context.by_session.get(hit.session_id, ()) if row_id != hit.row_id]
-    return {
-        "source": context.support.by_source.get(hit.row_id, hit.cosine),
-        "turn": context.support.by_turn.get(hit.row_id, hit.cosine),
-        "special": hit.cosine - context.support.usual_cosine,
-        "siblings": sum(siblings[:SIBLINGS]) / SIBLINGS,
-        "rivals": context.rivals,
+    """Return the features of a text by their names; see ``FEATURES``."""
+    support = context.support
+    shared = context.wanted & stems_of(hit)
+    rare = min(sum(support.rarity.get(stem, 0.0) for stem in shared), MAX_RARITY)
+    share = min(len(shared) / max(len(context.wanted), 1), MAX_SHARED)
+    words = float(min(len(context.wanted & stems(topic_words(hit.text))), MAX_WORDS))
+    values = dict.fromkeys(FEATURES, 0.0) | {
         "rare": rare,
+        "shared": share,
+        "words": words,
+        "length": math.log1p(len(context.wanted)),
     }
-
-
-def _text_features(hit: Hit, context: FeatureContext) -> dict[str, float]:
-    text = hit.parts.get("text", 0.0) / context.best_text if context.best_text > 0 else 0.0
-    # A memory without a turn, such as a saved one, is supported by its own text.
-    support = text if hit.turn_id is None else context.support.text_by_turn.get(hit.turn_id, 0.0)
-    return {
-        "shared": min(len(context.wanted & stems_of(hit)) / max(len(context.wanted), 1), MAX_SHARED),
-        "text": text,
-        "words": min(len(context.wanted & stems(topic_words(hit.text))), MAX_WORDS),
-        "support": support,
-    }
-
-
-def relevance(hit: Hit, context: FeatureContext) -> float:
-    """Return the probability that a hit is relevant to the prompt."""
-    return rate_features(hit, features(hit, context))
-
-
-def rate_features(hit: Hit, values: Mapping[str, float]) -> float:
-    """Return the probability that a hit with these features is relevant to the prompt."""
-    return logistic(_weights_of(hit), values)
-
-
-def counted_features(hit: Hit, values: Mapping[str, float]) -> dict[str, float]:
-    """Return those of a hit's features that its relevance is computed from."""
-    return {name: values[name] for name in _weights_of(hit).by_feature}
-
-
-def _weights_of(hit: Hit) -> Weights:
     if hit.cosine is None:
-        return load_weights("text_alone")
-    has_questions = hit.episode is not None and bool(hit.episode.questions)
-    return load_weights("with_model" if has_questions else "without_questions")
+        # A text without a turn, such as a saved memory, is supported by its own words.
+        of_turn = share / MAX_SHARED if hit.turn_id is None else support.text_by_turn.get(hit.turn_id, 0.0)
+        return values | {
+            "unknown": 1.0,
+            "rare_alone": rare,
+            "shared_alone": share,
+            "words_alone": words,
+            "support_alone": of_turn,
+        }
+    return values | {
+        "meaning": hit.cosine - support.usual_cosine,
+        "source": support.by_source.get(hit.row_id, hit.cosine) - support.usual_cosine,
+        "turn": support.by_turn.get(hit.row_id, hit.cosine) - support.usual_cosine,
+        "rivals": context.rivals,
+    }
+
+
+def rate_hit(hit: Hit, context: FeatureContext) -> tuple[float, dict[str, float]]:
+    """Return the probability that a hit is relevant to the prompt, and the features that it was computed from."""
+    values, weights = features(hit, context), load_weights()
+    return logistic(weights, values), {name: values[name] for name in weights.by_feature}
 
 
 def logistic(weights: Weights, values: Mapping[str, float]) -> float:

@@ -1,0 +1,516 @@
+"""Judge and fit what is told unasked for a prompt, on the real prompts of coding sessions.
+
+    python benchmarks/gate.py collect --corpus DIR [DIR …] --answers DIR --out FILE [--homes DIR]
+    python benchmarks/gate.py sheets --candidates FILE --out DIR [--size N]
+    python benchmarks/gate.py fit --candidates FILE --verdicts DIR [--write]
+
+``collect`` asks the memory of each project every distinct prompt that a person typed there and that is searched for,
+with memories that a model wrote (recorded answers; with their questions, without, and saved by hand), with local ones,
+and for quotations. What was said in the prompt's own session is left out, so that every other session counts as
+earlier. Each project is asked the prompts of the others, too: nothing of it is right for those. ``sheets`` writes what
+readers judge: each text is ``helps``, ``harmless`` or ``in the way``. ``fit`` reads their verdicts and prints what the
+gate reaches on each project with weights fitted on the others; ``--write`` writes the weights, fitted on all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import random
+import sys
+import tempfile
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from engram.bench.answers import AnsweredMemories, copy_of_turns, ready_searcher
+from engram.bench.homes import NO_LIMIT, BenchHomes, extract_all, load_settings_embedder
+from engram.bench.memories import embed_all
+from engram.bench.prompts import as_one_project
+from engram.enums import Actor, Verdict
+from engram.extraction.recorded import RecordedProvider
+from engram.memories.save import save_memory
+from engram.models.sessions import list_sessions
+from engram.models.store import Store
+from engram.models.turns import turns_of_session
+from engram.recollection import quotations, relevance
+from engram.recollection.choose import InjectionRequest, RatedHit, Thresholds, rate_hits
+from engram.recollection.prompt_filter import search_text
+from engram.recollection.recall import CANDIDATES, query_for
+from engram.recollection.relevance import AGAINST, EITHER, FEATURES, FeatureContext, Weights, features
+from engram.redaction import redact
+from engram.search.service import Searcher
+from engram.settings import Settings, load
+from engram.transcripts.record import Role
+
+#: Texts of each kind that are judged for a prompt, and hits among which they are.
+JUDGED, ASKED = 4, 60
+#: Prompts of other projects that each project is asked.
+FOREIGN = 40
+#: Kinds of texts: memories by a model with questions and without, saved by hand, and local ones; quotations.
+MODEL, PLAIN, SAVED, LOCAL, QUOTED = "model", "plain", "saved", "local", "quoted"
+#: Verdicts on texts that may be told.
+ELIGIBLE = (Verdict.SHOWN, Verdict.BELOW_FLOOR, Verdict.NO_ROOM, Verdict.FAR_BELOW_BEST, Verdict.REPEATS)
+#: What a reader may say of a text, and what it counts in the fit.
+HELPS, HARMLESS, IN_THE_WAY = "helps", "harmless", "in the way"
+#: What a text for a prompt of another project counts in the fit.
+FOREIGN_WEIGHT = 0.6
+#: Floors that are tried, and the precision and the alarms that one must reach where the weights were fitted.
+FLOORS = tuple(round(0.1 + 0.02 * step, 2) for step in range(36))
+PRECISION, ALARMS = 0.8, 1 / 30
+#: A prompt gets at most so many bites, and further ones must be at least this share of the best.
+BITES = Settings().bites
+BELOW_BEST = Thresholds().below_best
+
+
+class WithoutQuestions(RecordedProvider):
+    """The recorded answers without the questions of each memory."""
+
+    def reply(self, key: str, request: Any) -> Any:
+        """See ``RecordedProvider.reply``."""
+        reply = super().reply(key, request)
+        answer = json.loads(reply.text)
+        for memory in answer.get("memories", ()):
+            memory.pop("questions", None)
+        return replace(reply, text=json.dumps(answer))
+
+
+# -- collect
+
+
+def collect(options: argparse.Namespace) -> None:
+    """Write every text that may be told for a prompt, with its features: one JSON line each."""
+    settings = load().settings
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = (options.homes or Path(temporary)).absolute()
+        homes = BenchHomes(folder, replace(settings, home=folder), load_settings_embedder(settings))
+        prompts = {name: list(read_prompts(homes, corpus, name)) for corpus, name in projects_in(options.corpus)}
+        with options.out.open("w", encoding="utf-8") as out:
+            for corpus, name in projects_in(options.corpus):
+                others = [one for other, of_other in prompts.items() if other != name for one in of_other]
+                foreign = random.Random(name).sample(others, min(FOREIGN, len(others)))
+                for maker, store, searcher, sessions in memories_of(homes, corpus, name, options.answers):
+                    count = 0
+                    searchers = {"known": searcher, "unknown": Searcher(store, homes.settings)}
+                    for vectors, each_searcher in searchers.items():
+                        for prompt in (*prompts[name], *foreign):
+                            for line in told_for(store, each_searcher, maker, prompt, name, sessions):
+                                out.write(json.dumps(line | {"vectors": vectors}, ensure_ascii=False) + "\n")
+                                count += 1
+                    print(f"{name}: {maker}, {count} texts for {len(prompts[name])} prompts", file=sys.stderr)
+
+
+def projects_in(folders: Sequence[Path]) -> Iterator[tuple[Path, str]]:
+    """Yield each project's corpus and name."""
+    for folder in folders:
+        for project in sorted(folder.iterdir()):
+            if project.is_dir():
+                yield folder, project.name
+
+
+def read_prompts(homes: BenchHomes, corpus: Path, project: str) -> Iterator[dict[str, str]]:
+    """Yield the distinct prompts that a person typed in a project and that are searched for."""
+    seen: set[str] = set()
+    with homes.memory(f"{project}-turns", as_one_project(corpus / project)) as (store, _):
+        for session in sorted(list_sessions(store), key=lambda session: (session.first_at_ms, session.session_id)):
+            for stored in turns_of_session(store, session.id):
+                typed = "\n\n".join(
+                    block.text for block in stored.turn.said if block.role is Role.USER and not block.message_id
+                )
+                text = search_text(typed)
+                if text and text not in seen:
+                    seen.add(text)
+                    yield {"project": project, "session": session.session_id, "text": text}
+
+
+def memories_of(
+    homes: BenchHomes, corpus: Path, project: str, answers: Path
+) -> Iterator[tuple[str, Store, Searcher, dict[str, str]]]:
+    """Yield each kind of memories of a project: its name, the store, and the session of a memory that names none."""
+    made: list[tuple[str, str]] = []
+    for maker, provider in ((MODEL, RecordedProvider(answers)), (PLAIN, WithoutQuestions(answers))):
+        answered = AnsweredMemories(homes, corpus, provider)
+        with answered.memory(project) as (store, searcher):
+            if answered.waiting:
+                print(f"{project}: {len(answered.waiting)} sessions without an answer", file=sys.stderr)
+            yield maker, store, searcher, {}
+            if maker == MODEL:
+                made = store.rows(
+                    "SELECT e.summary, s.session_id FROM episode e JOIN session s ON s.id = e.session_ref "
+                    "WHERE e.status != 'archived' AND e.superseded_by = ''"
+                )
+    with own_memory(homes, corpus, project, SAVED) as (store, searcher):
+        project_id = usual_project(store)
+        sessions = {
+            save_memory(store, summary, redact, actor=Actor.USER, project_id=project_id).episode_id: session
+            for summary, session in made
+        }
+        embed_all(store, homes.embedder)
+        searcher.refresh()
+        yield SAVED, store, searcher, sessions
+    with own_memory(homes, corpus, project, LOCAL) as (store, searcher):
+        extract_all(store, replace(homes.settings, hourly_memories=NO_LIMIT), homes.embedder)
+        searcher.refresh()
+        yield LOCAL, store, searcher, {}
+
+
+@contextmanager
+def own_memory(homes: BenchHomes, corpus: Path, project: str, maker: str) -> Iterator[tuple[Store, Searcher]]:
+    """Open a memory with a project's turns, made anew."""
+    with copy_of_turns(homes, corpus, project, maker) as (store, settings):
+        yield store, ready_searcher(homes, store, settings)
+
+
+def usual_project(store: Store) -> int:
+    """Return the row id of the project of most sessions."""
+    counted = Counter(session.project_id for session in list_sessions(store) if session.project_id is not None)
+    return counted.most_common(1)[0][0]
+
+
+def told_for(
+    store: Store, searcher: Searcher, maker: str, prompt: dict[str, str], project: str, sessions: dict[str, str]
+) -> Iterator[dict[str, Any]]:
+    """Yield the memories that may be told for a prompt: those that rank highest by the gate of today or by meaning."""
+    request = InjectionRequest(prompt["text"], project_id=usual_project(store))
+    query = replace(query_for(request), limit=ASKED)
+    hits = [hit for hit in searcher.recall(query) if (hit.session_id or sessions.get(hit.id)) != prompt["session"]][
+        :CANDIDATES
+    ]
+    yield from quoted_for(store, searcher, request, prompt, project, maker)
+    if not hits:
+        return
+    support = searcher.support(query, hits)
+    context = FeatureContext.of(request.text, hits, support)
+    rated = [one for one in rate_hits(hits, request, support, Thresholds(relevance=0.0)) if one.verdict in ELIGIBLE]
+    by_meaning = sorted(rated, key=lambda one: -(one.hit.cosine or 0.0))
+    for one in {one.hit.id: one for one in (*rated[:JUDGED], *by_meaning[:JUDGED])}.values():
+        yield line_for(one, features(one.hit, context), prompt, project, maker)
+
+
+def quoted_for(
+    store: Store, searcher: Searcher, request: InjectionRequest, prompt: dict[str, str], project: str, maker: str
+) -> Iterator[dict[str, Any]]:
+    """Yield the quotations that may be told for a prompt; asked once, of the memory with local memories."""
+    if maker != LOCAL:
+        return
+    found, support = searcher.quotable(replace(query_for(request), limit=ASKED, thorough=False))
+    hits = [hit for hit in found if hit.session_id != prompt["session"]]
+    context = FeatureContext.of(request.text, hits, support)
+    rated = sorted(
+        (quotations._rate(hit, place, context) for place, hit in enumerate(hits)), key=lambda one: -one.score
+    )
+    count = 0
+    for one in rated[:CANDIDATES]:
+        judged = quotations._judge_one(store, one, request, [])
+        if judged.verdict is Verdict.SHOWN:
+            count += 1
+            yield line_for(judged, features(one.hit, context), prompt, project, QUOTED)
+        if count >= JUDGED:
+            return
+
+
+def line_for(
+    one: RatedHit, values: Mapping[str, float], prompt: dict[str, str], project: str, maker: str
+) -> dict[str, Any]:
+    """Return what is written of a text that may be told for a prompt."""
+    asked = f"asked “{one.hit.asked}”: " if one.hit.asked else ""
+    return {
+        "project": project,
+        "kind": "own" if prompt["project"] == project else "foreign",
+        "maker": maker,
+        "prompt": prompt["text"],
+        "session": prompt["session"],
+        "text": f"{asked}“{one.hit.text}”" if maker == QUOTED else one.hit.text,
+        "id": one.hit.id,
+        "day": day_of(one.hit.created_at_ms),
+        "importance": one.hit.importance.value,
+        "score": round(one.score, 4),
+        "floor": round(one.floor, 4),
+        "features": {name: round(value, 4) for name, value in values.items()},
+    }
+
+
+def day_of(at_ms: int) -> str:
+    """Return a date as a bite shows it."""
+    return datetime.fromtimestamp(at_ms / 1000, UTC).date().isoformat()
+
+
+# -- sheets
+
+
+def sheets(options: argparse.Namespace) -> None:
+    """Write what readers judge: prompts with the texts that may be told, without a hint of who made them."""
+    of_prompt: dict[tuple[str, str], dict[str, dict[str, Any]]] = defaultdict(dict)
+    for line in read_lines(options.candidates):
+        if line["kind"] == "own":
+            of_prompt[line["project"], line["prompt"]].setdefault(line["text"], line)
+    order = sorted(of_prompt)
+    random.Random(36).shuffle(order)
+    options.out.mkdir(parents=True, exist_ok=True)
+    pages: list[list[str]] = [[]]
+    count = 0
+    for project, prompt in order:
+        texts = sorted(of_prompt[project, prompt].values(), key=lambda line: digest(line["text"]))
+        if count + len(texts) > options.size and pages[-1]:
+            pages.append([])
+            count = 0
+        count += len(texts)
+        pages[-1].append(f"## Repository {project.replace('__', '/')}\nPROMPT: {prompt[:1500]}")
+        pages[-1] += [f"[{key_of(line)}] {line['day']}: {line['text']}" for line in texts]
+        pages[-1].append("")
+    for number, page in enumerate(pages, 1):
+        (options.out / f"sheet-{number:02}.txt").write_text("\n".join(page), encoding="utf-8")
+    print(f"{len(order)} prompts, {sum(map(len, of_prompt.values()))} texts on {len(pages)} sheets")
+
+
+def digest(text: str) -> str:
+    """Return a short digest of a text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:10]
+
+
+def key_of(line: Mapping[str, Any]) -> str:
+    """Return the key of a verdict: the prompt, in its project, and the text."""
+    return digest(f"{line['project']}\n{line['prompt']}\n{line['text']}")
+
+
+def read_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the objects of a file of JSON lines."""
+    with path.open(encoding="utf-8") as file:
+        yield from map(json.loads, file)
+
+
+# -- fit
+
+
+def read_verdicts(folder: Path) -> dict[str, list[str]]:
+    """Return the verdicts of all readers by key. A reader's file has ``{"key": …, "verdict": …}`` on each line."""
+    verdicts: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(folder.glob("*.jsonl")):
+        for line in read_lines(path):
+            verdicts[line["key"]].append(line["verdict"])
+    return verdicts
+
+
+def agreement(verdicts: Mapping[str, Sequence[str]]) -> str:
+    """Return how often two readers say the same, and Cohen's kappa for "helps" against the rest."""
+    pairs = [(one[0], one[1]) for one in verdicts.values() if len(one) >= 2]
+    same = sum(first == second for first, second in pairs)
+    helps = [(first == HELPS, second == HELPS) for first, second in pairs]
+    observed = sum(first == second for first, second in helps) / max(len(helps), 1)
+    p, q = (sum(one[side] for one in helps) / max(len(helps), 1) for side in (0, 1))
+    chance = p * q + (1 - p) * (1 - q)
+    kappa = (observed - chance) / (1 - chance) if chance < 1 else 1.0
+    return f"{len(pairs)} texts by two readers, the same {100 * same / max(len(pairs), 1):.0f} %, kappa {kappa:.2f}"
+
+
+class Cases:
+    """Every text with its prompt, the features and what readers say of it."""
+
+    def __init__(self, lines: Sequence[dict[str, Any]], verdicts: Mapping[str, Sequence[str]]) -> None:
+        """Keep what was judged, and what is of another project, which is never right."""
+        self.lines = [line for line in lines if line["kind"] == "foreign" or key_of(line) in verdicts]
+        self.project = np.array([line["project"] for line in self.lines])
+        self.x = np.array([[line["features"][name] for name in FEATURES] for line in self.lines])
+        self.y = np.array([self._right(line, verdicts) for line in self.lines])
+        self.is_bad = np.array(
+            [line["kind"] == "foreign" or IN_THE_WAY in verdicts[key_of(line)] for line in self.lines]
+        )
+        # Each prompt counts the same for each maker, however many texts were judged for it.
+        of_prompt = Counter(self._prompt(line) for line in self.lines)
+        self.weight = np.array(
+            [
+                (FOREIGN_WEIGHT if line["kind"] == "foreign" else 1.0) * 4 / of_prompt[self._prompt(line)]
+                for line in self.lines
+            ]
+        )
+        self.prompts: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        for place, line in enumerate(self.lines):
+            self.prompts[self._prompt(line)].append(place)
+
+    @staticmethod
+    def _right(line: Mapping[str, Any], verdicts: Mapping[str, Sequence[str]]) -> float:
+        if line["kind"] == "foreign":
+            return 0.0
+        said = verdicts[key_of(line)]
+        return sum(one == HELPS for one in said) / len(said)
+
+    @staticmethod
+    def _prompt(line: Mapping[str, Any]) -> tuple[str, ...]:
+        return (line["kind"], line["project"], line["maker"], line["vectors"], line["prompt"])
+
+
+def fit_weights(cases: Cases, rows: Any, ridge: float = 1.0, steps: int = 4000) -> Weights:
+    """Fit a logistic regression by projected gradient descent: each weight keeps the sign that its meaning demands."""
+    x, y, weight = cases.x[rows], cases.y[rows], cases.weight[rows]
+    spread = np.where(x.std(0) > 0, x.std(0), 1.0)
+    z, signs = x / spread, np.array([sign_of(name) for name in FEATURES])
+    w, intercept = np.zeros(x.shape[1]), 0.0
+    rate = 4.0 / (weight.sum() * (1 + (z**2).sum(1).max()) + ridge) * 8
+    velocity = np.zeros(len(w) + 1)
+    for _ in range(steps):
+        error = weight * (1 / (1 + np.exp(-(z @ w + intercept))) - y)
+        velocity = 0.9 * velocity - rate * np.append(z.T @ error + ridge * w, error.sum())
+        w, intercept = w + velocity[:-1], intercept + velocity[-1]
+        wrong = signs * w < 0
+        w[wrong], velocity[:-1][wrong] = 0.0, 0.0
+    slopes = w / spread
+    by_feature = {name: round(float(slope), 3) for name, slope in zip(FEATURES, slopes, strict=True)}
+    return Weights(round(float(intercept), 3), by_feature)
+
+
+def sign_of(name: str) -> int:
+    """Return 1 for a feature that may only speak for a text, -1 for one that may only speak against it, else 0."""
+    return 0 if name in EITHER else -1 if name in AGAINST else 1
+
+
+def told(cases: Cases, places: Sequence[int], scores: Any, floor: float) -> list[int]:
+    """Return which texts of a prompt are told."""
+    order = sorted((place for place in places if scores[place] >= floor), key=lambda place: -scores[place])
+    chosen: list[int] = []
+    for place in order[:BITES]:
+        if not chosen or scores[place] >= scores[chosen[0]] * BELOW_BEST:
+            chosen.append(place)
+    return chosen
+
+
+def figures(cases: Cases, prompts: Sequence[tuple[str, ...]], scores: Any, floor: float) -> dict[str, float]:
+    """Return what is reached over some prompts: all as counts."""
+    found: Counter[str] = Counter()
+    for prompt in prompts:
+        places = cases.prompts[prompt]
+        chosen = told(cases, places, scores, floor)
+        if prompt[0] == "foreign":
+            found["foreign"] += 1
+            found["foreign alarms"] += bool(chosen)
+            continue
+        fits = [place for place in places if cases.y[place] >= 0.5]
+        found["bites"] += len(chosen)
+        found["right"] += sum(cases.y[place] >= 0.5 for place in chosen)
+        found["in the way"] += sum(bool(cases.is_bad[place]) for place in chosen)
+        found["can be served" if fits else "nothing fits"] += 1
+        if fits:
+            found["served"] += any(cases.y[place] >= 0.5 for place in chosen)
+        else:
+            found["alarms"] += bool(chosen)
+    return dict(found)
+
+
+def rate(found: Mapping[str, float], part: str, whole: str) -> float:
+    """Return a share; 0 of nothing."""
+    return found.get(part, 0) / found[whole] if found.get(whole) else 0.0
+
+
+def best_floor(cases: Cases, prompts: Sequence[tuple[str, ...]], scores: Any) -> float:
+    """Return the lowest floor at which enough of what is told is right, and little is told where nothing fits."""
+    for floor in FLOORS:
+        found = figures(cases, prompts, scores, floor)
+        if rate(found, "right", "bites") >= PRECISION and rate(found, "foreign alarms", "foreign") <= 0.04:
+            return floor
+    return FLOORS[-1]
+
+
+def score_all(cases: Cases, weights: Weights) -> Any:
+    """Return the relevance of every text by some weights."""
+    w = np.array([weights.by_feature[name] for name in FEATURES])
+    return 1 / (1 + np.exp(-(cases.x @ w + weights.intercept)))
+
+
+def held_back_scores(cases: Cases, projects: Sequence[str]) -> tuple[Any, float]:
+    """Return the score of each text by weights fitted on the other projects of some, and the best floor for these."""
+    scores = np.zeros(len(cases.lines))
+    for project in projects:
+        others = np.isin(cases.project, [other for other in projects if other != project])
+        mine = cases.project == project
+        scores[mine] = score_all(cases, fit_weights(cases, others))[mine]
+    prompts = [prompt for prompt in cases.prompts if prompt[1] in projects]
+    return scores, best_floor(cases, prompts, scores)
+
+
+def fit(options: argparse.Namespace) -> None:
+    """Fit and report; write the weights if asked to."""
+    verdicts = read_verdicts(options.verdicts)
+    print(agreement(verdicts))
+    cases = Cases(list(read_lines(options.candidates)), verdicts)
+    projects = sorted(set(cases.project))
+    scores, floors = np.zeros(len(cases.lines)), {}
+    for project in projects:  # weights and floor from the other projects alone
+        others = [other for other in projects if other != project]
+        _, floors[project] = held_back_scores(cases, others)
+        mine = cases.project == project
+        scores[mine] = score_all(cases, fit_weights(cases, np.isin(cases.project, others)))[mine]
+    print("each project with weights and floor of the others:")
+    total: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for project in projects:
+        for maker in sorted({(prompt[2], prompt[3]) for prompt in cases.prompts}):
+            prompts = [prompt for prompt in cases.prompts if prompt[1] == project and (prompt[2], prompt[3]) == maker]
+            found = figures(cases, prompts, scores, floors[project])
+            total[maker].update(found)
+            print(f"  {project[:28]:28} {maker[0]:10} {maker[1]:7} floor {floors[project]} {line_of(found)}")
+    for maker, found in total.items():
+        print(f"  {'all':28} {maker[0]:10} {maker[1]:7} {line_of(found)}")
+    _, floor = held_back_scores(cases, projects)
+    weights = fit_weights(cases, np.ones(len(cases.lines), dtype=bool))
+    print(f"fitted on all: floor {floor}, {weights}")
+    if options.write:
+        write_weights(weights, floor, len({(line["project"], line["prompt"]) for line in cases.lines}), len(projects))
+
+
+def line_of(found: Mapping[str, float]) -> str:
+    """Return figures for a reader."""
+    return (
+        f"precision {100 * rate(found, 'right', 'bites'):.0f} % of {found.get('bites', 0):.0f}, "
+        f"served {100 * rate(found, 'served', 'can be served'):.0f} % of {found.get('can be served', 0):.0f}, "
+        f"alarms {found.get('alarms', 0):.0f} of {found.get('nothing fits', 0):.0f}, "
+        f"foreign {found.get('foreign alarms', 0):.0f} of {found.get('foreign', 0):.0f}, "
+        f"in the way {found.get('in the way', 0):.0f}"
+    )
+
+
+def write_weights(weights: Weights, floor: float, prompts: int, projects: int) -> None:
+    """Write the weights with their provenance."""
+    content = {
+        "provenance": {
+            "fitted_by": "python benchmarks/gate.py fit --write",
+            "on": f"{prompts} prompts of coding sessions in {projects} projects, judged by two readers",
+            "method": f"logistic regression, L2 1, signs fixed, prompts of other projects count {FOREIGN_WEIGHT}",
+            "floor": floor,
+        },
+        **asdict(weights),
+    }
+    path = Path(relevance.__file__).with_name(relevance.WEIGHTS_FILE)
+    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def main() -> None:
+    """Run one of the three steps."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    steps = parser.add_subparsers(required=True)
+    step = steps.add_parser("collect")
+    step.add_argument("--corpus", type=Path, nargs="+", required=True)
+    step.add_argument("--answers", type=Path, required=True, help="recorded answers of a language model")
+    step.add_argument("--out", type=Path, required=True)
+    step.add_argument("--homes", type=Path, help="keep the memories here, and use those that are there")
+    step.set_defaults(run=collect)
+    step = steps.add_parser("sheets")
+    step.add_argument("--candidates", type=Path, required=True)
+    step.add_argument("--out", type=Path, required=True)
+    step.add_argument("--size", type=int, default=200, help="texts on a sheet")
+    step.set_defaults(run=sheets)
+    step = steps.add_parser("fit")
+    step.add_argument("--candidates", type=Path, required=True)
+    step.add_argument("--verdicts", type=Path, required=True)
+    step.add_argument("--write", action="store_true")
+    step.set_defaults(run=fit)
+    options = parser.parse_args()
+    options.run(options)
+
+
+if __name__ == "__main__":
+    main()
