@@ -10,16 +10,19 @@ from importlib import resources
 
 #: Feature → what it means.
 NAMES: Mapping[str, str] = {
+    "meaning": "closer than usual",
     "source": "what it rests on is close",
     "turn": "its turn is close",
-    "special": "closer than usual",
-    "siblings": "others of its session are close",
-    "rivals": "other memories are as close",
+    "rivals": "others are as close",
     "rare": "rare words in common",
     "shared": "share of the words in common",
-    "text": "rank by words",
     "words": "words in common",
-    "support": "words of its turn in common",
+    "length": "the prompt is long",
+    "unknown": "found by words alone",
+    "rare_alone": "rare words in common",
+    "shared_alone": "share of the words in common",
+    "words_alone": "words in common",
+    "support_alone": "words of its turn in common",
 }
 #: Widest bar, in units of the picture.
 MAX_BAR = 90.0
@@ -39,7 +42,7 @@ class FeatureBar:
 
 def feature_bars(features: Mapping[str, float]) -> list[FeatureBar]:
     """Return a bar for each feature, the strongest first. The weights are those of this version."""
-    weights = _weights(frozenset(features))
+    weights = _weights()
     adds = {name: weights.get(name, 0.0) * value for name, value in features.items()}
     strongest = max((abs(amount) for amount in adds.values()), default=0.0) or 1.0
     ordered = sorted(features.items(), key=lambda pair: -abs(adds[pair[0]]))
@@ -50,12 +53,8 @@ def feature_bars(features: Mapping[str, float]) -> list[FeatureBar]:
 
 
 @cache
-def _weights(names: frozenset[str]) -> Mapping[str, float]:
-    """The shipped weights of just these features, else of those that share the most with them.
-
-    Their own module loads the search, so the file is read here.
-    """
+def _weights() -> Mapping[str, float]:
+    """Return the shipped weights. Their own module loads the search, so the file is read here."""
     file = resources.files("engram.recollection").joinpath("relevance_weights.json")
-    sets = [one["by_feature"] for one in json.loads(file.read_text(encoding="utf-8")).values() if "by_feature" in one]
-    by_feature: Mapping[str, float] = min(sets, key=lambda one: len(names ^ set(one)))
+    by_feature: Mapping[str, float] = json.loads(file.read_text(encoding="utf-8"))["by_feature"]
     return by_feature

@@ -30,7 +30,7 @@ def find_decisive(rated: Sequence[RatedHit]) -> RatedHit | None:
 
 
 def recorded_candidates(rated: Sequence[RatedHit]) -> tuple[Candidate, ...]:
-    """Return the memories that are recorded: all that are shown, the best that is not, and others that were near.
+    """Return the memories that are recorded, by place: all that are shown, the best that is not, others that were near.
 
     A memory without any relevance is not recorded.
     """
@@ -41,7 +41,7 @@ def recorded_candidates(rated: Sequence[RatedHit]) -> tuple[Candidate, ...]:
         if rated_hit.verdict not in (Verdict.SHOWN, Verdict.NOT_NAMED) and rated_hit.score > 0
     ]
     near = unshown[:1] + [candidate for candidate in unshown[1:] if is_near(candidate)]
-    return (*shown, *near[:MAX_UNSHOWN])
+    return tuple(sorted((*shown, *near[:MAX_UNSHOWN]), key=lambda candidate: candidate.place))
 
 
 def to_candidate(rated_hit: RatedHit) -> Candidate:

@@ -10,12 +10,14 @@ import pytest
 from engram.models.episodes import Episode
 from engram.recollection.choose import InjectionRequest, Thresholds, choose_bites, rate_hits
 from engram.recollection.relevance import (
+    AGAINST,
+    EITHER,
     FEATURES,
     FeatureContext,
     features,
     load_weights,
     logistic,
-    relevance,
+    rate_hit,
 )
 from engram.recollection.render import MAX_OVERRUN_CHARACTERS, bites_text, shown_words
 from engram.search.episodes.support import Support, text_support
@@ -59,6 +61,10 @@ SUPPORT = Support(
 )
 
 
+def likely(memory: Hit, context: FeatureContext) -> float:
+    return rate_hit(memory, context)[0]
+
+
 def test_a_memory_that_fits_is_chosen_and_one_that_does_not_is_not() -> None:
     far = hit("Invoices live in Postgres", 2, cosine=0.1, text_part=0.0)
 
@@ -72,7 +78,7 @@ def test_what_was_said_in_its_turn_supports_a_memory(cosine: float | None) -> No
     bare = replace(SUPPORT, by_source={1: 0.1}, by_turn={1: 0.1}, text_by_turn={})
     supported, unsupported = (FeatureContext.of(REQUEST.text, [memory], support) for support in (SUPPORT, bare))
 
-    assert relevance(memory, supported) > relevance(memory, unsupported)
+    assert likely(memory, supported) > likely(memory, unsupported)
 
 
 def test_support_by_text_is_a_share_of_the_best_passage_of_each_turn() -> None:
@@ -89,15 +95,7 @@ def test_a_memory_among_equally_close_ones_is_less_relevant_than_one_that_stands
     crowded = FeatureContext.of(REQUEST.text, [memory, *others], SUPPORT)
     alone = FeatureContext.of(REQUEST.text, [memory], SUPPORT)
 
-    assert relevance(memory, alone) > relevance(memory, crowded)
-
-
-def test_close_memories_of_the_same_session_support_each_other() -> None:
-    memory, sibling = hit(FITTING, session_id="s"), hit("The lock ends with its process", 2, session_id="s")
-    context = FeatureContext.of(REQUEST.text, [memory, sibling], SUPPORT)
-
-    assert features(memory, context)["siblings"] == pytest.approx(0.2)
-    assert features(replace(memory, session_id="t"), context)["siblings"] == 0.0
+    assert likely(memory, alone) > likely(memory, crowded)
 
 
 def test_a_rare_word_counts_more_than_a_common_one() -> None:
@@ -106,7 +104,7 @@ def test_a_rare_word_counts_more_than_a_common_one() -> None:
         FeatureContext.of(REQUEST.text, [memory], replace(SUPPORT, rarity={"flock": rarity})) for rarity in (6.0, 1.0)
     )
 
-    assert relevance(memory, rare) > relevance(memory, common)
+    assert likely(memory, rare) > likely(memory, common)
 
 
 @pytest.mark.parametrize("cosine", [0.6, None])
@@ -117,32 +115,42 @@ def test_a_memory_that_rests_on_no_turn_supports_itself(cosine: float | None) ->
     assert len(choose_bites([saved], REQUEST, rarity)) == 1
 
 
-@pytest.mark.parametrize(
-    ("cosine", "questions", "name"),
-    [(0.6, ("Why?",), "with_model"), (0.6, (), "without_questions"), (None, ("Why?",), "text_alone")],
-)
-def test_a_memory_has_the_weights_of_its_kind_and_they_name_their_features(
-    cosine: float | None, questions: tuple[str, ...], name: str
-) -> None:
+@pytest.mark.parametrize(("cosine", "questions"), [(0.6, ("Why?",)), (0.6, ()), (None, ("Why?",))])
+def test_every_memory_is_rated_by_the_same_features(cosine: float | None, questions: tuple[str, ...]) -> None:
     memory = hit(FITTING, cosine=cosine, questions=questions)
 
     (rated,) = rate_hits([memory], REQUEST, SUPPORT)
 
-    assert tuple(rated.features) == FEATURES[name] == tuple(load_weights(name).by_feature)
+    assert tuple(rated.features) == FEATURES == tuple(load_weights().by_feature)
     every = features(memory, FeatureContext.of(REQUEST.text, [memory], SUPPORT))
-    assert rated.score == pytest.approx(logistic(load_weights(name), every))
+    assert rated.score == pytest.approx(logistic(load_weights(), every))
+
+
+def test_a_weight_never_says_the_opposite_of_what_its_feature_means() -> None:
+    weights = load_weights().by_feature
+    assert all(weights[name] <= 0 for name in AGAINST)
+    assert all(weights[name] >= 0 for name in set(FEATURES) - AGAINST - EITHER)
+
+
+def test_questions_and_confirmation_are_not_needed_to_be_told() -> None:
+    scores = {
+        rated.score
+        for questions in ((), ("Why?",))
+        for rated in rate_hits([hit(FITTING, questions=questions)], REQUEST, SUPPORT)
+    }
+    assert len(scores) == 1
 
 
 def test_more_cosine_never_makes_a_memory_less_relevant() -> None:
     memories = [hit(FITTING, cosine=step / 20) for step in range(20)]
-    by_cosine = [relevance(memory, FeatureContext.of(REQUEST.text, [memory], SUPPORT)) for memory in memories]
+    by_cosine = [likely(memory, FeatureContext.of(REQUEST.text, [memory], SUPPORT)) for memory in memories]
 
     assert by_cosine == sorted(by_cosine)
 
 
 def test_an_own_session_memory_must_be_surer() -> None:
     own = replace(hit(FITTING), session_id="now")
-    sure = relevance(own, FeatureContext.of(REQUEST.text, [own], SUPPORT))
+    sure = likely(own, FeatureContext.of(REQUEST.text, [own], SUPPORT))
 
     assert choose_bites([own], REQUEST, SUPPORT, Thresholds(relevance=sure * 0.95)) == []
     assert choose_bites([replace(own, session_id="old")], REQUEST, SUPPORT, Thresholds(relevance=sure * 0.95))
@@ -191,7 +199,7 @@ def test_an_unused_memory_needs_more_relevance_unless_it_is_important_or_kept_by
     plain = replace(hit(FITTING), use_factor=0.85)
     episode = replace(plain.episode, **spared) if plain.episode else None
     kept = replace(plain, episode=episode, importance=spared.get("importance", "normal"))
-    score = relevance(plain, FeatureContext.of(REQUEST.text, [plain], SUPPORT))
+    score = likely(plain, FeatureContext.of(REQUEST.text, [plain], SUPPORT))
     narrowly = Thresholds(relevance=score * 0.95)
 
     assert choose_bites([replace(plain, use_factor=1.0)], REQUEST, SUPPORT, narrowly)
@@ -200,7 +208,7 @@ def test_an_unused_memory_needs_more_relevance_unless_it_is_important_or_kept_by
 
 
 def test_a_helpful_memory_needs_less_relevance() -> None:
-    score = relevance(hit(FITTING), FeatureContext.of(REQUEST.text, [hit(FITTING)], SUPPORT))
+    score = likely(hit(FITTING), FeatureContext.of(REQUEST.text, [hit(FITTING)], SUPPORT))
     narrowly = Thresholds(relevance=min(score * 1.05, 1.0))
 
     assert not choose_bites([hit(FITTING)], REQUEST, SUPPORT, narrowly)

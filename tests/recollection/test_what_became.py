@@ -56,7 +56,7 @@ class TestRecord:
         assert shown.episode_id == kept.episode_id == injected.episode_id
         assert shown.score == outcome.score == injected.score
         assert shown.score >= shown.floor == outcome.floor
-        assert set(shown.features) == set(FEATURES["text_alone"])
+        assert set(shown.features) == set(FEATURES)
         assert outcome.is_text_only
 
     def test_of_what_was_not_shown_the_best_is_recorded(self, memory: Memory) -> None:
