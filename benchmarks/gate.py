@@ -96,6 +96,8 @@ def collect(options: argparse.Namespace) -> None:
             for corpus, name in projects_in(options.corpus):
                 others = [one for other, of_other in prompts.items() if other != name for one in of_other]
                 foreign = random.Random(name).sample(others, min(FOREIGN, len(others)))
+                if not prompts[name]:
+                    continue
                 for maker, store, searcher, sessions in memories_of(homes, corpus, name, options.answers):
                     count = 0
                     searchers = {"known": searcher, "unknown": Searcher(store, homes.settings)}
@@ -208,7 +210,7 @@ def quoted_for(
     )
     count = 0
     for one in rated[:CANDIDATES]:
-        judged = quotations._judge_one(store, one, request, [])
+        judged = quotations._judge_one(store, one, request, context, [])
         if judged.verdict is Verdict.SHOWN:
             count += 1
             yield line_for(judged, features(one.hit, context), prompt, project, QUOTED)

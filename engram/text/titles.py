@@ -31,6 +31,7 @@ _LABEL = re.compile(
     r"(?:dead end|decision|fix|fact|state|preference|(?:the )?user(?:['’]s)? (?:choice|decision|rule|wish))\s*:\s*",
     re.IGNORECASE,
 )
+_ADDRESS = re.compile(r"<?https?://\S+")
 _MARKUP = re.compile(r"^(?:[#>*\-+]+\s+|\d+[.)]\s+)+")
 _EDGES = ' \t.,;:—–-…。、，；："“”'
 
@@ -46,7 +47,10 @@ def title_from(text: str) -> str:
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     # "Implement the following plan:" says less than the heading of the plan.
     is_lead_in = len(lines) > 1 and lines[0].endswith(":") and lines[1].startswith("#")
-    line = lines[is_lead_in] if lines else ""
+    lines = lines[is_lead_in:]
+    # An address names nothing that a person recognises: neither it nor a line that is little else.
+    named = (text for line in lines if _is_long_enough(text := _ADDRESS.sub("", line)))
+    line = next(named, lines[0] if lines else "")
     line = _LABEL.sub("", " ".join(_MARKUP.sub("", line).split()), count=1)
     ends = [end.start() for end in _CLAUSE_END.finditer(line)] + [len(line)]
     clauses = [line[:end] for end in ends if _fits(line[:end])]

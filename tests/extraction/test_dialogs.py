@@ -122,6 +122,11 @@ def test_a_plan_is_kept_with_what_it_is_for(make: type[Make]) -> None:
     assert found.summary == f"The user approved the plan “Move the ledger”: {reason}"
 
 
+@pytest.mark.parametrize("plan", ["# Move the ledger", "# Move the ledger\n\nShort.", "", "```\ncp a b\n```"])
+def test_a_plan_of_which_only_the_title_is_known_is_not_kept(make: type[Make], plan: str) -> None:
+    assert kept(make, (Role.PROPOSED, plan), (Role.CHOSEN, "Approved the plan: Move the ledger")) == []
+
+
 def test_what_the_user_changed_in_a_plan_is_kept(make: type[Make]) -> None:
     changed = "Approved the plan: Move the ledger\nChanged by the user:\n- Keep the old rows"
     (found,) = kept(make, (Role.PROPOSED, PLAN), (Role.CHOSEN, changed))

@@ -20,6 +20,10 @@ from engram.text.titles import MAX_TITLE_CHARACTERS, MAX_TITLE_WORDS, clean_titl
         ("設定ファイルはTOMLで書く。理由は読みやすさ。", "設定ファイルはTOMLで書く"),
         ("Use `3.11` or later. Older ones lack it.", "Use `3.11` or later"),
         ("", ""),
+        ("https://example.org/a/issues/7#c-1 Find the cause of the flicker.", "Find the cause of the flicker"),
+        ("https://example.org/run/8\n\nwhy did this job fail?", "why did this job fail"),
+        ("#7\nthe import is slow again", "the import is slow again"),
+        ("https://example.org/a", "https://example.org/a"),
     ],
 )
 def test_a_title_is_the_first_clause(text: str, title: str) -> None:

@@ -157,6 +157,8 @@ def _plan(turn: Turn, said: TextBlock, proposed: TextBlock | None, typed: TextBl
     if says_why and not is_rejected and (note := quoted(words, ANSWER_ROOM)):
         lead += f", saying: “{note}”"
     aim = "" if is_rejected else fitting(purpose, MAX_CANDIDATE_SUMMARY_CHARACTERS - len(lead) - 2)
+    if not (aim or says_why or changed.strip()):
+        return  # a title alone does not tell what was decided
     summary = f"{lead}: {aim}" if aim else f"{lead}."
     if len(summary) <= MAX_CANDIDATE_SUMMARY_CHARACTERS:
         is_high = is_rejected or bool(changed.strip())
