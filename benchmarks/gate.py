@@ -1,14 +1,15 @@
 """Judge and fit what is told unasked for a prompt, on the real prompts of coding sessions.
 
-    python benchmarks/gate.py collect --corpus DIR [DIR …] --answers DIR --out FILE [--homes DIR]
+    python benchmarks/gate.py collect --corpus DIR [DIR …] --bench DIR --answers DIR --out FILE [--homes DIR]
     python benchmarks/gate.py sheets --candidates FILE --out DIR [--size N]
     python benchmarks/gate.py fit --candidates FILE --verdicts DIR [--write]
 
 ``collect`` asks the memory of each project every distinct prompt that a person typed there and that is searched for,
 with memories that a model wrote (recorded answers; with their questions, without, and saved by hand), with local ones,
 and for quotations. What was said in the prompt's own session is left out, so that every other session counts as
-earlier. Each project is asked the prompts of the others, too: nothing of it is right for those. ``sheets`` writes what
-readers judge: each text is ``helps``, ``harmless`` or ``in the way``. ``fit`` reads their verdicts and prints what the
+earlier. Each project is asked the prompts of the others, too: nothing of it is right for those. Prompts that were
+written for gold memories are asked as well; what is right for them is known by the scorer's own rule. ``sheets`` writes
+what readers judge: each text is ``helps``, ``harmless`` or ``in the way``. ``fit`` reads their verdicts and prints what the
 gate reaches on each project with weights fitted on the others; ``--write`` writes the weights, fitted on all.
 """
 
@@ -46,6 +47,7 @@ from engram.recollection.prompt_filter import search_text
 from engram.recollection.recall import CANDIDATES, query_for
 from engram.recollection.relevance import AGAINST, EITHER, FEATURES, FeatureContext, Weights, features
 from engram.redaction import redact
+from engram.search.hits import Hit
 from engram.search.service import Searcher
 from engram.settings import Settings, load
 from engram.transcripts.record import Role
@@ -53,7 +55,7 @@ from engram.transcripts.record import Role
 #: Texts of each kind that are judged for a prompt, and hits among which they are.
 JUDGED, ASKED = 4, 60
 #: Prompts of other projects that each project is asked.
-FOREIGN = 40
+FOREIGN = 30
 #: Kinds of texts: memories by a model with questions and without, saved by hand, and local ones; quotations.
 MODEL, PLAIN, SAVED, LOCAL, QUOTED = "model", "plain", "saved", "local", "quoted"
 #: Verdicts on texts that may be told.
@@ -61,10 +63,9 @@ ELIGIBLE = (Verdict.SHOWN, Verdict.BELOW_FLOOR, Verdict.NO_ROOM, Verdict.FAR_BEL
 #: What a reader may say of a text, and what it counts in the fit.
 HELPS, HARMLESS, IN_THE_WAY = "helps", "harmless", "in the way"
 #: What a text for a prompt of another project counts in the fit.
-FOREIGN_WEIGHT = 0.6
-#: Floors that are tried, and the precision and the alarms that one must reach where the weights were fitted.
-FLOORS = tuple(round(0.1 + 0.02 * step, 2) for step in range(36))
-PRECISION, ALARMS = 0.8, 1 / 30
+FOREIGN_WEIGHT = 0.4
+#: Floors that are reported beside the shipped one.
+FLOORS = (0.2, Thresholds().relevance, 0.4, 0.5)
 #: A prompt gets at most so many bites, and further ones must be at least this share of the best.
 BITES = Settings().bites
 BELOW_BEST = Thresholds().below_best
@@ -88,10 +89,13 @@ class WithoutQuestions(RecordedProvider):
 def collect(options: argparse.Namespace) -> None:
     """Write every text that may be told for a prompt, with its features: one JSON line each."""
     settings = load().settings
+    sys.path.insert(0, str(options.bench))
     with tempfile.TemporaryDirectory() as temporary:
         folder = (options.homes or Path(temporary)).absolute()
         homes = BenchHomes(folder, replace(settings, home=folder), load_settings_embedder(settings))
         prompts = {name: list(read_prompts(homes, corpus, name)) for corpus, name in projects_in(options.corpus)}
+        for prompt in written_prompts(options.bench):
+            prompts[prompt["project"]].append(prompt)
         with options.out.open("w", encoding="utf-8") as out:
             for corpus, name in projects_in(options.corpus):
                 others = [one for other, of_other in prompts.items() if other != name for one in of_other]
@@ -100,7 +104,9 @@ def collect(options: argparse.Namespace) -> None:
                     continue
                 for maker, store, searcher, sessions in memories_of(homes, corpus, name, options.answers):
                     count = 0
-                    searchers = {"known": searcher, "unknown": Searcher(store, homes.settings)}
+                    searchers = {"known": searcher}
+                    if maker == MODEL:
+                        searchers["unknown"] = Searcher(store, homes.settings)
                     for vectors, each_searcher in searchers.items():
                         for prompt in (*prompts[name], *foreign):
                             for line in told_for(store, each_searcher, maker, prompt, name, sessions):
@@ -117,7 +123,7 @@ def projects_in(folders: Sequence[Path]) -> Iterator[tuple[Path, str]]:
                 yield folder, project.name
 
 
-def read_prompts(homes: BenchHomes, corpus: Path, project: str) -> Iterator[dict[str, str]]:
+def read_prompts(homes: BenchHomes, corpus: Path, project: str) -> Iterator[dict[str, Any]]:
     """Yield the distinct prompts that a person typed in a project and that are searched for."""
     seen: set[str] = set()
     with homes.memory(f"{project}-turns", as_one_project(corpus / project)) as (store, _):
@@ -130,6 +136,15 @@ def read_prompts(homes: BenchHomes, corpus: Path, project: str) -> Iterator[dict
                 if text and text not in seen:
                     seen.add(text)
                     yield {"project": project, "session": session.session_id, "text": text}
+
+
+def written_prompts(bench: Path) -> Iterator[dict[str, Any]]:
+    """Yield the prompts that were written for gold memories, with these."""
+    gold = {memory["id"]: memory for memory in read_lines(bench / "code" / "memories.jsonl") if "id" in memory}
+    for prompt in read_lines(bench / "code" / "prompts.jsonl"):
+        if text := search_text(prompt["prompt"]):
+            relevant = [gold[name] for name in prompt["relevant"] if name in gold]
+            yield {"project": prompt["project"], "session": "", "text": text, "gold": relevant}
 
 
 def memories_of(
@@ -177,7 +192,7 @@ def usual_project(store: Store) -> int:
 
 
 def told_for(
-    store: Store, searcher: Searcher, maker: str, prompt: dict[str, str], project: str, sessions: dict[str, str]
+    store: Store, searcher: Searcher, maker: str, prompt: dict[str, Any], project: str, sessions: dict[str, str]
 ) -> Iterator[dict[str, Any]]:
     """Yield the memories that may be told for a prompt: those that rank highest by the gate of today or by meaning."""
     request = InjectionRequest(prompt["text"], project_id=usual_project(store))
@@ -189,7 +204,7 @@ def told_for(
     if not hits:
         return
     support = searcher.support(query, hits)
-    context = FeatureContext.of(request.text, hits, support)
+    context = FeatureContext.of(request.text, support)
     rated = [one for one in rate_hits(hits, request, support, Thresholds(relevance=0.0)) if one.verdict in ELIGIBLE]
     by_meaning = sorted(rated, key=lambda one: -(one.hit.cosine or 0.0))
     for one in {one.hit.id: one for one in (*rated[:JUDGED], *by_meaning[:JUDGED])}.values():
@@ -197,14 +212,14 @@ def told_for(
 
 
 def quoted_for(
-    store: Store, searcher: Searcher, request: InjectionRequest, prompt: dict[str, str], project: str, maker: str
+    store: Store, searcher: Searcher, request: InjectionRequest, prompt: dict[str, Any], project: str, maker: str
 ) -> Iterator[dict[str, Any]]:
     """Yield the quotations that may be told for a prompt; asked once, of the memory with local memories."""
     if maker != LOCAL:
         return
     found, support = searcher.quotable(replace(query_for(request), limit=ASKED, thorough=False))
     hits = [hit for hit in found if hit.session_id != prompt["session"]]
-    context = FeatureContext.of(request.text, hits, support)
+    context = FeatureContext.of(request.text, support)
     rated = sorted(
         (quotations._rate(hit, place, context) for place, hit in enumerate(hits)), key=lambda one: -one.score
     )
@@ -219,13 +234,16 @@ def quoted_for(
 
 
 def line_for(
-    one: RatedHit, values: Mapping[str, float], prompt: dict[str, str], project: str, maker: str
+    one: RatedHit, values: Mapping[str, float], prompt: dict[str, Any], project: str, maker: str
 ) -> dict[str, Any]:
     """Return what is written of a text that may be told for a prompt."""
     asked = f"asked “{one.hit.asked}”: " if one.hit.asked else ""
-    return {
+    kind, more = ("own" if prompt["project"] == project else "foreign"), {}
+    if "gold" in prompt and kind == "own":
+        kind, more = "written", {"right": is_right(one.hit, prompt["gold"]), "fits": bool(prompt["gold"])}
+    return more | {
         "project": project,
-        "kind": "own" if prompt["project"] == project else "foreign",
+        "kind": kind,
         "maker": maker,
         "prompt": prompt["text"],
         "session": prompt["session"],
@@ -239,6 +257,22 @@ def line_for(
     }
 
 
+def is_right(hit: Hit, gold: Sequence[dict[str, Any]]) -> bool:
+    """Return whether a text tells one of the gold memories: by its evidence and a quarter of its words."""
+    says, evidence = words_of(hit.text), {place.uuid for place in hit.evidence}
+    return any(
+        evidence & set(memory["evidence"])
+        and len(words_of(memory["summary"]) & says) >= 0.25 * len(words_of(memory["summary"]))
+        for memory in gold
+    )
+
+
+def words_of(text: str) -> set[str]:
+    """Return the words of a text as the scorer of the gold memories takes them; ``--bench`` is on the path."""
+    words: set[str] = __import__("match").words(text)
+    return words
+
+
 def day_of(at_ms: int) -> str:
     """Return a date as a bite shows it."""
     return datetime.fromtimestamp(at_ms / 1000, UTC).date().isoformat()
@@ -249,10 +283,11 @@ def day_of(at_ms: int) -> str:
 
 def sheets(options: argparse.Namespace) -> None:
     """Write what readers judge: prompts with the texts that may be told, without a hint of who made them."""
-    of_prompt: dict[tuple[str, str], dict[str, dict[str, Any]]] = defaultdict(dict)
+    lines: dict[tuple[str, str], list[dict[str, Any]]] = defaultdict(list)
     for line in read_lines(options.candidates):
         if line["kind"] == "own":
-            of_prompt[line["project"], line["prompt"]].setdefault(line["text"], line)
+            lines[line["project"], line["prompt"]].append(line)
+    of_prompt = {prompt: {line["text"]: line for line in to_judge(given)} for prompt, given in lines.items()}
     order = sorted(of_prompt)
     random.Random(36).shuffle(order)
     options.out.mkdir(parents=True, exist_ok=True)
@@ -270,6 +305,18 @@ def sheets(options: argparse.Namespace) -> None:
     for number, page in enumerate(pages, 1):
         (options.out / f"sheet-{number:02}.txt").write_text("\n".join(page), encoding="utf-8")
     print(f"{len(order)} prompts, {sum(map(len, of_prompt.values()))} texts on {len(pages)} sheets")
+
+
+def to_judge(lines: Sequence[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the texts of a prompt that are judged: the likeliest of each kind, by the gate of today and by meaning."""
+    for makers, by_score, by_meaning in (((MODEL, PLAIN, SAVED), 3, 1), ((LOCAL,), 2, 0), ((QUOTED,), 2, 0)):
+        mine = [line for line in lines if line["maker"] in makers]
+        for key, count in (
+            (lambda line: line["score"], by_score),
+            (lambda line: line["features"]["meaning"], by_meaning),
+        ):
+            best = {line["text"]: line for line in sorted(mine, key=key)}
+            yield from list(best.values())[-count:] if count else ()
 
 
 def digest(text: str) -> str:
@@ -317,29 +364,20 @@ class Cases:
 
     def __init__(self, lines: Sequence[dict[str, Any]], verdicts: Mapping[str, Sequence[str]]) -> None:
         """Keep what was judged, and what is of another project, which is never right."""
-        self.lines = [line for line in lines if line["kind"] == "foreign" or key_of(line) in verdicts]
+        self.lines = [line for line in lines if line["kind"] != "own" or key_of(line) in verdicts]
         self.project = np.array([line["project"] for line in self.lines])
         self.x = np.array([[line["features"][name] for name in FEATURES] for line in self.lines])
         self.y = np.array([self._right(line, verdicts) for line in self.lines])
-        self.is_bad = np.array(
-            [line["kind"] == "foreign" or IN_THE_WAY in verdicts[key_of(line)] for line in self.lines]
-        )
-        # Each prompt counts the same for each maker, however many texts were judged for it.
-        of_prompt = Counter(self._prompt(line) for line in self.lines)
-        self.weight = np.array(
-            [
-                (FOREIGN_WEIGHT if line["kind"] == "foreign" else 1.0) * 4 / of_prompt[self._prompt(line)]
-                for line in self.lines
-            ]
-        )
+        self.is_bad = np.array([line["kind"] == "own" and IN_THE_WAY in verdicts[key_of(line)] for line in self.lines])
+        self.weight = np.array([FOREIGN_WEIGHT if line["kind"] == "foreign" else 1.0 for line in self.lines])
         self.prompts: dict[tuple[str, ...], list[int]] = defaultdict(list)
         for place, line in enumerate(self.lines):
             self.prompts[self._prompt(line)].append(place)
 
     @staticmethod
     def _right(line: Mapping[str, Any], verdicts: Mapping[str, Sequence[str]]) -> float:
-        if line["kind"] == "foreign":
-            return 0.0
+        if line["kind"] != "own":
+            return float(line.get("right", False))
         said = verdicts[key_of(line)]
         return sum(one == HELPS for one in said) / len(said)
 
@@ -348,7 +386,7 @@ class Cases:
         return (line["kind"], line["project"], line["maker"], line["vectors"], line["prompt"])
 
 
-def fit_weights(cases: Cases, rows: Any, ridge: float = 1.0, steps: int = 4000) -> Weights:
+def fit_weights(cases: Cases, rows: Any, ridge: float = 1.0, steps: int = 1500) -> Weights:
     """Fit a logistic regression by projected gradient descent: each weight keeps the sign that its meaning demands."""
     x, y, weight = cases.x[rows], cases.y[rows], cases.weight[rows]
     spread = np.where(x.std(0) > 0, x.std(0), 1.0)
@@ -392,7 +430,8 @@ def figures(cases: Cases, prompts: Sequence[tuple[str, ...]], scores: Any, floor
             found["foreign"] += 1
             found["foreign alarms"] += bool(chosen)
             continue
-        fits = [place for place in places if cases.y[place] >= 0.5]
+        is_written = prompt[0] == "written"
+        fits = any(cases.lines[place]["fits"] if is_written else cases.y[place] >= 0.5 for place in places)
         found["bites"] += len(chosen)
         found["right"] += sum(cases.y[place] >= 0.5 for place in chosen)
         found["in the way"] += sum(bool(cases.is_bad[place]) for place in chosen)
@@ -409,30 +448,10 @@ def rate(found: Mapping[str, float], part: str, whole: str) -> float:
     return found.get(part, 0) / found[whole] if found.get(whole) else 0.0
 
 
-def best_floor(cases: Cases, prompts: Sequence[tuple[str, ...]], scores: Any) -> float:
-    """Return the lowest floor at which enough of what is told is right, and little is told where nothing fits."""
-    for floor in FLOORS:
-        found = figures(cases, prompts, scores, floor)
-        if rate(found, "right", "bites") >= PRECISION and rate(found, "foreign alarms", "foreign") <= 0.04:
-            return floor
-    return FLOORS[-1]
-
-
 def score_all(cases: Cases, weights: Weights) -> Any:
     """Return the relevance of every text by some weights."""
     w = np.array([weights.by_feature[name] for name in FEATURES])
     return 1 / (1 + np.exp(-(cases.x @ w + weights.intercept)))
-
-
-def held_back_scores(cases: Cases, projects: Sequence[str]) -> tuple[Any, float]:
-    """Return the score of each text by weights fitted on the other projects of some, and the best floor for these."""
-    scores = np.zeros(len(cases.lines))
-    for project in projects:
-        others = np.isin(cases.project, [other for other in projects if other != project])
-        mine = cases.project == project
-        scores[mine] = score_all(cases, fit_weights(cases, others))[mine]
-    prompts = [prompt for prompt in cases.prompts if prompt[1] in projects]
-    return scores, best_floor(cases, prompts, scores)
 
 
 def fit(options: argparse.Namespace) -> None:
@@ -441,27 +460,25 @@ def fit(options: argparse.Namespace) -> None:
     print(agreement(verdicts))
     cases = Cases(list(read_lines(options.candidates)), verdicts)
     projects = sorted(set(cases.project))
-    scores, floors = np.zeros(len(cases.lines)), {}
-    for project in projects:  # weights and floor from the other projects alone
-        others = [other for other in projects if other != project]
-        _, floors[project] = held_back_scores(cases, others)
-        mine = cases.project == project
-        scores[mine] = score_all(cases, fit_weights(cases, np.isin(cases.project, others)))[mine]
-    print("each project with weights and floor of the others:")
-    total: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    scores = np.zeros(len(cases.lines))
     for project in projects:
+        mine = cases.project == project
+        scores[mine] = score_all(cases, fit_weights(cases, ~mine))[mine]
+    print("each project with weights of the others:")
+    for kind in ("written", "own"):
         for maker in sorted({(prompt[2], prompt[3]) for prompt in cases.prompts}):
-            prompts = [prompt for prompt in cases.prompts if prompt[1] == project and (prompt[2], prompt[3]) == maker]
-            found = figures(cases, prompts, scores, floors[project])
-            total[maker].update(found)
-            print(f"  {project[:28]:28} {maker[0]:10} {maker[1]:7} floor {floors[project]} {line_of(found)}")
-    for maker, found in total.items():
-        print(f"  {'all':28} {maker[0]:10} {maker[1]:7} {line_of(found)}")
-    _, floor = held_back_scores(cases, projects)
+            mine_and_foreign = [p for p in cases.prompts if p[0] in (kind, "foreign") and (p[2], p[3]) == maker]
+            for floor in FLOORS:
+                found = figures(cases, mine_and_foreign, scores, floor)
+                print(f"  {kind:8} {maker[0]:10} {maker[1]:7} floor {floor} {line_of(found)}")
+            for project in projects:
+                prompts = [prompt for prompt in mine_and_foreign if prompt[1] == project and prompt[0] == kind]
+                if prompts:
+                    print(f"    {project[:40]:40} {line_of(figures(cases, prompts, scores, Thresholds().relevance))}")
     weights = fit_weights(cases, np.ones(len(cases.lines), dtype=bool))
-    print(f"fitted on all: floor {floor}, {weights}")
+    print(f"fitted on all: {weights}")
     if options.write:
-        write_weights(weights, floor, len({(line["project"], line["prompt"]) for line in cases.lines}), len(projects))
+        write_weights(weights, len({(line["project"], line["prompt"]) for line in cases.lines}), len(projects))
 
 
 def line_of(found: Mapping[str, float]) -> str:
@@ -475,14 +492,13 @@ def line_of(found: Mapping[str, float]) -> str:
     )
 
 
-def write_weights(weights: Weights, floor: float, prompts: int, projects: int) -> None:
+def write_weights(weights: Weights, prompts: int, projects: int) -> None:
     """Write the weights with their provenance."""
     content = {
         "provenance": {
             "fitted_by": "python benchmarks/gate.py fit --write",
-            "on": f"{prompts} prompts of coding sessions in {projects} projects, judged by two readers",
+            "on": f"{prompts} prompts in {projects} projects: typed ones that readers judged, and written ones with gold",
             "method": f"logistic regression, L2 1, signs fixed, prompts of other projects count {FOREIGN_WEIGHT}",
-            "floor": floor,
         },
         **asdict(weights),
     }
@@ -496,6 +512,7 @@ def main() -> None:
     steps = parser.add_subparsers(required=True)
     step = steps.add_parser("collect")
     step.add_argument("--corpus", type=Path, nargs="+", required=True)
+    step.add_argument("--bench", type=Path, required=True, help="folder with match.py and code/")
     step.add_argument("--answers", type=Path, required=True, help="recorded answers of a language model")
     step.add_argument("--out", type=Path, required=True)
     step.add_argument("--homes", type=Path, help="keep the memories here, and use those that are there")

@@ -1,15 +1,12 @@
-"""Fit and measure the relevance of bites on prompts of real sessions: cross-validated, over the real path.
+"""Measure the relevance of bites on written prompts with gold memories, over the real path.
 
-    python benchmarks/recollection.py --corpus DIR --bench DIR --answers DIR [--homes DIR] [--write]
+    python benchmarks/recollection.py --corpus DIR --bench DIR --answers DIR [--homes DIR]
 
 Makes two memories of each project: one by the rules, one from a language model's recorded answers. Asks each with every
-prompt, labels what is found by the scorer's own rule, and prints what the fitted weights reach: leaving out one project
-at a time, and as shipped. ``--write`` writes the weights, fitted on all projects and both kinds of memories, to
-``engram/recollection/relevance_weights.json``.
+prompt, labels what is found by the scorer's own rule, and prints what the weights reach, which ``gate.py`` fits.
 
 Every project is also asked the prompts of the others, as a person asks who begins something new: nothing that is found
-for those is relevant. They count less in the fit than a project's own, and their alarms are reported apart, as are
-those of twenty prompts that could be said anywhere, which are never fitted.
+for those is relevant; their alarms are reported apart, as are those of twenty prompts that could be said anywhere.
 """
 
 from __future__ import annotations
@@ -21,11 +18,9 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from engram.bench.answers import AnsweredMemories
 from engram.bench.homes import BenchHomes, extract_all
@@ -35,23 +30,17 @@ from engram.enums import Importance, Verdict
 from engram.extraction.recorded import RecordedProvider
 from engram.models.sessions import list_sessions
 from engram.models.store import Store, open_store
-from engram.recollection import relevance
 from engram.recollection.choose import InjectionRequest, RatedHit, Thresholds, bites_of, deduplicate, rate_hits
 from engram.recollection.prompt_filter import search_text
 from engram.recollection.recall import query_for
-from engram.recollection.relevance import FEATURES, FeatureContext, Weights, features, logistic
+from engram.recollection.relevance import FeatureContext, features, load_weights, logistic
 from engram.recollection.render import bite_head, shown_words
 from engram.search.episodes.support import Support
 from engram.search.service import Searcher
 from engram.settings import Settings
 
-COMMAND = "python benchmarks/recollection.py --corpus DIR --bench DIR --answers benchmarks/answers --write"
 #: Thresholds that are tried.
 FLOORS = (0.19, 0.22, 0.25, 0.28, 0.31, 0.34, 0.37, 0.4)
-#: What a hit for a prompt of another project weighs in the fit.
-FOREIGN_WEIGHT = 0.6
-#: What a hit that the rules made weighs in the fit: most of those are not relevant as they are worded.
-RULES_WEIGHT = 0.3
 #: Kinds of memories, by what made them.
 RULES, MODEL = "rules", "model"
 #: Verdicts on memories that may be shown.
@@ -106,29 +95,11 @@ def main() -> None:
     parser.add_argument("--bench", type=Path, required=True, help="folder with match.py and code/")
     parser.add_argument("--answers", type=Path, required=True, help="recorded answers of a language model")
     parser.add_argument("--homes", type=Path, help="keep the memories here, and use those that are there")
-    parser.add_argument("--write", action="store_true", help="write the weights")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         asked = ask_all(options, options.homes or Path(temporary))
-    if options.write:
-        write_weights({name: fit_asked(both_kinds(asked, searcher_of(name)), FEATURES[name]) for name in FEATURES})
-    for name, maker in (
-        ("with_model", MODEL),
-        ("without_questions", RULES),
-        ("text_alone", MODEL),
-        ("text_alone", RULES),
-    ):
-        report(name, maker, asked[maker, searcher_of(name)], both_kinds(asked, searcher_of(name)))
-
-
-def searcher_of(name: str) -> str:
-    """Return which searcher finds the memories that a set of weights is for."""
-    return "text_alone" if name == "text_alone" else "with_model"
-
-
-def both_kinds(asked: dict[tuple[str, str], list[Asked]], searcher: str) -> list[Asked]:
-    """Return what was asked of memories by a model and by rules."""
-    return [*asked[MODEL, searcher], *asked[RULES, searcher]]
+    for (maker, searcher), answers in asked.items():
+        report(maker, searcher, answers)
 
 
 def ask_all(options: argparse.Namespace, folder: Path) -> dict[tuple[str, str], list[Asked]]:
@@ -226,7 +197,7 @@ def ask(
     query = query_for(request)
     hits = list(searcher.recall(query)) if request.text else []
     support = searcher.support(query, hits) if hits else Support()
-    context = FeatureContext.of(request.text, hits, support)
+    context = FeatureContext.of(request.text, support)
     rated = [
         replace(rated_hit, features=features(rated_hit.hit, context))
         for rated_hit in rate_hits(hits, request, support, Thresholds(relevance=0.0))
@@ -241,70 +212,20 @@ def is_eligible(rated_hit: RatedHit) -> bool:
     return rated_hit.verdict in _ELIGIBLE
 
 
-def rows_of(asked: Sequence[Asked], names: Sequence[str]) -> tuple[Any, Any, Any]:
-    """Return the features, labels and weights of all hits."""
-    weight = {"own": 1.0, "foreign": FOREIGN_WEIGHT, "routine": 0.0}
-    rows = [
-        (
-            [rated.features[name] for name in names],
-            float(label),
-            weight[one.kind] * (RULES_WEIGHT if one.maker == RULES else 1.0),
-        )
-        for one in asked
-        for rated, label in zip(one.rated, one.labels, strict=True)
-        if set(names) <= set(rated.features)
-    ]
-    x, y, w = zip(*rows, strict=True)
-    return np.array(x), np.array(y), np.array(w)
-
-
-def fit_asked(asked: Sequence[Asked], names: Sequence[str]) -> Weights:
-    """Fit the weights on what was asked."""
-    return fit(*rows_of(asked, names), names)
-
-
-def fit(x: Any, y: Any, weight: Any, names: Sequence[str], ridge: float = 1.0) -> Weights:
-    """Logistic regression over standardised features by Newton's method; ``weight`` says what each row counts."""
-    mean, spread = x.mean(0), np.where(x.std(0) > 0, x.std(0), 1.0)
-    z = np.column_stack([np.ones(len(x)), (x - mean) / spread])
-    penalty = ridge * np.eye(z.shape[1])
-    penalty[0, 0] = 0
-    w = np.zeros(z.shape[1])
-    for _ in range(30):
-        p = 1 / (1 + np.exp(-z @ w))
-        gradient = z.T @ (weight * (p - y)) + penalty @ w
-        w -= np.linalg.solve((z * (weight * p * (1 - p))[:, None]).T @ z + penalty, gradient)
-    slopes = w[1:] / spread
-    by_feature = {name: round(float(slope), 3) for name, slope in zip(names, slopes, strict=True)}
-    return Weights(round(float(w[0] - (slopes * mean).sum()), 3), by_feature)
-
-
-def report(name: str, maker: str, asked: Sequence[Asked], fitted_on: Sequence[Asked]) -> None:
-    """Print what a set of weights reaches with one kind of memories, cross-validated over projects and as shipped."""
-    print(f"\n{name}, memories by {maker}: {sum(len(one.rated) for one in asked)} hits,", end=" ")
+def report(maker: str, searcher: str, asked: Sequence[Asked]) -> None:
+    """Print what the shipped weights reach with one kind of memories, with vectors or by words alone."""
+    print(f"\nmemories by {maker}, {searcher}: {sum(len(one.rated) for one in asked)} hits,", end=" ")
     print(f"{sum(map(sum, (one.labels for one in asked)))} relevant")
-    held_back = {
-        project: fit_asked([one for one in fitted_on if one.project != project], FEATURES[name])
-        for project in sorted({one.project for one in asked})
-    }
     for floor in FLOORS:
-        chosen = [choose(one, held_back[one.project], floor) for one in asked]
-        print(f"  held back, floor {floor}: {figures(asked, chosen)}")
-    floor = Thresholds().relevance
-    for project, weights in held_back.items():
-        mine = [one for one in asked if one.project == project]
-        print(f"  {project}, held back: {figures(mine, [choose(one, weights, floor) for one in mine])}")
-    shipped = relevance.load_weights(name)
-    for floor in FLOORS:
-        print(f"  as shipped, floor {floor}: {figures(asked, [choose(one, shipped, floor) for one in asked])}")
+        print(f"  floor {floor}: {figures(asked, [choose(one, floor) for one in asked])}")
 
 
-def choose(asked: Asked, weights: Weights, floor: float) -> list[bool]:
+def choose(asked: Asked, floor: float) -> list[bool]:
     """Return for each bite whether it is relevant, with the words as they are shown."""
     thresholds = Thresholds(relevance=floor)
     rescored = []
     for rated in asked.rated:
-        score = logistic(weights, rated.features) if set(weights.by_feature) <= set(rated.features) else 0.0
+        score = logistic(load_weights(), rated.features)
         least = floor * (thresholds.high_share if rated.hit.importance == Importance.HIGH else 1.0)
         verdict = Verdict.SHOWN if score >= least else Verdict.BELOW_FLOOR
         rescored.append(replace(rated, score=score, floor=least, verdict=verdict))
@@ -339,23 +260,6 @@ def spread(values: Sequence[bool]) -> float:
     """Return half of the 95 % interval of a share, in points."""
     p = sum(values) / max(len(values), 1)
     return round(196 * (p * (1 - p) / max(len(values), 1)) ** 0.5, 1)
-
-
-def write_weights(fitted: dict[str, Weights]) -> None:
-    """Write the weights with their provenance."""
-    content = {
-        "provenance": {
-            "fitted_by": COMMAND,
-            "on": "95 prompts of coding sessions in 4 projects, each also asked of the 3 others, over memories by a "
-            "language model and by rules",
-            "method": f"logistic regression over standardised features, L2 1, prompts of other projects count "
-            f"{FOREIGN_WEIGHT}, memories by rules {RULES_WEIGHT}",
-        },
-        **{name: asdict(weights) for name, weights in fitted.items()},
-    }
-    path = Path(relevance.__file__).with_name(relevance.WEIGHTS_FILE)
-    path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
-    relevance.load_weights.cache_clear()
 
 
 if __name__ == "__main__":

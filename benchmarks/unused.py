@@ -22,7 +22,7 @@ from recollection import MODEL, RULES, Asked, ask_all, figures
 from engram.enums import Importance, Verdict
 from engram.models.usefulness import Usefulness
 from engram.recollection.choose import Bite, RatedHit, Thresholds, bites_of, deduplicate
-from engram.recollection.relevance import rate_features
+from engram.recollection.relevance import load_weights, logistic
 from engram.recollection.render import bite_head, shown_words
 from engram.settings import Settings
 
@@ -76,7 +76,7 @@ def shown_bites(prompt: Asked, unused: Counter[tuple[str, str]]) -> list[tuple[B
 def sunk(rated: RatedHit, times: int) -> RatedHit:
     """Return a memory as it is rated after so many sessions in a row were shown it and did not use it."""
     factor = Usefulness(unused=times).factor
-    score, floor = rate_features(rated.hit, rated.features) * factor, Thresholds().relevance
+    score, floor = logistic(load_weights(), rated.features) * factor, Thresholds().relevance
     if rated.hit.importance == Importance.HIGH:
         # An important memory only falls behind others.
         floor *= Thresholds().high_share * factor

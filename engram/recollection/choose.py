@@ -121,7 +121,7 @@ def rate_hits(
         thresholds: how relevant a memory must be.
     """
     thresholds = thresholds or Thresholds()
-    context = FeatureContext.of(request.text, hits, support or Support())
+    context = FeatureContext.of(request.text, support or Support())
     in_context = request.in_context() if hits else ()
     rated: list[RatedHit] = []
     for place, hit in enumerate(hits):

@@ -82,7 +82,7 @@ def rate_quotations(store: Store, searcher: Searcher, request: InjectionRequest)
     if request.project_id is None or not request.text:
         return []
     found, support = searcher.quotable(replace(query_for(request), thorough=False))
-    context = FeatureContext.of(_ADDRESS.sub(" ", request.text), found, support)
+    context = FeatureContext.of(_ADDRESS.sub(" ", request.text), support)
     rated = [_rate(hit, place, context) for place, hit in enumerate(found, CANDIDATES)]
     rated.sort(key=lambda one: -one.score)
     return list(_judge(store, rated, request, context))

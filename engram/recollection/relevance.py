@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -23,16 +23,14 @@ WEIGHTS_FILE = "relevance_weights.json"
 #: Features by closeness, and by words; those of the last line count only for a text whose vector is not known, since
 #: words say more there. None is a vector that is far away.
 FEATURES = (
-    *("meaning", "source", "turn", "rivals"),
-    *("rare", "shared", "words", "length"),
-    *("unknown", "rare_alone", "shared_alone", "words_alone", "support_alone"),
+    *("meaning", "source", "turn"),
+    *("rare", "words", "length"),
+    *("unknown", "shared_alone", "words_alone", "support_alone"),
 )
 #: Features that may only speak against a text; "unknown" may do either, and all others only speak for it.
-AGAINST, EITHER = frozenset({"rivals", "length"}), frozenset({"unknown"})
+AGAINST, EITHER = frozenset({"length"}), frozenset({"unknown"})
 #: Features are capped at these values: a share, a number of words, a sum of rarities.
 MAX_SHARED, MAX_WORDS, MAX_RARITY = 0.6, 6, 20.0
-#: Memories next to the best whose mean cosine is that of the rivals.
-RIVALS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,26 +51,16 @@ def load_weights() -> Weights:
 
 @dataclass(frozen=True, slots=True)
 class FeatureContext:
-    """The prompt and the other hits, against which the features of a hit are computed."""
+    """The prompt, and what speaks for the hits apart from their own text."""
 
     #: Stems of the prompt's telling words.
     wanted: frozenset[str]
     support: Support
-    #: Cosines of all hits, the closest first.
-    cosines: Sequence[float]
 
     @classmethod
-    def of(cls, text: str, hits: Sequence[Hit], support: Support) -> FeatureContext:
-        """Return the context of the hits of a prompt."""
-        cosines = sorted((hit.cosine for hit in hits if hit.cosine is not None), reverse=True)
-        return cls(wanted=stems(topic_words(text)), support=support, cosines=cosines)
-
-    @property
-    def rivals(self) -> float:
-        """How much closer than usual the hits next to the best are: where many are close, none is special."""
-        rivals = list(self.cosines[1 : 1 + RIVALS])
-        rivals += [self.support.usual_cosine] * (RIVALS - len(rivals))
-        return sum(rivals) / RIVALS - self.support.usual_cosine
+    def of(cls, text: str, support: Support) -> FeatureContext:
+        """Return the context of a prompt."""
+        return cls(wanted=stems(topic_words(text)), support=support)
 
 
 def features(hit: Hit, context: FeatureContext) -> dict[str, float]:
@@ -84,7 +72,6 @@ def features(hit: Hit, context: FeatureContext) -> dict[str, float]:
     words = float(min(len(context.wanted & stems(topic_words(hit.text))), MAX_WORDS))
     values = dict.fromkeys(FEATURES, 0.0) | {
         "rare": rare,
-        "shared": share,
         "words": words,
         "length": math.log1p(len(context.wanted)),
     }
@@ -93,7 +80,6 @@ def features(hit: Hit, context: FeatureContext) -> dict[str, float]:
         of_turn = share / MAX_SHARED if hit.turn_id is None else support.text_by_turn.get(hit.turn_id, 0.0)
         return values | {
             "unknown": 1.0,
-            "rare_alone": rare,
             "shared_alone": share,
             "words_alone": words,
             "support_alone": of_turn,
@@ -102,7 +88,6 @@ def features(hit: Hit, context: FeatureContext) -> dict[str, float]:
         "meaning": hit.cosine - support.usual_cosine,
         "source": support.by_source.get(hit.row_id, hit.cosine) - support.usual_cosine,
         "turn": support.by_turn.get(hit.row_id, hit.cosine) - support.usual_cosine,
-        "rivals": context.rivals,
     }
 
 

@@ -76,7 +76,7 @@ def test_a_memory_that_fits_is_chosen_and_one_that_does_not_is_not() -> None:
 def test_what_was_said_in_its_turn_supports_a_memory(cosine: float | None) -> None:
     memory = hit(FITTING, cosine=cosine)
     bare = replace(SUPPORT, by_source={1: 0.1}, by_turn={1: 0.1}, text_by_turn={})
-    supported, unsupported = (FeatureContext.of(REQUEST.text, [memory], support) for support in (SUPPORT, bare))
+    supported, unsupported = (FeatureContext.of(REQUEST.text, support) for support in (SUPPORT, bare))
 
     assert likely(memory, supported) > likely(memory, unsupported)
 
@@ -88,20 +88,10 @@ def test_support_by_text_is_a_share_of_the_best_passage_of_each_turn() -> None:
     assert text_support([]) == {}
 
 
-def test_a_memory_among_equally_close_ones_is_less_relevant_than_one_that_stands_out() -> None:
-    memory = hit(FITTING, cosine=0.4)
-    others = [hit(f"Other {number}", number, cosine=0.38) for number in range(2, 7)]
-
-    crowded = FeatureContext.of(REQUEST.text, [memory, *others], SUPPORT)
-    alone = FeatureContext.of(REQUEST.text, [memory], SUPPORT)
-
-    assert likely(memory, alone) > likely(memory, crowded)
-
-
 def test_a_rare_word_counts_more_than_a_common_one() -> None:
     memory = hit("The flock is held")
     rare, common = (
-        FeatureContext.of(REQUEST.text, [memory], replace(SUPPORT, rarity={"flock": rarity})) for rarity in (6.0, 1.0)
+        FeatureContext.of(REQUEST.text, replace(SUPPORT, rarity={"flock": rarity})) for rarity in (6.0, 1.0)
     )
 
     assert likely(memory, rare) > likely(memory, common)
@@ -122,7 +112,7 @@ def test_every_memory_is_rated_by_the_same_features(cosine: float | None, questi
     (rated,) = rate_hits([memory], REQUEST, SUPPORT)
 
     assert tuple(rated.features) == FEATURES == tuple(load_weights().by_feature)
-    every = features(memory, FeatureContext.of(REQUEST.text, [memory], SUPPORT))
+    every = features(memory, FeatureContext.of(REQUEST.text, SUPPORT))
     assert rated.score == pytest.approx(logistic(load_weights(), every))
 
 
@@ -143,14 +133,14 @@ def test_questions_and_confirmation_are_not_needed_to_be_told() -> None:
 
 def test_more_cosine_never_makes_a_memory_less_relevant() -> None:
     memories = [hit(FITTING, cosine=step / 20) for step in range(20)]
-    by_cosine = [likely(memory, FeatureContext.of(REQUEST.text, [memory], SUPPORT)) for memory in memories]
+    by_cosine = [likely(memory, FeatureContext.of(REQUEST.text, SUPPORT)) for memory in memories]
 
     assert by_cosine == sorted(by_cosine)
 
 
 def test_an_own_session_memory_must_be_surer() -> None:
     own = replace(hit(FITTING), session_id="now")
-    sure = likely(own, FeatureContext.of(REQUEST.text, [own], SUPPORT))
+    sure = likely(own, FeatureContext.of(REQUEST.text, SUPPORT))
 
     assert choose_bites([own], REQUEST, SUPPORT, Thresholds(relevance=sure * 0.95)) == []
     assert choose_bites([replace(own, session_id="old")], REQUEST, SUPPORT, Thresholds(relevance=sure * 0.95))
@@ -199,7 +189,7 @@ def test_an_unused_memory_needs_more_relevance_unless_it_is_important_or_kept_by
     plain = replace(hit(FITTING), use_factor=0.85)
     episode = replace(plain.episode, **spared) if plain.episode else None
     kept = replace(plain, episode=episode, importance=spared.get("importance", "normal"))
-    score = likely(plain, FeatureContext.of(REQUEST.text, [plain], SUPPORT))
+    score = likely(plain, FeatureContext.of(REQUEST.text, SUPPORT))
     narrowly = Thresholds(relevance=score * 0.95)
 
     assert choose_bites([replace(plain, use_factor=1.0)], REQUEST, SUPPORT, narrowly)
@@ -208,7 +198,7 @@ def test_an_unused_memory_needs_more_relevance_unless_it_is_important_or_kept_by
 
 
 def test_a_helpful_memory_needs_less_relevance() -> None:
-    score = likely(hit(FITTING), FeatureContext.of(REQUEST.text, [hit(FITTING)], SUPPORT))
+    score = likely(hit(FITTING), FeatureContext.of(REQUEST.text, SUPPORT))
     narrowly = Thresholds(relevance=min(score * 1.05, 1.0))
 
     assert not choose_bites([hit(FITTING)], REQUEST, SUPPORT, narrowly)
