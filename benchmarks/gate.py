@@ -8,9 +8,11 @@
 with memories that a model wrote (recorded answers; with their questions, without, and saved by hand), with local ones,
 and for quotations. What was said in the prompt's own session is left out, so that every other session counts as
 earlier. Each project is asked the prompts of the others, too: nothing of it is right for those. Prompts that were
-written for gold memories are asked as well; what is right for them is known by the scorer's own rule. ``sheets`` writes
-what readers judge: each text is ``helps``, ``harmless`` or ``in the way``. ``fit`` reads their verdicts and prints what the
-gate reaches on each project with weights fitted on the others; ``--write`` writes the weights, fitted on all.
+written for gold memories are asked as well; what is right for them is known by the scorer's own rule.
+
+``sheets`` writes what readers judge: ``helps``, ``harmless`` or ``in the way``. ``fit`` reads what they say
+and prints what the gate reaches on each project with weights fitted on the others; ``--write`` writes the weights that
+are fitted on all.
 """
 
 from __future__ import annotations
@@ -497,7 +499,7 @@ def write_weights(weights: Weights, prompts: int, projects: int) -> None:
     content = {
         "provenance": {
             "fitted_by": "python benchmarks/gate.py fit --write",
-            "on": f"{prompts} prompts in {projects} projects: typed ones that readers judged, and written ones with gold",
+            "on": f"{prompts} prompts in {projects} projects: typed and judged by readers, or written with gold",
             "method": f"logistic regression, L2 1, signs fixed, prompts of other projects count {FOREIGN_WEIGHT}",
         },
         **asdict(weights),
