@@ -301,6 +301,17 @@ class Verdict(StoredEnum):
     NO_ROOM = "no room"
 
 
+class ComparisonAnswer(StoredEnum):
+    """What the user said when a comparison of both ways to write memories was offered."""
+
+    #: No, or nothing: it is not offered again.
+    NO = "no"
+    #: Yes; it was shown, and the language model was not chosen.
+    SHOWN = "shown"
+    #: Yes, and the language model writes the memories since.
+    SWITCHED = "switched"
+
+
 #: The member of each enum that grants the least.
 _SAFEST: dict[type[StoredEnum], StoredEnum] = {
     Kind: Kind.FACT,
@@ -314,4 +325,5 @@ _SAFEST: dict[type[StoredEnum], StoredEnum] = {
     BranchState: BranchState.UNKNOWN,
     Channel: Channel.TOOL,
     Verdict: Verdict.BELOW_FLOOR,
+    ComparisonAnswer: ComparisonAnswer.NO,
 }

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from engram.cli import exits
+from engram.cli.compare_command import can_compare, offer_comparison, store_extractor
 from engram.cli.confirming import yes_option
 from engram.cli.install_import import (
     Existing,
@@ -22,6 +23,7 @@ from engram.cli.install_import import (
     say_unless,
 )
 from engram.cli.install_questions import (
+    COMPARE,
     ask_extractor,
     ask_permission,
     ask_session_start,
@@ -32,9 +34,10 @@ from engram.cli.install_report import next_command, print_report, variable_notes
 from engram.cli.options import json_option
 from engram.cli.output import print_json, say
 from engram.cli.workspace import Workspace, pass_workspace
-from engram.config_file import set_value
 from engram.earlier.find import EarlierEngram, find_earlier
+from engram.enums import ComparisonAnswer
 from engram.errors import BadRequest, EngramError, InstallError, NewerSchema, ServiceError, StoreError
+from engram.extraction.comparison import note_answer
 from engram.install.changes import Step
 from engram.install.choices import AGENTS, Choices, choose
 from engram.install.claude_code import ClaudeCode, find_claude_code
@@ -129,14 +132,17 @@ def install(
         show_earlier(machine.earlier)
     if machine.others and not as_json:
         show_other_versions(machine.others)
+    answer = None
     if not yes:
         try:
-            choices, extractor = _ask(workspace, choices, machine, extractor)
+            choices, answer = _ask(workspace, choices, machine, extractor)
         except click.Abort:
             raise InstallError("nothing was changed. Without a terminal to ask, add --yes") from None
-    _set_extractor(workspace, extractor, machine.claude)
+    _set_extractor(workspace, extractor or ("local" if answer == COMPARE else answer), machine.claude)
     result = _apply(workspace, choices, machine, no_import=no_import, is_quiet=as_json)
-    _finish(ctx, workspace, choices, machine, result, as_json)
+    _finish(workspace, choices, machine, result, as_json)
+    _compare(workspace, answer)
+    ctx.exit(exits.OK)
 
 
 def _refuse_newer_memory(workspace: Workspace) -> None:
@@ -196,7 +202,14 @@ def _plan(workspace: Workspace, choices: Choices, machine: Machine) -> list[Step
 
 
 def _ask(workspace: Workspace, choices: Choices, machine: Machine, extractor: str | None) -> tuple[Choices, str | None]:
-    """Ask what only the user can decide; most of it at the first installation alone. Raises Abort."""
+    """Ask what only the user can decide; most of it at the first installation alone.
+
+    Returns:
+        The choices, and what was answered to who writes the memories; None if that was not asked.
+
+    Raises:
+        Abort: the user declined, or there is nobody to answer.
+    """
     settings = workspace.settings
     if machine.earlier.is_active:
         click.confirm("Stop it and go on?", abort=True)
@@ -205,14 +218,15 @@ def _ask(workspace: Workspace, choices: Choices, machine: Machine, extractor: st
     if machine.journal is not None:
         if _may_ask_session_start(workspace, choices):
             ask_session_start(workspace)
-        return choices, extractor
+        return choices, None
     choices = choose(choices.to_json(), permissions=ask_permission())
+    answer = None
     if extractor is None:
         cost = estimate_cost([*machine.existing.first, *machine.existing.rest], time.time())
-        extractor = ask_extractor(settings, machine.claude, cost)
+        answer = ask_extractor(settings, machine.claude, cost)
     if _may_ask_session_start(workspace, choices):
         ask_session_start(workspace)
-    return choices, extractor
+    return choices, answer
 
 
 def _may_ask_session_start(workspace: Workspace, choices: Choices) -> bool:
@@ -235,19 +249,23 @@ def _print_plan(workspace: Workspace, steps: Sequence[Step], machine: Machine, a
 
 def _set_extractor(workspace: Workspace, extractor: str | None, claude: ClaudeCode) -> None:
     """Store who writes the memories, and the absolute path of the command that does."""
-    home, sources = workspace.settings.home, workspace.loaded.sources
     if extractor == "claude" and claude.command is None:
         raise BadRequest(
             "Claude Code was not found, so it can't write the memories. Install it, or choose --extractor local; "
             "`engram config set extractor claude` chooses it later"
         )
-    if extractor is not None and (extractor != "local" or sources["extractor"] != "default"):
-        set_value(home, "extractor", extractor)
-    chosen = extractor or workspace.settings.extractor
-    if chosen == "claude" and claude.command is not None and sources["claude_command"] in ("default", "config.toml"):
-        # A service has a short PATH.
-        set_value(home, "claude_command", claude.command)
-    workspace.reload()
+    store_extractor(workspace, extractor, claude.command)
+
+
+def _compare(workspace: Workspace, answer: str | None) -> None:
+    """Show a session both ways if that was chosen; who chose the rules instead is not asked again."""
+    if answer not in (COMPARE, "local"):
+        return
+    with workspace.store() as store:
+        if answer == COMPARE:
+            offer_comparison(workspace, store, is_asked_for=True)
+        elif can_compare(workspace.settings):
+            note_answer(store, ComparisonAnswer.NO)
 
 
 def _apply(workspace: Workspace, choices: Choices, machine: Machine, *, no_import: bool, is_quiet: bool) -> Result:
@@ -338,9 +356,7 @@ def _terminal_notes(workspace: Workspace) -> list[str]:
     return ["An `engram up` runs with the code of before: stop it and start it again."] if is_running else []
 
 
-def _finish(
-    ctx: click.Context, workspace: Workspace, choices: Choices, machine: Machine, result: Result, as_json: bool
-) -> None:
+def _finish(workspace: Workspace, choices: Choices, machine: Machine, result: Result, as_json: bool) -> None:
     lines = import_lines(machine.existing, result.imported, has_service=choices.service)
     lines += [result.earlier] if result.earlier else []
     if as_json:
@@ -358,4 +374,3 @@ def _finish(
         )
     else:
         print_report(workspace, choices, machine.claude, result.steps, result.outcome.notes, lines, result.test)
-    ctx.exit(exits.OK)

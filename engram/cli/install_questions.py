@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import click
 
+from engram.cli.compare_command import can_compare
 from engram.cli.output import say
 from engram.cli.workspace import Workspace
 from engram.config_file import set_value
@@ -19,6 +20,10 @@ _LEAVES = (
     "What leaves this machine then: what you and Claude said, with secrets masked, and the commands that were run with "
     "their exit codes; no files and no tool output. Your own Claude Code sends it to Anthropic, with your login."
 )
+
+
+#: The answer of who wants to see both ways before choosing.
+COMPARE = "compare"
 
 
 def show_earlier(found: EarlierEngram) -> None:
@@ -43,7 +48,8 @@ def ask_permission() -> bool:
 
 
 def ask_extractor(settings: Settings, claude: ClaudeCode, cost: CostEstimate) -> str:
-    """Ask who writes the memories; returns a value of the setting ``extractor``."""
+    """Ask who writes the memories; returns a value of the setting ``extractor``, or ``COMPARE``."""
+    has_model = claude.command is not None or can_compare(settings)
     click.echo("\nWho writes the memories?")
     click.echo("  claude  Your own Claude Code. Recommended: such memories help with 72 % of the prompts that a memory")
     click.echo("          can help with; those of the rules with 43 %.")
@@ -52,10 +58,14 @@ def ask_extractor(settings: Settings, claude: ClaudeCode, cost: CostEstimate) ->
     click.echo(f"          {_LEAVES}")
     click.echo("  local   Rules on this machine. Nothing leaves it, and it costs nothing.")
     click.echo("  openai  OpenAI or a compatible server, also one of your own, with your key.")
+    if has_model:
+        click.echo("  compare Rules, and at the end you see one of your own sessions both ways: a single call of the")
+        click.echo("          language model, whose price you see first. Then you choose.")
     if claude.command is None:
         click.echo("Claude Code was not found on this machine, so it can't write them yet.")
+    answers = ["claude", "local", "openai", *([COMPARE] if has_model else [])]
     default = settings.extractor if settings.extractor != "local" else "claude" if claude.command else "local"
-    return str(click.prompt("Choose", type=click.Choice(["claude", "local", "openai"]), default=default))
+    return str(click.prompt("Choose", type=click.Choice(answers), default=default))
 
 
 def ask_session_start(workspace: Workspace) -> None:

@@ -51,6 +51,7 @@ COMMANDS = {
     "ui": "engram.cli.ui_command",
     "status": "engram.cli.status_command",
     "report": "engram.cli.report_command",
+    "compare": "engram.cli.compare_command",
     "doctor": "engram.cli.doctor_command",
     "sessions": "engram.cli.sessions_command",
     "projects": "engram.cli.projects_command",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 import time
 from collections.abc import Iterable, Sequence
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 #: Width of a table that is written to a file or a pipe, in characters.
 _FILE_WIDTH = 200
+#: Width of a paragraph at least and at most, in characters.
+MIN_PARAGRAPH_WIDTH, MAX_PARAGRAPH_WIDTH = 40, 100
 #: Columns whose values people type again: they are never wrapped.
 _WHOLE = ("session", "memory", "id")
 
@@ -30,6 +33,13 @@ def safe(text: str) -> str:
 def say(text: str, *, err: bool = False, **style: Any) -> None:
     """Print a text that contains stored or foreign parts; ``style`` as in ``click.style``."""
     click.secho(safe(text), err=err, **style)
+
+
+def say_wrapped(text: str, *, first: str = "", rest: str = "") -> None:
+    """Print a stored text as a paragraph as wide as the terminal; ``first`` and ``rest`` begin its lines."""
+    width = min(max(shutil.get_terminal_size().columns - 1, MIN_PARAGRAPH_WIDTH), MAX_PARAGRAPH_WIDTH)
+    words = " ".join(visible(text).split())
+    click.echo(click.wrap_text(words, width, initial_indent=first, subsequent_indent=rest))
 
 
 def one_line(text: str, limit: int = 120) -> str:
@@ -87,6 +97,11 @@ def print_facts(facts: Iterable[tuple[str, object]]) -> None:
     width = max((len(name) for name, _ in known), default=0)
     for name, value in known:
         click.echo(f"{name:<{width}}  {value}")
+
+
+def has_terminal() -> bool:
+    """True if a person reads what is printed and can answer."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
 
 
 def when(at_ms: int | None) -> str:

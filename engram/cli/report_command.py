@@ -6,9 +6,11 @@ import dataclasses
 
 import click
 
+from engram.cli.compare_command import comparison_json, offer_comparison
 from engram.cli.options import json_option
 from engram.cli.output import one_line, print_facts, print_json
 from engram.cli.workspace import Workspace, pass_workspace
+from engram.models.usage import Usage
 from engram.reports.usage import REPORT_DAYS, late_text, refused_text, report_of_days
 
 
@@ -21,13 +23,21 @@ from engram.reports.usage import REPORT_DAYS, late_text, refused_text, report_of
 def report(workspace: Workspace, days: int, as_json: bool) -> None:
     """Show what memory did in the last days: what was read, kept, shown and opened, and the most used memory.
 
+    Once it also offers to show one of your sessions as a language model would remember it: see `engram compare`.
+
     Example: engram report --days 30
     """
     with workspace.store() as store:
         usage = report_of_days(store, days)
-    if as_json:
-        print_json({"days": days, **dataclasses.asdict(usage)})
-        return
+        if as_json:
+            facts = {"days": days, **dataclasses.asdict(usage)}
+            print_json({**facts, "comparison": comparison_json(workspace, store)})
+            return
+        _print(usage, days)
+        offer_comparison(workspace, store)
+
+
+def _print(usage: Usage, days: int) -> None:
     used = usage.most_used
     print_facts(
         [

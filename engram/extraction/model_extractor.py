@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from engram.enums import Refusal
 from engram.errors import BudgetReached, ExtractionError, ModelUnavailable
-from engram.extraction.answer import ANSWER_SCHEMA, read_answer
+from engram.extraction.answer import ANSWER_SCHEMA, ModelOutput, read_answer
 from engram.extraction.budget import Budget
 from engram.extraction.candidate import Candidate
 from engram.extraction.grounding import ground, session_summary_of
@@ -17,6 +17,7 @@ from engram.extraction.proposals import Proposals
 from engram.extraction.protocol import ExtractionContext, Extractor
 from engram.extraction.provider import Provider, Unfit
 from engram.extraction.request import SYSTEM_PROMPT, batches, halves, request_text, without_own
+from engram.extraction.request_lines import Ids
 from engram.transcripts.record import Turn
 
 logger = logging.getLogger(__name__)
@@ -61,9 +62,8 @@ class ModelExtractor:
             RetryLater: a temporary fault of the server or the network.
             ExtractionError: the provider refuses every request; the message says why.
         """
-        self.rolling_summary, self._reason = context.rolling_summary, ""
-        self.unread, self.refused = set(), []
-        self._unreadable, answered = 0, self.model.answers
+        self._begin(context)
+        answered = self.model.answers
         proposals = Proposals()
         for batch in batches(without_own(turns)):
             proposals.add(self._propose_batch(batch, proposals.added_to(context, self.rolling_summary)))
@@ -90,6 +90,32 @@ class ModelExtractor:
         finally:
             self._is_strict = False
 
+    def propose_once(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
+        """Propose by a single call, which the user agreed to: nothing is halved, tried again or left to the fallback.
+
+        Args:
+            turns: the turns of one request, as ``batches`` cuts them.
+            context: as for ``propose``.
+
+        Raises:
+            BudgetReached: a cap is reached; nothing was sent.
+            ModelUnavailable: no request can be served until the user acts.
+            RetryLater: a temporary fault of the server or the network.
+            ExtractionError: the answer can't be read, or the provider refuses the request.
+        """
+        self._begin(context)
+        text, ids = request_text(without_own(turns), context)
+        try:
+            output = self.model.ask(_QUESTION, text, context.project_id)
+        except ValueError as error:
+            raise ExtractionError(f"the answer can't be used: {error}") from error
+        self._budget.note_answers(1)
+        return self._grounded(output, ids, turns, context)[: max(0, context.session_cap - context.kept_before)]
+
+    def _begin(self, context: ExtractionContext) -> None:
+        self.rolling_summary, self._reason = context.rolling_summary, ""
+        self.unread, self.refused, self._unreadable = set(), [], 0
+
     def _propose_batch(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:
         text, ids = request_text(turns, context)
         if self._unreadable >= MAX_UNREADABLE_ANSWERS:
@@ -104,6 +130,11 @@ class ModelExtractor:
             return self._propose_locally(turns, context)
         except ValueError as error:
             return self._split(turns, context, error)
+        return self._grounded(output, ids, turns, context)
+
+    def _grounded(
+        self, output: ModelOutput, ids: Ids, turns: Sequence[Turn], context: ExtractionContext
+    ) -> list[Candidate]:
         self.rolling_summary = session_summary_of(output, turns, self.rolling_summary)
         grounded = ground(output, ids, context)
         self.refused += grounded.refused

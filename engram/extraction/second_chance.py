@@ -10,6 +10,7 @@ from engram.enums import Source, Voice
 from engram.errors import BudgetReached, Conflict
 from engram.extraction.apply_answer import apply_actions, refusals
 from engram.extraction.batch import is_at_home, within_project
+from engram.extraction.candidate import Candidate
 from engram.extraction.context import ContextBuilder, check_unforgotten
 from engram.extraction.keep import Keeper
 from engram.extraction.model_extractor import ModelExtractor
@@ -34,6 +35,7 @@ from engram.models.turns import StoredTurn, check_unmoved, turns_of_session
 from engram.models.usage import note_refused
 from engram.models.watermarks import undone
 from engram.settings import Settings
+from engram.transcripts.record import Turn
 
 #: Maximum number of turns that are distilled in one transaction.
 PART_TURNS = 20
@@ -52,6 +54,38 @@ class DistilledPart:
     new: int
     #: Number of memories of the local extractor that were superseded or archived.
     replaced: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Turns of a session that no model has read, to be distilled in one transaction."""
+
+    #: The session as what it is in the project of the turns.
+    session: SessionRow
+    turns: Sequence[StoredTurn]
+    #: What a model may read of them.
+    readable: Sequence[Turn]
+    context: ExtractionContext
+
+
+def waiting_turns(store: Reader, session: SessionRow) -> tuple[SessionRow, list[StoredTurn]]:
+    """Return the next turns of a session that no model has read, of one project, and the session in that project."""
+    unread = unread_turns(store, session.id)
+    return within_project(session, [turn for turn in turns_of_session(store, session.id) if turn.id in unread])
+
+
+def read_part(store: Store, settings: Settings, session: SessionRow, max_turns: int = PART_TURNS) -> Part:
+    """Return the next part of a session.
+
+    Raises:
+        Conflict: no turn of the session waits.
+    """
+    session, turns = waiting_turns(store, session)
+    turns = turns[:max_turns]
+    if not turns:
+        raise Conflict("no turn of the session waits any more")
+    builder = ContextBuilder(store, settings, session)
+    return Part(session, turns, builder.readable(turns), _context(store, builder, session, turns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,18 +125,21 @@ class SecondChance:
                 return part
 
     def _distill(self, session: SessionRow) -> DistilledPart:
-        unread = unread_turns(self.store, session.id)
-        waiting = [turn for turn in turns_of_session(self.store, session.id) if turn.id in unread]
-        if not waiting:
-            raise Conflict("no turn of the session waits any more")
-        session, turns = within_project(session, waiting)
-        turns = turns[:PART_TURNS]
-        builder = ContextBuilder(self.store, self.settings, session)
-        context = self._context(builder, session, turns)
-        candidates = self.extractor.propose_again(builder.readable(turns), context)
+        part = read_part(self.store, self.settings, session)
+        candidates = self.extractor.propose_again(part.readable, part.context)
         reach("second_chance.proposed")
+        return self.write(part, candidates)
+
+    def write(self, part: Part, candidates: Sequence[Candidate]) -> DistilledPart:
+        """Store what the extractor has just proposed of a part, in place of the local extractor's memories.
+
+        Raises:
+            Conflict: something of the part changed meanwhile; nothing was written.
+            StoreError: the database cannot be written.
+        """
+        session, turns = part.session, part.turns
         with self.store.transaction() as tx:
-            check_unforgotten(tx, session.session_id, context)
+            check_unforgotten(tx, session.session_id, part.context)
             for turn in turns:
                 check_unmoved(tx, turn.id, turn.revision)
             run_id = add_run(tx, "extract")
@@ -132,33 +169,6 @@ class SecondChance:
         reach("second_chance.committed")
         return DistilledPart(session.session_id, len(turns), kept.new, len(lines))
 
-    def _context(self, builder: ContextBuilder, session: SessionRow, turns: Sequence[StoredTurn]) -> ExtractionContext:
-        """Return the context of turns without the memories that wait to be replaced."""
-        context = builder.build(turns)
-        episodes = episodes_of_session(self.store, session.session_id)
-        waiting = {e.episode_id for e in episodes if is_replaceable(e, history_of(self.store, e.episode_id))}
-        own = tuple(memory for memory in context.own if memory.reference not in waiting)
-        here = {turn.id for turn in turns}
-        # What a person kept of these turns is not proposed again.
-        fixed = tuple(
-            episode
-            for episode in episodes
-            if episode.is_current
-            and episode.episode_id not in waiting
-            and any(entry.turn_id in here for entry in evidence_of(self.store, episode.id))
-        )
-        automatic = [e for e in episodes if e.source == Source.AUTO and e.is_current and e.episode_id not in waiting]
-        return replace(
-            context,
-            own=own,
-            known=(*(memory.summary for memory in own), *(episode.summary for episode in fixed)),
-            known_of_user=(
-                *(memory.summary for memory in own if memory.is_users_rule),
-                *(episode.summary for episode in fixed if episode.voice == Voice.USER),
-            ),
-            kept_before=len(automatic),
-        )
-
     def _replaceable(self, tx: Reader, turns: Sequence[StoredTurn]) -> list[tuple[Episode, int]]:
         """Return the memories to replace, each with the turn that it was taken from."""
         put_back = undone(tx)
@@ -171,3 +181,33 @@ class SecondChance:
                 if is_lead and not is_undone and is_replaceable(episode, history_of(tx, episode.episode_id)):
                     replaceable.append((episode, turn.id))
         return replaceable
+
+
+def _context(
+    store: Store, builder: ContextBuilder, session: SessionRow, turns: Sequence[StoredTurn]
+) -> ExtractionContext:
+    """Return the context of turns without the memories that wait to be replaced."""
+    context = builder.build(turns)
+    episodes = episodes_of_session(store, session.session_id)
+    waiting = {e.episode_id for e in episodes if is_replaceable(e, history_of(store, e.episode_id))}
+    own = tuple(memory for memory in context.own if memory.reference not in waiting)
+    here = {turn.id for turn in turns}
+    # What a person kept of these turns is not proposed again.
+    fixed = tuple(
+        episode
+        for episode in episodes
+        if episode.is_current
+        and episode.episode_id not in waiting
+        and any(entry.turn_id in here for entry in evidence_of(store, episode.id))
+    )
+    automatic = [e for e in episodes if e.source == Source.AUTO and e.is_current and e.episode_id not in waiting]
+    return replace(
+        context,
+        own=own,
+        known=(*(memory.summary for memory in own), *(episode.summary for episode in fixed)),
+        known_of_user=(
+            *(memory.summary for memory in own if memory.is_users_rule),
+            *(episode.summary for episode in fixed if episode.voice == Voice.USER),
+        ),
+        kept_before=len(automatic),
+    )

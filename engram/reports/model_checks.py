@@ -9,6 +9,7 @@ from pathlib import Path
 from engram.extraction.api_key import find_api_key
 from engram.extraction.bounded_command import run_bounded
 from engram.extraction.claude_command import call_environment, find_claude
+from engram.extraction.comparison import answer_of
 from engram.models.meta import get_meta, put_meta
 from engram.models.store import Store
 from engram.reports.checks import Check, State
@@ -22,7 +23,8 @@ _OFFER_KEY = "offered_claude_extractor"
 _OFFER = (
     "Memories are chosen by rules now. Your own Claude Code can write them instead, with your login: about twice as "
     "many prompts then get a memory that helps. Redacted text of your sessions goes to Anthropic, within the caps that "
-    "`engram cost` shows. To turn it on, run: engram config set extractor claude"
+    "`engram cost` shows. To see one of your sessions both ways first, run: engram compare. To turn it on, run: "
+    "engram config set extractor claude"
 )
 
 
@@ -83,8 +85,12 @@ def _help_text(command: str) -> str:
 
 
 def offer_claude(store: Store, settings: Settings) -> str:
-    """Return the offer to use Claude as the extractor, once for each memory folder; "" after that."""
-    if settings.extractor != "local" or find_claude(settings) is None or get_meta(store, _OFFER_KEY):
+    """Return the offer to use Claude as the extractor, once for each memory folder; "" after that.
+
+    Who answered the installer or `engram compare` is not asked again.
+    """
+    was_made = get_meta(store, _OFFER_KEY) or answer_of(store) is not None
+    if settings.extractor != "local" or was_made or find_claude(settings) is None:
         return ""
     with store.transaction() as tx:
         if get_meta(store, _OFFER_KEY):

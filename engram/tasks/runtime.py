@@ -132,7 +132,7 @@ def make_runtime(settings: Settings, store: Store, *, compile_if_missing: bool =
 
     embedder = _load_embedder(settings, store, compile_if_missing)
     searcher = Searcher(store, settings, embedder=embedder)
-    extractor, language_model = _make_extractor(settings, store)
+    extractor, language_model = make_extractor(settings, store)
     return Runtime(
         settings=settings,
         store=store,
@@ -152,7 +152,7 @@ def make_vault_runtime(outer: Runtime, settings: Settings, store: Store) -> Runt
 
     searcher = Searcher(store, settings, embedder=outer.embedder)
     searcher.refresh()
-    extractor, language_model = _make_extractor(settings, store)
+    extractor, language_model = make_extractor(settings, store)
     return Runtime(
         settings=settings,
         store=store,
@@ -190,7 +190,7 @@ def _load_embedder(settings: Settings, store: Store, compile_if_missing: bool) -
     return embedder
 
 
-def _make_extractor(settings: Settings, store: Store) -> tuple[Extractor | None, LanguageModel | None]:
+def make_extractor(settings: Settings, store: Store) -> tuple[Extractor | None, LanguageModel | None]:
     """Return the extractor of the settings and the language model that it asks, each None if there is none."""
     if settings.extractor == "off":
         return None, None
@@ -243,4 +243,4 @@ def find_model_steps(settings: Settings, store: Store) -> tuple[Distilling | Non
     """Return the same steps for a process that is no worker."""
     if settings.extractor not in MODEL_EXTRACTORS:
         return None, None
-    return make_model_steps(settings, store, _make_extractor(settings, store)[0])
+    return make_model_steps(settings, store, make_extractor(settings, store)[0])

@@ -46,7 +46,7 @@ CHANGING = {
     "pack",
 }
 #: Commands that change none. ``install``, ``watch`` and ``work`` run what ``up --once`` runs; changes on the page that
-#: ``ui`` opens are tested with the page.
+#: ``ui`` opens are tested with the page, and what ``compare`` keeps in ``test_compare_command.py``.
 READING = {
     "install",
     "uninstall",
@@ -64,6 +64,7 @@ READING = {
     "timeline",
     "status",
     "report",
+    "compare",
     "doctor",
     "sessions",
     "tasks",

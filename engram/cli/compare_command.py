@@ -1,0 +1,306 @@
+"""``engram compare``: one session both ways, by rules and by a language model; also as the other commands offer it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from engram.cli.confirming import confirm
+from engram.cli.options import json_option
+from engram.cli.output import has_terminal, print_json, safe, say, say_wrapped
+from engram.cli.workspace import Workspace, pass_workspace
+from engram.config_file import set_value
+from engram.enums import ComparisonAnswer
+from engram.errors import BadRequest, Conflict, EngramError, NotFound, ServiceError, SettingsError
+from engram.extraction.claude_command import find_claude
+from engram.extraction.comparison import (
+    SOURCE,
+    CallPrice,
+    Comparison,
+    Offer,
+    ShownMemory,
+    answer_of,
+    available_provider,
+    compare,
+    find_offer,
+    keep,
+    note_answer,
+)
+from engram.models.store import Store
+from engram.services.choose import restart_if_running
+from engram.settings import MODEL_EXTRACTORS, Settings
+from engram.vaults import config_home
+
+if TYPE_CHECKING:
+    from engram.extraction.model_extractor import ModelExtractor
+
+#: The one line that names the command.
+HINT = "See one of your sessions as a language model would remember it: engram compare"
+
+
+@click.command("compare")
+@click.option("--yes", is_flag=True, help="Send the session without asking (default: say what is sent, and ask).")
+@json_option
+@pass_workspace
+def compare_command(workspace: Workspace, yes: bool, as_json: bool) -> None:
+    """Show one of your sessions both ways: what Engram keeps without a language model, and what one would keep.
+
+    First it says which session would be sent, to whom, and what that costs. If you agree, it makes one call. Nothing
+    of the answer is stored, unless you then let the model write your memories.
+
+    Example: engram compare
+    """
+    with workspace.store() as store:
+        offer = _require_offer(workspace, store)
+        if not as_json:
+            _describe(workspace.settings, offer)
+            note_answer(store, ComparisonAnswer.NO)
+        confirm(yes, as_json, "Send it?")
+        _show(workspace, store, offer, as_json=as_json, may_ask=not yes)
+
+
+def offer_comparison(workspace: Workspace, store: Store, *, is_asked_for: bool = False) -> None:
+    """Offer the comparison once, where somebody can answer; later name the command, unless it was shown.
+
+    Args:
+        workspace: the settings.
+        store: the open memory.
+        is_asked_for: the user has just chosen to see it.
+    """
+    answer = answer_of(store)
+    if not is_asked_for and (answer is not None or not has_terminal()):
+        if can_compare(workspace.settings) and answer in (None, ComparisonAnswer.NO):
+            click.echo(f"\n{HINT}")
+        return
+    offer = _find_offer(store, workspace.settings)
+    if offer is None:
+        if is_asked_for:
+            click.echo("\nNo session that was read is long enough to compare yet. Later: engram compare")
+        return
+    click.echo()
+    _describe(workspace.settings, offer)
+    # Whatever ends the question, it was asked.
+    note_answer(store, ComparisonAnswer.NO)
+    if not _agrees("Send it?"):
+        click.echo("Nothing was sent. If you change your mind: engram compare")
+        return
+    try:
+        _show(workspace, store, offer, as_json=False, may_ask=True)
+    except EngramError as error:
+        say(f"The comparison failed: {error}. To try again: engram compare", err=True)
+
+
+def can_compare(settings: Settings) -> bool:
+    """Return True if rules write the memories, and a language model could."""
+    try:
+        return settings.extractor == "local" and bool(available_provider(settings))
+    except SettingsError:
+        # `engram doctor` and `engram compare` say what is wrong.
+        return False
+
+
+def _find_offer(store: Store, settings: Settings) -> Offer | None:
+    """Return the offer; None also if the key or the prices in the settings can't be read."""
+    try:
+        return find_offer(store, settings)
+    except SettingsError:
+        return None
+
+
+def comparison_json(workspace: Workspace, store: Store) -> dict[str, Any] | None:
+    """Return what can be compared, and what the user answered, for scripts; None if there is nothing to compare."""
+    answer = answer_of(store)
+    offer = _find_offer(store, workspace.settings)
+    if offer is None:
+        return None
+    return {"command": "engram compare", "answer": answer, "offer": offer.to_json()}
+
+
+def store_extractor(workspace: Workspace, extractor: str | None, command: str | None) -> None:
+    """Write who makes the memories into config.toml, and the absolute path of the command that does.
+
+    Args:
+        workspace: the settings.
+        extractor: the value; None leaves it as it is.
+        command: the absolute path of Claude Code; None if it was not found.
+
+    Raises:
+        SettingsError: config.toml is not valid.
+        OSError: it can't be written.
+    """
+    home, sources = config_home(workspace.settings.home), workspace.loaded.sources
+    if extractor is not None and (extractor != "local" or sources["extractor"] != "default"):
+        set_value(home, "extractor", extractor)
+    if (
+        (extractor or workspace.settings.extractor) == "claude"
+        and command is not None
+        and sources["claude_command"] in ("default", "config.toml")
+    ):
+        # A service has a short PATH.
+        set_value(home, "claude_command", command)
+    workspace.reload()
+
+
+def _require_offer(workspace: Workspace, store: Store) -> Offer:
+    """Return the offer. Raises BadRequest or NotFound with what to do if there is none."""
+    settings = workspace.settings
+    if settings.extractor in MODEL_EXTRACTORS:
+        raise BadRequest(f"{_writer(settings.extractor)} writes your memories already: `engram config extractor`")
+    if settings.extractor != "local":
+        raise BadRequest("no memories are made now: run `engram config set extractor local`")
+    if not available_provider(settings):
+        raise BadRequest(
+            "no language model was found: install Claude Code, or set `llm_base_url` or a key (docs/language-model.md)"
+        )
+    offer = find_offer(store, settings)
+    if offer is None:
+        raise NotFound("no session that was read is long enough to compare yet; work on, and try again")
+    return offer
+
+
+def _describe(settings: Settings, offer: Offer) -> None:
+    """Say what would be sent, to whom, what it costs, and what is kept."""
+    say_wrapped("See one of your sessions both ways: what Engram keeps by rules, and what a language model would keep.")
+    place = ", ".join(filter(None, (offer.day, offer.project)))
+    prompts = f"{'its' if offer.is_whole else 'its first'} {offer.prompts} prompts"
+    rows = {
+        "Session": f"“{offer.title}” ({place}), {prompts} with their answers",
+        "Sent": f"once, to {_receiver(settings, offer)}: what was said there, with secrets masked; the commands, with "
+        "how they ended and the first line of an error; and sentences of similar memories. No files.",
+        "Price": price_text(settings, offer),
+        "Kept": "nothing, unless you then let the model write your memories.",
+    }
+    for name, text in rows.items():
+        say_wrapped(text, first=f"  {name:<9}", rest=" " * 11)
+
+
+def price_text(settings: Settings, offer: Offer) -> str:
+    """Return what the one call would cost, for people."""
+    price = offer.price
+    tokens = (
+        f"one call, about {price.input_tokens:,} tokens in and {price.output_tokens:,} to "
+        f"{price.max_output_tokens:,} out"
+    )
+    if offer.provider == "openai":
+        return f"{tokens}: {_openai_dollars(settings, price)}"
+    dollars = f"at most ${price.reserved_dollars:.2f}, where Claude Code stops it"
+    if price.low_dollars is not None and price.high_dollars is not None:
+        dollars = f"about {_range(price.low_dollars, price.high_dollars)} at {SOURCE}, {dollars}"
+    plan = "With a subscription nothing is billed: these tokens count against the limits of your plan."
+    return f"{tokens}: {dollars}. {plan}"
+
+
+def _openai_dollars(settings: Settings, price: CallPrice) -> str:
+    if price.reserved_dollars == 0:
+        return "nothing, on your own server."
+    most = f"at most ${price.reserved_dollars:.3f}"
+    if price.low_dollars is None or price.high_dollars is None:
+        return f"{most}, by the price that is assumed for an unknown model (setting llm_prices)."
+    return f"{_range(price.low_dollars, price.high_dollars)} for {settings.llm_model}, {most}."
+
+
+def _range(low: float, high: float) -> str:
+    return f"${low:.3f} to ${high:.3f}" if f"{low:.3f}" != f"{high:.3f}" else f"${low:.3f}"
+
+
+def _show(workspace: Workspace, store: Store, offer: Offer, *, as_json: bool, may_ask: bool) -> None:
+    """Make the call, print both ways, and offer to switch.
+
+    Raises:
+        EngramError: nothing was shown; the message says why.
+    """
+    settings = workspace.settings
+    extractor = _model_extractor(settings, store, offer.provider)
+    if not as_json:
+        click.echo("Asking the model. This can take a minute.")
+    comparison = compare(store, extractor, offer)
+    note_answer(store, ComparisonAnswer.SHOWN)
+    if as_json:
+        print_json(comparison.to_json())
+        return
+    print_comparison(comparison)
+    writer = _writer(offer.provider)
+    switch = f"engram config set extractor {offer.provider}"
+    if not may_ask:
+        click.echo(f"Nothing of it was stored. To let {writer} write your memories: {switch}")
+        return
+    cap = f"at most ${settings.llm_dollars_per_day:.2f} a day"
+    these = ", and keep these" if comparison.by_model else ""
+    if not _agrees(f"Let {writer} write your memories from now on ({cap}){these}?"):
+        click.echo(f"Nothing of it was stored. To switch later: {switch}")
+        return
+    _switch(workspace, store, extractor, comparison)
+
+
+def _agrees(question: str) -> bool:
+    """Ask; Ctrl-C, and nobody to answer, is a no."""
+    try:
+        return click.confirm(safe(question), default=False)
+    except click.Abort:
+        click.echo()
+        return False
+
+
+def print_comparison(comparison: Comparison) -> None:
+    """Print both ways, one after the other."""
+    _print_memories("Without a model", comparison.without, "Search finds everything that was said, also then.")
+    _print_memories(f"With {comparison.offer.model}", comparison.by_model, "It found nothing worth keeping.")
+    click.echo(f"\nThe call cost ${comparison.dollars:.4f}; `engram cost` lists it.")
+
+
+def _print_memories(heading: str, memories: Sequence[ShownMemory], if_none: str) -> None:
+    number = {0: "nothing", 1: "1 memory"}.get(len(memories), f"{len(memories)} memories")
+    click.echo()
+    say_wrapped(f"{heading}: {number}")
+    if not memories:
+        say_wrapped(if_none, first="  ", rest="  ")
+    for memory in memories:
+        say_wrapped(f"{memory.title} ({memory.kind})", first="  • ", rest="    ")
+        if memory.title != memory.sentence.rstrip("."):
+            say_wrapped(memory.sentence, first="    ", rest="    ")
+
+
+def _switch(workspace: Workspace, store: Store, extractor: ModelExtractor, comparison: Comparison) -> None:
+    """Let the model write the memories from now on, and keep those that were shown."""
+    provider = comparison.offer.provider
+    is_overridden = workspace.loaded.sources["extractor"] in ("flag", "environment")
+    store_extractor(workspace, provider, find_claude(workspace.settings))
+    note_answer(store, ComparisonAnswer.SWITCHED)
+    try:
+        kept = keep(store, workspace.settings, extractor, comparison)
+        what = "1 memory of this session is kept" if kept.new == 1 else f"{kept.new} memories of this session are kept"
+    except Conflict:
+        what = "this session went on meanwhile, so its memories are written at the next tidying"
+    click.echo(f"{_writer(provider)} writes your memories from now on; {what}. Back: engram config set extractor local")
+    if is_overridden:
+        click.echo("Note: a flag or a variable also sets extractor and overrides config.toml.", err=True)
+    try:
+        is_restarted = restart_if_running(workspace.settings)
+    except ServiceError as error:
+        say(f"The worker could not be restarted: {error}. Run: engram service restart", err=True)
+        return
+    if not is_restarted:
+        click.echo("An `engram up` in a terminal uses it after its next start.")
+
+
+def _model_extractor(settings: Settings, store: Store, provider: str) -> ModelExtractor:
+    from engram.extraction.model_extractor import ModelExtractor
+    from engram.tasks.runtime import make_extractor
+
+    extractor, _ = make_extractor(replace(settings, extractor=provider), store)
+    if not isinstance(extractor, ModelExtractor):
+        raise BadRequest(f"the language model of `extractor = {provider}` can't be asked: see `engram doctor`")
+    return extractor
+
+
+def _writer(provider: str) -> str:
+    return "Claude" if provider == "claude" else "the language model"
+
+
+def _receiver(settings: Settings, offer: Offer) -> str:
+    if offer.provider == "claude":
+        return f"Anthropic, by your own Claude Code with your login (model {settings.claude_model})"
+    return f"{settings.llm_base_url or 'OpenAI, with your key'} (model {settings.llm_model})"
