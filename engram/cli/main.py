@@ -57,7 +57,7 @@ COMMANDS = {
     "projects": "engram.cli.projects_command",
     "tasks": "engram.cli.tasks_command",
     "logs": "engram.cli.logs_command",
-    "cost": "engram.cli.cost_command",
+    "cost": "engram.cli.report_command",
     "pause": "engram.cli.pause_command",
     "consolidate": "engram.cli.consolidate_command",
     "purge": "engram.cli.purge_command",

@@ -1,4 +1,4 @@
-"""``engram report``: what memory did in the last days."""
+"""``engram report`` and ``engram cost``: what memory did in the last days, and what the language model cost."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import dataclasses
 import click
 
 from engram.cli.compare_command import comparison_json, offer_comparison
-from engram.cli.options import json_option
-from engram.cli.output import one_line, print_facts, print_json
+from engram.cli.options import TimeSpan, json_option
+from engram.cli.output import one_line, print_facts, print_json, print_table
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.models.usage import Usage
+from engram.reports.costs import DEFAULT_SECONDS, report_costs
 from engram.reports.usage import REPORT_DAYS, late_text, refused_text, report_of_days
 
 
@@ -57,3 +58,45 @@ def _print(usage: Usage, days: int) -> None:
 
 def _named(summary: str, episode_id: str, project: str, uses: int) -> str:
     return f"{one_line(summary, 120)} ({episode_id}, {one_line(project, 60) or 'no project'}, {uses} times)"
+
+
+@click.command("cost")
+@click.option(
+    "--since",
+    "seconds",
+    type=TimeSpan(),
+    default=DEFAULT_SECONDS,
+    metavar="TIME",
+    help="How far back, such as 7d or 12h (default: 30d).",
+)
+@json_option
+@pass_workspace
+def cost(workspace: Workspace, seconds: float, as_json: bool) -> None:
+    """Show what the language model cost, by day, model, task and project. The local extractor costs nothing.
+
+    Example: engram cost --since 7d
+    """
+    with workspace.store() as store:
+        report = report_costs(store, workspace.settings, seconds)
+    if as_json:
+        print_json(report.to_json())
+        return
+    print_table(
+        ["day", "model", "task", "project", "calls#", "tokens in#", "tokens out#", "dollars#"],
+        [
+            (
+                row.day,
+                row.model,
+                row.task,
+                row.project,
+                row.calls,
+                row.input_tokens,
+                row.output_tokens,
+                f"{row.dollars:.4f}",
+            )
+            for row in report.rows
+        ],
+        empty=f"Nothing was spent (extractor: {report.extractor}).",
+    )
+    if report.rows:
+        click.echo(f"{report.dollars:.4f} dollars in total. The cap is {report.caps['day']} dollars a day.")
