@@ -2,8 +2,8 @@
 
 A connection begins with a line that says how many bytes of the session's variables follow; then the relay is welcomed,
 and the rest is the protocol itself, one message a line. One thread serves all connections, a few others run the tools.
-The library of the protocol takes 40 MB and a second of processor time: it is loaded by the first session, or soon after
-the start of a worker if a session was ever served.
+The library of the protocol takes 40 MB and a second of processor time: it is loaded soon after the
+worker's start, or by a session that begins earlier.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from typing import cast
 from engram import process_limits
 from engram.errors import BrokenDatabase, EngramError
 from engram.models.file_checks import file_identity
-from engram.models.meta import get_meta, put_meta
 from engram.models.store import Store
 from engram.tasks.runtime import Runtime
 from engram.vaults import own_vault
@@ -43,10 +42,8 @@ GREETING_SECONDS = 5.0
 MAX_GREETING_BYTES = 1_000_000
 #: Longest line of an agent, in bytes; a longer one ends the session.
 MAX_LINE_BYTES = 16_000_000
-#: How long after the start the library is loaded for a memory that sessions use, in seconds.
-LOAD_AFTER_SECONDS = 15.0
-#: Name of the value that says so.
-_USED = "mcp_used"
+#: How long after the start the library is loaded, in seconds: soon, since a session may begin at any time.
+LOAD_AFTER_SECONDS = 3.0
 _GREETING = re.compile(rb"engram-mcp 1 (\d{1,7})\n")
 
 
@@ -89,7 +86,6 @@ class McpSessions:
     def __init__(self, runtime: Runtime, answers: Answers, vaults: Vaults) -> None:
         """Nothing is opened before ``start``."""
         self._home = runtime.settings.home
-        self._store = runtime.store
         self._path = runtime.settings.places.mcp_socket
         self._answers = answers
         self._vaults = vaults
@@ -138,7 +134,7 @@ class McpSessions:
         self._loop = asyncio.get_running_loop()
         self._ending: asyncio.Future[float] = self._loop.create_future()
         self._is_up.set()
-        self._loop.call_later(LOAD_AFTER_SECONDS, self._load_if_used)
+        self._loop.call_later(LOAD_AFTER_SECONDS, self._pool.submit, _load_library)
         seconds = await self._ending
         if self._listener is not None:
             self._listener.close()
@@ -150,15 +146,6 @@ class McpSessions:
         for _, writer in self._sessions.values():
             # Without a word: the relay tells the agent what became of its calls.
             writer.transport.abort()
-
-    def _load_if_used(self) -> None:
-        self._pool.submit(lambda: _load_library() if get_meta(self._store, _USED) else None)
-
-    def _note_use(self) -> None:
-        with contextlib.suppress(EngramError):
-            if not get_meta(self._store, _USED):
-                with self._store.transaction() as tx:
-                    put_meta(tx, _USED, "1")
 
     def _end(self, seconds: float) -> None:
         if not self._ending.done():
@@ -178,7 +165,6 @@ class McpSessions:
             environ = await self._greet(reader, writer)
             if environ is not None:
                 library = await self._loop.run_in_executor(self._pool, _load_library)
-                self._pool.submit(self._note_use)
                 access = library.AccessOnce(lambda: self._open(environ))
 
                 async def write(line: bytes) -> None:

@@ -30,7 +30,6 @@ from engram.memories.save import save_memory
 from engram.memories.vault import move_into_vault
 from engram.models import injections
 from engram.models.injections import Injection
-from engram.models.meta import get_meta
 from engram.models.open_memory import open_store
 from engram.models.projects import ensure_project
 from engram.models.store import Store
@@ -327,25 +326,19 @@ def test_a_session_too_many_serves_itself(
         connection.close()
 
 
-def test_a_worker_loads_the_library_by_itself_where_sessions_were_served(
+def test_a_worker_loads_the_library_before_any_session_asks(
     runtime: Runtime, settings: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     loaded: list[int] = []
     load = mcp_sessions._load_library
     monkeypatch.setattr(mcp_sessions, "LOAD_AFTER_SECONDS", 0)
     monkeypatch.setattr(mcp_sessions, "_load_library", lambda: loaded.append(1) or load())
-    first = RecallServer(runtime).start()
-    wait_for(lambda: first._sessions._listener)
-    assert not loaded
+
+    server = RecallServer(runtime).start()
+
+    wait_for(lambda: loaded == [1])
     one_session(settings)
-    wait_for(lambda: get_meta(runtime.store, "mcp_used"))
-    first.close()
-    assert loaded == [1]
-
-    second = RecallServer(runtime).start()
-
-    wait_for(lambda: loaded == [1, 1])
-    second.close()
+    server.close()
 
 
 # -- the end of either side
