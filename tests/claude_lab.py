@@ -37,7 +37,7 @@ from engram_hooks.block import FOLDER, TIMEOUT_SECONDS, settings_block
 from engram_mcp import session
 
 FACT = "The watcher holds watcher.lock by flock, never by a PID file"
-#: Not confirmed, so that a briefing leaves it out: a prompt about it brings it.
+#: A fact, which a briefing leaves out: a prompt about it brings it.
 BITE = "The watcher wakes every 40 s since a laptop's inotify loses file events in sleep"
 TASK = "SUBTASK: find out why the watcher holds a flock and no PID file, and report the reason."
 #: A command that fails with an error of one line, and the form of it that passed.
@@ -162,8 +162,8 @@ def _keep(store: Store, settings: Settings, project: Path) -> None:
     scope = scope_of_folder(store, settings, str(project)).project
     assert scope is not None
     with store.transaction() as tx:
-        for text, status in ((FACT, Status.ACTIVE), (BITE, Status.PROVISIONAL)):
-            made = Episode(new_episode_id(), Kind.FACT, text, text, project_id=scope.id, quality=0.75, status=status)
+        for text, kind, status in ((FACT, Kind.DECISION, Status.ACTIVE), (BITE, Kind.FACT, Status.PROVISIONAL)):
+            made = Episode(new_episode_id(), kind, text, text, project_id=scope.id, quality=0.75, status=status)
             add_episode(tx, made, [Evidence("11111111-1111-1111-1111-111111111111")], actor=Actor.MODEL)
 
 

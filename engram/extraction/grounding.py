@@ -19,7 +19,7 @@ from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, MAX_SU
 from engram.extraction.judged import says_the_same
 from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.extraction.request_lines import Ids
-from engram.extraction.user_rules import lays_down_for_all_projects
+from engram.extraction.user_rules import lays_down_for_all_projects, only_asks
 from engram.extraction.write_filter import is_log, is_own
 from engram.models.episodes import MAX_CONTENT_CHARACTERS
 from engram.redaction import redact
@@ -161,19 +161,25 @@ class _Grounding:
         """Return why a summary is not grounded; None if it is.
 
         Half of its words must occur in the session, and some of them in what it cites: these are what it claims, the
-        others say what the claim is about. A text of a few words of the user carries it with one word.
+        others say what the claim is about. A text of a few words of the user carries it with one word, unless it only
+        asks: a question claims nothing.
         """
         words = prefixes(content_words(summary) - _ABOUT_THE_SPEAKERS)
         cited = prefixes(
             _words_there(evidence) | (content_words(target.summary) if target is not None else frozenset())
         )
-        is_short = any(said.role in _USERS and len(said.text.split()) <= MAX_SHORT_WORDS for _, said in evidence.said)
+        is_short = any(said.role in _USERS and _says_in_short(said.text) for _, said in evidence.said)
         share = MIN_SHORT_SHARE if is_short else MIN_GROUNDED_SHARE
         if not words or len(words & (cited | prefixes(self._session_words))) < share * len(words):
             return Refusal.NOT_SAID
         if not words & cited or (len(words & cited) < MIN_CITED_SHARE * len(words) and not is_short):
             return Refusal.NOT_CITED
         return None if evidence.said else _why_not_proven(words, evidence)
+
+
+def _says_in_short(text: str) -> bool:
+    """Return True for a few words that do not only ask."""
+    return len(text.split()) <= MAX_SHORT_WORDS and not only_asks(text)
 
 
 def _why_not_proven(words: frozenset[str], evidence: _Evidence) -> Refusal | None:

@@ -17,7 +17,8 @@ from engram.extraction import languages
 from engram.extraction import rule_words as words
 from engram.redaction.voice import typed_text
 from engram.text.content_words import content_words, prefixes
-from engram.text.statements import Block, Statement, split
+from engram.text.statements import Block, Statement, plain, split
+from engram.text.statements import sentences as sentences_of
 from engram.transcripts.record import Turn
 
 #: Minimum and maximum length of a rule, in words. A longer sentence is a description, and a memory is never cut short.
@@ -120,6 +121,12 @@ def says_the_same(first: str, second: str) -> bool:
     if bool(words.NEGATION.search(first)) != bool(words.NEGATION.search(second)):
         return False
     return bool(mine and theirs) and len(mine & theirs) >= SAME_SHARE * len(mine | theirs)
+
+
+def only_asks(text: str) -> bool:
+    """Return True if every sentence of a text is a question: it claims nothing, and decides nothing."""
+    said = sentences_of(plain(text))
+    return bool(said) and all(sentence.endswith("?") or words.QUESTION.search(sentence) for sentence in said)
 
 
 def typed_texts(turn: Turn) -> list[str]:

@@ -60,6 +60,24 @@ def test_what_the_user_says_in_short_carries_a_summary_that_says_what_it_is_abou
     assert found.refused == []
 
 
+@pytest.mark.parametrize(
+    ("prompt", "summary"),
+    [
+        (
+            "How was the harbor deployed, with which token?",
+            "The harbor was deployed with a token by make release in the staging cluster",
+        ),
+        ("And are they numbered from 0? By which parser?", "The parser numbers them from 0 since version 3"),
+        ("why is the exporter slow?", "The exporter is slow because of gzip on each row"),
+        ("Was the port changed?", "The port was changed to 7411 for staging machines"),
+    ],
+)
+def test_a_short_question_carries_no_answer_to_it(prompt: str, summary: str) -> None:
+    found = propose([turn("t1", prompt)], {"summary": summary, "evidence": ["e1"], "kind": "fact"})
+
+    assert (found.candidates, found.refused) == ([], [Refusal.NOT_SAID])
+
+
 def test_an_open_problem_that_was_told_in_short_is_kept() -> None:
     short = turn("t1", "mix phx.server does not start", ran("mix phx.server", is_error=True, error="exited"))
     summary = "Open: the user reports that `mix phx.server` does not start; the session ended before a cause was found"

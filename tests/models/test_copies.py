@@ -20,7 +20,7 @@ from engram.models.turn_changes import withdraw_turn
 from engram.models.turns import load_turn
 from tests.models.boat_memories import keep
 from tests.models.conversations import make_turn, store_turn
-from tests.models.test_migrations import TEXT_INDEXES_18
+from tests.models.test_migrations import TABLES_18
 from tests.models.version_4 import read_schema
 
 WORD = "quixotically"
@@ -75,7 +75,7 @@ def make_older(path: Path) -> Path:
     with Store(path) as store:
         rows = [episode_words(store, row_id) for (row_id,) in store.rows("SELECT id FROM episode")]
     connection = sqlite3.connect(path)
-    for statement in (*TEXT_INDEXES_18, "INSERT INTO episode_fts(episode_fts) VALUES ('delete-all')"):
+    for statement in (*TABLES_18, "INSERT INTO episode_fts(episode_fts) VALUES ('delete-all')"):
         connection.execute(statement)
     connection.executemany("INSERT INTO episode_fts(rowid, summary, content, entities) VALUES (?, ?, ?, ?)", rows)
     connection.execute("UPDATE meta SET value = '18' WHERE key = 'schema_version'")

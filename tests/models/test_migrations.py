@@ -53,8 +53,8 @@ EPISODE_FTS_5 = (
     'CREATE VIRTUAL TABLE "episode_fts" USING fts5 ("summary", "content", "entities", content=\'\', '
     "tokenize=\"porter unicode61 remove_diacritics 2 tokenchars '_'\")"
 )
-#: How version 18 indexed passages and notes: each run of letters as one word.
-TEXT_INDEXES_18 = (
+#: Gives a memory the tables of version 18: no titles, and passages and notes indexed with each run of letters as one.
+TABLES_18 = (
     "DROP VIEW note_words",
     "DROP VIEW passage_context",
     "DROP VIEW passage_beside",
@@ -72,6 +72,9 @@ TEXT_INDEXES_18 = (
     "tokenize=\"porter unicode61 remove_diacritics 2 tokenchars '_'\")",
     "INSERT INTO passage_fts(passage_fts) VALUES ('rebuild')",
     "INSERT INTO note_fts(note_fts) VALUES ('rebuild')",
+    "ALTER TABLE episode DROP COLUMN title",
+    "ALTER TABLE session DROP COLUMN title",
+    "ALTER TABLE session DROP COLUMN title_rank",
 )
 
 
@@ -105,14 +108,11 @@ def first(path: Path) -> Path:
     """A memory.db of the first version with one row in the table that a later step makes anew."""
     connection = sqlite3.connect(path)
     for statement in (
-        *TEXT_INDEXES_18,
+        *TABLES_18,
         "PRAGMA writable_schema = 1",
         "UPDATE sqlite_master SET sql = replace(replace(sql, ', ''program'', ''context''', ''), "
         "', ''imported'', ''program''', '')",
         "PRAGMA writable_schema = RESET",
-        "ALTER TABLE episode DROP COLUMN title",
-        "ALTER TABLE session DROP COLUMN title",
-        "ALTER TABLE session DROP COLUMN title_rank",
         "ALTER TABLE episode DROP COLUMN questions",
         "DROP TABLE hub_rule",
         "DROP TABLE hub_member",

@@ -18,7 +18,7 @@ from engram.search.service import NOBODY_SAID_PHRASE, NOBODY_SAID_WORDS, Searche
 from engram.settings import Settings
 from engram.text.question_words import MAX_PAIRS, terms_of
 from engram.text.unspaced import in_pairs
-from tests.models.test_migrations import TEXT_INDEXES_18
+from tests.models.test_migrations import TABLES_18
 from tests.search.test_phrases import tell
 
 TEXTS = {
@@ -209,7 +209,7 @@ def of_version_18(
     index_notes(store, settings, redact)
     store.close()
     database = open_database(store.path, "sqlite3")
-    for statement in (*TEXT_INDEXES_18, "INSERT INTO episode_fts(episode_fts) VALUES ('delete-all')"):
+    for statement in (*TABLES_18, "INSERT INTO episode_fts(episode_fts) VALUES ('delete-all')"):
         database.execute_sql(statement)
     database.execute_sql(
         "INSERT INTO episode_fts(rowid, summary, content, entities) "

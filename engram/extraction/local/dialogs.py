@@ -10,6 +10,7 @@ from engram.enums import Importance, Kind, Voice
 from engram.extraction import rule_words
 from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, Candidate
 from engram.extraction.local.sentences import ended, fitting, opened, quoted, sure
+from engram.extraction.user_rules import only_asks
 from engram.extraction.write_filter import is_own
 from engram.redaction.suspicion import why_suspect
 from engram.redaction.voice import typed_text
@@ -138,7 +139,7 @@ def _plan(turn: Turn, said: TextBlock, proposed: TextBlock | None, typed: TextBl
     head, _, changed = said.text.partition("\nChanged by the user:\n")
     is_rejected = head.startswith("Rejected")
     words = typed.text.strip() if typed is not None else ""
-    says_why = bool(words) and not _says_nothing(words) and not _is_question(words)
+    says_why = bool(words) and not _says_nothing(words) and not only_asks(words)
     title = _PLAN_LABEL.sub("", plain(head.partition(": ")[2])).rstrip(". ")
     is_named = not _BARE_TITLE.match(title)
     purpose = _purpose(proposed.text) if proposed is not None else []
@@ -182,7 +183,7 @@ def _comment(turn: Turn, said: TextBlock) -> Iterator[Candidate]:
     action = next((a for a in turn.actions if a.result_uuid and a.result_uuid == said.uuid), None)
     words = said.text.strip()
     text = plain(words)
-    is_passing = _says_nothing(words) or _is_question(text) or _LAUGHS.search(text)
+    is_passing = _says_nothing(words) or only_asks(text) or _LAUGHS.search(text)
     of_moment = (rule_words.MOMENT, rule_words.HEDGE, rule_words.IRONY, rule_words.TASK)
     is_of_moment = any(pattern.search(text) for pattern in of_moment)
     if is_passing or is_of_moment or not _LAYS_DOWN.search(text) or len(content_words(text)) < MIN_COMMENT_WORDS:
@@ -240,12 +241,6 @@ def _suspect(texts: Sequence[TextBlock]) -> str:
 
 def _says_nothing(words: str) -> bool:
     return not words or bool(_SAYS_NOTHING.match(words))
-
-
-def _is_question(words: str) -> bool:
-    """Return True if somebody only asks."""
-    said = sentences(plain(words))
-    return bool(said) and all(sentence.endswith("?") or rule_words.QUESTION.search(sentence) for sentence in said)
 
 
 def _shortened(question: str) -> str:
