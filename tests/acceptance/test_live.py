@@ -15,9 +15,9 @@ from typing import Any
 
 import pytest
 
-#: A real session that was given to the project, short and about one thing.
-SESSION = "c93f3533-0f6b-4a61-99bd-7b788208ad61"
-PROMPT = "Does goreleaser's notarize config know a retry field for macOS notarization?"
+#: A real session that was given to the project, with one thing that is sure: why a push failed, and what mended it.
+SESSION = "f6b7329a-914c-4f62-8090-4e29b032b173"
+PROMPT = "Why does git push fail with biome errors about the .claude and .opencode directories?"
 DEADLINE_SECONDS = 90
 
 
@@ -192,12 +192,10 @@ def test_a_real_session_comes_back_in_the_same_turn_in_its_project_only(live: Li
     elsewhere = str(live.root / "elsewhere")
     other = "aaaaaaaa-0000-4000-8000-000000000003"
     assert live.hook("UserPromptSubmit", other, elsewhere, prompt=PROMPT, prompt_id="p3") == ""
-    live.engram(
-        "save", "For macOS notarization I retry in the release workflow, never in goreleaser's config.", "--global"
-    )
+    live.engram("save", "When biome fails a git push, the .claude directory is excluded in biome.json.", "--global")
     live.wait(lambda: live.engram("status", "--json")["missing_vectors"] == 0)
     found = live.hook("UserPromptSubmit", other, elsewhere, prompt=PROMPT + " (release)", prompt_id="p4")
-    assert "retry in the release workflow" in found
+    assert "is excluded in biome.json" in found
     assert not any(i in found for i in kept)
 
 
@@ -206,7 +204,7 @@ def test_a_short_session_is_extracted_at_its_end_and_not_by_stop_alone(live: Liv
     cwd, session = str(live.root / "repo"), "bbbbbbbb-0000-4000-8000-000000000001"
     live.start()
     said = [
-        ("user", "Why does the importer drop the last row of every CSV file?"),
+        ("user", "From now on always write CSV files with a final newline in this project."),
         (
             "assistant",
             "The importer dropped the last row because read_rows stops at the final newline; files without one lost "
