@@ -25,6 +25,7 @@ DOOR = {"episode_changes", "episode_evidence", "episode_imports", "episode_undo"
 #: Module → why it writes to one of the tables past the door.
 REASONS = {
     "carry_over": "makes the tables of a new version from the old ones; the memories stay what they were",
+    "copies": "takes over into an older copy what was deleted and changed in its cleaned twin, rows as they are",
     "hub_outgoing": "notes which memories wait to be said to other machines; the memories stay what they were",
     "transplant": "moves a project's rows between a memory and its vault as they are, history included",
     "unjoined": "is_unjoined is a note for the joining and no part of the memory",
