@@ -30,8 +30,9 @@ from engram.worker.answers import Answers
 from engram.worker.connection import is_same_user, open_listener
 from engram.worker.recall_client import AnsweredBy, RecallRequest, RecallResponse
 from engram.worker.vaults import Vaults
+from engram_mcp import HELLO
 from engram_mcp.access import Access, access_for
-from engram_mcp.server import HELLO, WELCOME
+from engram_mcp.server import WELCOME
 
 #: Calls of tools that are answered at the same time.
 CALL_THREADS = 4

@@ -11,10 +11,12 @@ import select
 import signal
 from contextlib import suppress
 
+from engram_mcp import HELLO
+
 #: What a worker says to a session that it serves; it hangs up on a relay that it does not understand.
 WELCOME = b"engram-mcp 1\n"
-#: How the variables begin that it gets; the variable of the agent's handshake, which the next server needs as well.
-NAMES, HELLO = (b"ENGRAM_", b"CLAUDE_PROJECT_DIR", b"CLAUDE_CODE_SESSION_ID", b"CLAUDE_MEMORY_"), "ENGRAM_MCP_HELLO"
+#: How the variables begin that it gets.
+NAMES = (b"ENGRAM_", b"CLAUDE_PROJECT_DIR", b"CLAUDE_CODE_SESSION_ID", b"CLAUDE_MEMORY_")
 #: Seconds for the welcome, for the last answers, and between two looks at whether the agent still runs.
 WELCOME_SECONDS, END_SECONDS, PARENT_SECONDS = 5.0, 10.0, 5.0
 LOST = "Engram's worker ended during this call, which may or may not have taken effect. Call again."

@@ -28,9 +28,9 @@ from mcp.shared.message import SessionMessage
 
 from engram.transcripts.text import storable_value
 from engram.version import VERSION
+from engram_mcp import HELLO
 from engram_mcp.access import Access, open_access
 from engram_mcp.catalog import INSTRUCTIONS, TOOLS, answer
-from engram_mcp.server import HELLO
 
 #: Longest line that is read, in bytes; a longer one ends the session.
 MAX_LINE_BYTES = 16_000_000
