@@ -17,18 +17,18 @@ from typing import Any
 
 #: The modules whose patterns `redact` applies.
 MODULES = (
-    "assignments",
-    "blocks",
-    "commands",
-    "composed",
-    "known",
-    "links",
-    "opaque",
-    "phrases",
-    "placeholders",
-    "providers",
-    "values",
-    "words",
+    "engram.redaction.assignments",
+    "engram.redaction.blocks",
+    "engram.redaction.commands",
+    "engram.redaction.composed",
+    "engram.redaction.known",
+    "engram.redaction.links",
+    "engram.redaction.opaque",
+    "engram.redaction.phrases",
+    "engram.redaction.placeholders",
+    "engram.redaction.providers",
+    "engram.redaction.values",
+    "engram.redaction.words",
 )
 #: What joins a name to a value, and values that nearly count.
 _BEHIND = (
@@ -63,8 +63,8 @@ _SIGNS = (
 
 def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
     """Every compiled pattern of the modules, with where it is."""
-    for name in MODULES:
-        module = importlib.import_module(f"engram.redaction.{name}")
+    for name in dict.fromkeys(MODULES):
+        module = importlib.import_module(name)
         for attribute, value in vars(module).items():
             yield from _within(f"{name}.{attribute}", value)
 
