@@ -17,7 +17,7 @@ from engram.memories.correct import correct_memory
 from engram.models import tables
 from engram.models.store import Store
 from engram.paths import Home
-from engram.tasks.queue import TASK_MODULES
+from engram.tasks.queue import huey, import_tasks
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -106,9 +106,11 @@ def test_every_command_is_known_to_change_memories_or_not() -> None:
 
 def test_every_task_is_known_to_change_memories_or_not() -> None:
     changing = {"extract", "consolidate", "ingest", "sync"}
-    reading = {"embed", "flush", "index_notes", "recollect", "scan"}
+    reading = {"embed", "flush", "index_notes", "recollect", "refresh", "scan"}
 
-    assert {name.rpartition(".")[2] for name in TASK_MODULES} == changing | reading
+    import_tasks()
+
+    assert set(huey._registry._registry) == changing | reading
 
 
 def test_extraction_is_the_models_and_joining_is_tidying(filled: Store) -> None:
