@@ -22,11 +22,11 @@ from claude_price import CHARACTERS_A_TOKEN, TOKENS_A_CALL, claude_dollars
 from engram.bench.answers import AnsweredMemories
 from engram.bench.datasets import read_code_questions
 from engram.bench.homes import BenchHomes
-from engram.extraction.provider import ModelReply, ModelRequest
-from engram.extraction.recorded import RecordedProvider
-from engram.models.sessions import list_sessions
-from engram.models.store import Store
-from engram.models.turns import turns_of_session
+from engram.extraction.model.language_model import RecordedProvider
+from engram.extraction.model.provider import ModelReply, ModelRequest
+from engram.models.engine.transaction import Store
+from engram.models.sessions.sessions import list_sessions
+from engram.models.sessions.stored_turns import turns_of_session
 from engram.settings import Settings
 
 

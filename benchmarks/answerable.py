@@ -24,16 +24,14 @@ from engram.bench.datasets import Question, read_code_questions
 from engram.bench.homes import open_homes, read_transcripts
 from engram.bench.memories import question_time_ms
 from engram.embedding.embedder import Embedder
-from engram.models.store import Store
-from engram.search.episodes.abstain import TOP_COSINES, mean_top_cosine
-from engram.search.passages.retrieval import SearchIndex, retrieve_passages
-from engram.search.passages.search import best_groups, passage_support, rank_passages
-from engram.search.question.parsed import parse_query
-from engram.search.question.query import Query
-from engram.search.question.terms import TermCounts
-from engram.search.vectors.cache import VectorCache
+from engram.models.engine.transaction import Store
+from engram.search.abstain import TOP_COSINES, mean_top_cosine
+from engram.search.passages.candidate_set import SearchIndex, retrieve_passages
+from engram.search.passages.passage_search import best_groups, passage_support, rank_passages
+from engram.search.question import Query, TermCounts, parse_query
+from engram.search.vectors.stored_vectors import VectorCache
 from engram.settings import load
-from engram.text.question_words import terms_of
+from engram.text.words import terms_of
 
 #: Every so many questions of another project are asked, too.
 EVERY_FOREIGN = 4

@@ -40,13 +40,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from engram.clock import FixedClock
-from engram.ingest.service import ingest_path
-from engram.models.store import Store, open_store
-from engram.recollection.service import RecollectionService
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
+from engram.recollection.recollecting import RecollectionService
 from engram.redaction import redact
-from engram.search.service import Searcher
+from engram.search.searcher import Searcher
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 
 #: First-time failures that are asked.
 FIRST_TIME = 300

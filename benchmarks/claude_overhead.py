@@ -26,10 +26,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from engram.cli.up_command import SAMPLES
+from engram.cli.up_commands import SAMPLES
 from engram.paths import Home
-from engram.plugin.files import plugin_files
-from engram.plugin.registered import skills_folder
+from engram.setup.agents.registered import plugin_files, skills_folder
 from engram_hooks.block import link_interpreter
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "tests"))

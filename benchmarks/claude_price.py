@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from engram.extraction.answer import ANSWER_SCHEMA
+from engram.extraction.model.model_answer import ANSWER_SCHEMA
 
 CHARACTERS_A_TOKEN = 4
 #: Tokens that Claude Code adds to each call of its print mode (measured with 2.1.330), and those of the schema.

@@ -23,17 +23,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from engram.clock import FixedClock
-from engram.consolidation.service import Report, consolidate, undo_run
+from engram.consolidation.graduation import MAX_BYTES, MAX_LINES
+from engram.consolidation.tidying import Report, consolidate, undo_run
 from engram.enums import Actor
-from engram.ingest.service import ingest_all
-from engram.models import episode_changes, episode_history, episodes, runs
-from engram.models.injections import Injection, add_injections
-from engram.models.store import Store, open_store
-from engram.notes.memory_note import MAX_BYTES, MAX_LINES
+from engram.ingest.read_sources import ingest_all
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_changes, memory_history, memory_records
+from engram.models.open_memory import open_store
+from engram.models.shown.injections import Injection, add_injections
 from engram.redaction import redact
-from engram.search.vectors.pairs import similar_pairs
+from engram.search.vectors.stored_vectors import similar_pairs
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 from engram.tasks.drain import drain
 from engram.tasks.runtime import Runtime, make_runtime
 
@@ -87,7 +88,7 @@ class Year:
 
     def use_some(self) -> None:
         """Sessions expand memories that they were shown: some rarely, some again and again."""
-        there = [e.episode_id for e in episodes.all_episodes(self.store) if e.status in ("active", "provisional")]
+        there = [e.episode_id for e in memory_records.all_episodes(self.store) if e.status in ("active", "provisional")]
         for _ in range(USED_A_DAY):
             if there:
                 place = min(int(self.chance.expovariate(12 / len(there))), len(there) - 1)
@@ -99,7 +100,7 @@ class Year:
         bite = Injection(session_id, "prompt", "prompt", episode_id, 0.5, 20, "shown")
         with self.store.transaction() as tx:
             add_injections(tx, [bite])
-        episode_changes.note_access(self.store, episode_id, session_id=session_id)
+        memory_changes.note_access(self.store, episode_id, session_id=session_id)
 
     def embed(self) -> None:
         drain(self.runtime)
@@ -116,11 +117,11 @@ class Year:
 def recoverable(store: Store) -> dict[str, set[tuple[str, str]]]:
     """Episode → every (summary, content) that it has or had, as far as history tells; and its evidence."""
     found: dict[str, set[tuple[str, str]]] = {}
-    for episode in episodes.all_episodes(store):
+    for episode in memory_records.all_episodes(store):
         texts = {("summary", episode.summary), ("content", episode.content)}
-        for change in episode_history.history_of(store, episode.episode_id):
+        for change in memory_history.history_of(store, episode.episode_id):
             texts |= {(name, str(change.before[name])) for name in ("summary", "content") if name in change.before}
-        texts |= {("evidence", one.uuid) for one in episodes.evidence_of(store, episode.id)}
+        texts |= {("evidence", one.uuid) for one in memory_records.evidence_of(store, episode.id)}
         found[episode.episode_id] = texts
     return found
 
@@ -143,9 +144,9 @@ def check_nothing_lost(year: Year, texts: dict[str, set[tuple[str, str]]], turns
 
 
 def check_second_run(year: Year) -> None:
-    before = runs.content_digest(year.store)
+    before = memory_history.content_digest(year.store)
     report = year.consolidate(is_full=True)
-    if report.lines or runs.content_digest(year.store) != before:
+    if report.lines or memory_history.content_digest(year.store) != before:
         raise Broken(f"a second run changed something: {report.lines[:3]}")
 
 
@@ -186,12 +187,15 @@ def measure(corpus: Path, home: Path, arguments: argparse.Namespace) -> dict[str
     started = time.perf_counter()
     year = fill(corpus, home, arguments.model, arguments.hours)
     filled = time.perf_counter()
-    before, counted = runs.content_digest(year.store), Counter(e.status for e in episodes.all_episodes(year.store))
+    before, counted = (
+        memory_history.content_digest(year.store),
+        Counter(e.status for e in memory_records.all_episodes(year.store)),
+    )
     live(year, arguments.days, arguments.hours, arguments.check)
-    after = Counter(e.status for e in episodes.all_episodes(year.store))
+    after = Counter(e.status for e in memory_records.all_episodes(year.store))
     lived, database = time.perf_counter(), year.store.path.stat().st_size
     undo_everything(year)
-    if runs.content_digest(year.store) != before:
+    if memory_history.content_digest(year.store) != before:
         raise Broken("undoing every run did not restore the content hash")
     ordered, idle = sorted(year.seconds), sorted(year.idle_cpu)
     return {

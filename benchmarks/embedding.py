@@ -78,7 +78,7 @@ def measure(way: str) -> dict[str, float]:
     start = time.perf_counter()
     if way == "reference":
         from engram.embedding.embedder import Prompts
-        from engram.embedding.reference import ReferenceEmbedder
+        from engram.embedding.original_model import ReferenceEmbedder
         from engram.embedding.source import BUNDLED_NAME, BUNDLED_SHA256, ModelSource
 
         original = original_folder()

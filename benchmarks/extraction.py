@@ -31,8 +31,8 @@ from engram.redaction import redact
 from engram.transcripts.claude_code.discover import find_transcripts
 from engram.transcripts.claude_code.entry import Entry, parse_line
 from engram.transcripts.claude_code.turn_builder import TurnBuilder
-from engram.transcripts.record import Turn
 from engram.transcripts.tail import Position, read_chunk
+from engram.transcripts.turns import Turn
 
 REPO = Path(__file__).resolve().parent.parent
 #: What a reader may find of a memory.

@@ -38,21 +38,31 @@ from engram.bench.homes import NO_LIMIT, BenchHomes, extract_all, load_settings_
 from engram.bench.memories import embed_all
 from engram.bench.prompts import as_one_project
 from engram.enums import Actor, Verdict
-from engram.extraction.recorded import RecordedProvider
+from engram.extraction.model.language_model import RecordedProvider
 from engram.memories.save import save_memory
-from engram.models.sessions import list_sessions
-from engram.models.store import Store
-from engram.models.turns import turns_of_session
-from engram.recollection import quotations, relevance
-from engram.recollection.choose import InjectionRequest, RatedHit, Thresholds, rate_hits
-from engram.recollection.prompt_filter import search_text
-from engram.recollection.recall import CANDIDATES, query_for
-from engram.recollection.relevance import AGAINST, EITHER, FEATURES, FeatureContext, Weights, features
+from engram.models.engine.transaction import Store
+from engram.models.sessions.sessions import list_sessions
+from engram.models.sessions.stored_turns import turns_of_session
+from engram.recollection import choosing, quotations
+from engram.recollection.choosing import (
+    AGAINST,
+    EITHER,
+    FEATURES,
+    FeatureContext,
+    InjectionRequest,
+    RatedHit,
+    Thresholds,
+    Weights,
+    features,
+    rate_hits,
+)
+from engram.recollection.prompts import search_text
+from engram.recollection.quotations import CANDIDATES, query_for
 from engram.redaction import redact
 from engram.search.hits import Hit
-from engram.search.service import Searcher
+from engram.search.searcher import Searcher
 from engram.settings import Settings, load
-from engram.transcripts.record import Role
+from engram.transcripts.turns import Role
 
 #: Texts of each kind that are judged for a prompt, and hits among which they are.
 JUDGED, ASKED = 4, 60
@@ -504,7 +514,7 @@ def write_weights(weights: Weights, prompts: int, projects: int) -> None:
         },
         **asdict(weights),
     }
-    path = Path(relevance.__file__).with_name(relevance.WEIGHTS_FILE)
+    path = Path(choosing.__file__).with_name(choosing.WEIGHTS_FILE)
     path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 

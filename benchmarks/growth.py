@@ -36,12 +36,13 @@ from engram.bench.text_generator import TextGenerator, sentences_of
 from engram.embedding.embedder import Embedder
 from engram.embedding.load import load_embedder
 from engram.embedding.source import BUNDLED_FOLDER
-from engram.models.leases import release_lease, take_lease
-from engram.models.projects import find_project
-from engram.models.store import Store, open_store
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
+from engram.models.projects.projects import find_project
+from engram.models.work.work import release_lease, take_lease
 from engram.paths import Home
-from engram.socketpath import socket_address
-from engram.worker.client import ask_worker
+from engram.system.socketpath import socket_address
+from engram.worker.recall_client import ask_worker
 
 REPO = Path(__file__).resolve().parent.parent
 #: Longest wait for a worker to start, in seconds.

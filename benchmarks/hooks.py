@@ -25,10 +25,10 @@ import time
 from pathlib import Path
 
 from engram.paths import Home
-from engram.plugin.statusline import statusline_entry
-from engram.recollection.files import RecollectionFiles
+from engram.recollection.hook_files import RecollectionFiles
 from engram.recollection.render import hook_output
-from engram.socketpath import socket_address
+from engram.setup.agents.plugin import statusline_entry
+from engram.system.socketpath import socket_address
 from engram_hooks.block import link_interpreter, settings_block
 
 #: Payload of a prompt, about as long as real ones.

@@ -28,7 +28,7 @@ from typing import Any
 from memory import PROJECT, fill, is_imported, running
 from whole import join
 
-from engram.models.store import open_store
+from engram.models.open_memory import open_store
 from engram.paths import Home
 from engram_hooks.block import link_interpreter, settings_block
 

@@ -28,15 +28,15 @@ from pathlib import Path
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Kind, Scope
-from engram.models.episode_changes import add_episode
-from engram.models.episodes import Episode, new_episode_id
-from engram.models.store import open_store
+from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_records import Episode, new_episode_id
+from engram.models.open_memory import open_store
 from engram.paths import Home
-from engram.recollection.service import RecollectionService
-from engram.search.service import Searcher
+from engram.recollection.recollecting import RecollectionService
+from engram.search.searcher import Searcher
 from engram.settings import Settings
 from engram.tasks.runtime import Runtime
-from engram.worker.server import RecallServer
+from engram.worker.socket_server import RecallServer
 from engram_hooks.block import link_interpreter, settings_block
 
 FACT = "The watcher holds watcher.lock by flock, never by a PID file"

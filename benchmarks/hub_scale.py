@@ -23,10 +23,9 @@ import psycopg
 
 from engram.hub.client.connection import Connection
 from engram.hub.protocol.frames import NO_PUSH, TAKEN, Push, Row
-from engram.hub.protocol.messages import HelloRequest, Membership
-from engram.hub.protocol.phrase import code_hash, new_code
+from engram.hub.protocol.requests import HelloRequest, Membership, code_hash, new_code
 from engram.hub.server.accounts import add_member
-from engram.hub.server.database import Database
+from engram.hub.server.hub_database import Database
 from tests.hub.killed import _wait_for, start
 from tests.hub.postgres import free_port, running_postgres, system_folder, wheel_folder
 

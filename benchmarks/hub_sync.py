@@ -20,13 +20,13 @@ from pathlib import Path
 
 from engram.enums import Actor, Kind, Scope, Source
 from engram.hub.client.connection import Limits
-from engram.hub.client.joining import join_hub
+from engram.hub.client.membership import join_hub
 from engram.hub.client.rounds import Round, sync_all
-from engram.hub.protocol.phrase import code_text, new_code
+from engram.hub.protocol.requests import code_text, new_code
 from engram.hub.server.accounts import add_member
-from engram.hub.server.database import Database
-from engram.models.episode_changes import add_episodes
-from engram.models.episodes import Episode, Evidence, new_episode_id
+from engram.hub.server.hub_database import Database
+from engram.models.memories.memory_changes import add_episodes
+from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
 from engram.redaction import redact
 from tests.hub.killed import _wait_for, start
 from tests.hub.machines import Machine

@@ -19,8 +19,8 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from engram.ingest.service import ingest_all
-from engram.models.store import open_store
+from engram.ingest.read_sources import ingest_all
+from engram.models.open_memory import open_store
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.transcripts.claude_code.discover import find_transcripts

@@ -4,7 +4,7 @@
 
 The hits are those of ``train_ranking.py``: forty asked for, weights that were not trained on the project. A limit is
 all or nothing by the support of the question, or hit by hit by their likelihood, or both together as
-``engram/search/episodes/abstain.py`` has it, with more or less asked of a hit.
+``engram/search/abstain.py`` has it, with more or less asked of a hit.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from typing import TypeAlias
 from train_ranking import Row, answer, collect, cross_validated
 
 from engram.bench.measure import question_figures
-from engram.search.episodes.abstain import MIN_SCORE, count_likely
-from engram.search.passages.grouping import HitGroup
+from engram.search.abstain import MIN_SCORE, count_likely
+from engram.search.passages.passage_search import HitGroup
 
 #: The limits of each kind that are tried.
 SUPPORTS = (0.93, 1.06, 1.17)

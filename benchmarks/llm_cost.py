@@ -23,19 +23,20 @@ from typing import Any
 import httpx2
 from claude_price import claude_dollars
 
-from engram.clock import FixedClock
-from engram.extraction.budget import Budget, price_of
 from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.openai_extractor import OpenAIExtractor
+from engram.extraction.model.openai_provider import OpenAIExtractor
+from engram.extraction.model.provider import Budget, price_of
+from engram.extraction.model.request import MAX_MEMORIES
 from engram.extraction.protocol import ExtractionContext, NearMemory
-from engram.extraction.request import MAX_MEMORIES
-from engram.ingest.service import ingest_all
-from engram.models.sessions import list_sessions
-from engram.models.store import Store, open_store
-from engram.models.turns import turns_of_session
+from engram.ingest.read_sources import ingest_all
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
+from engram.models.sessions.sessions import list_sessions
+from engram.models.sessions.stored_turns import turns_of_session
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.transcripts.record import Turn
+from engram.system.clock import FixedClock
+from engram.transcripts.turns import Turn
 
 CHARACTERS_A_TOKEN = 4
 #: Words of a question that an answer has for a memory.

@@ -31,11 +31,12 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from engram.enums import Actor, Kind
-from engram.models import episode_changes, episodes, projects
-from engram.models.episodes import Episode
+from engram.models.memories import memory_changes, memory_records
+from engram.models.memories.memory_records import Episode
 from engram.models.open_memory import open_store
+from engram.models.projects import projects
 from engram.settings import Settings
-from engram.worker.client import ask_worker
+from engram.worker.recall_client import ask_worker
 
 WORDS = (
     "cache queue worker parser index token lock retry socket schema branch commit review deploy timeout release flag "
@@ -51,14 +52,14 @@ def fill(settings: Settings, count: int, folder: Path) -> None:
         for number in range(count):
             words = [draw.choice(WORDS) + str(draw.randrange(40)) for _ in range(30)]
             made = Episode(
-                episodes.new_episode_id(),
+                memory_records.new_episode_id(),
                 Kind.DECISION,
                 " ".join(words[:12]),
                 " ".join(words),
                 project_id=project.id,
                 entities=(f"file{number % 200}.py",),
             )
-            episode_changes.add_episode(tx, made, [], actor=Actor.MODEL)
+            memory_changes.add_episode(tx, made, [], actor=Actor.MODEL)
 
 
 def rss_mb(pid: int) -> float:

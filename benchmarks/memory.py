@@ -27,16 +27,17 @@ from whole import join
 
 from engram.embedding.load import load_embedder
 from engram.enums import Actor, Importance, Kind, Status
-from engram.models import counts
-from engram.models.episode_changes import add_episode
-from engram.models.episodes import Episode, new_episode_id
-from engram.models.projects import ensure_project
-from engram.models.store import Store, open_store
-from engram.models.vectors import missing_vectors, put_vectors
-from engram.models.work import due_work
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_records import Episode, new_episode_id
+from engram.models.open_memory import open_store
+from engram.models.projects.projects import ensure_project
+from engram.models.search.vectors import missing_vectors, put_vectors
+from engram.models.shown import usage
+from engram.models.work.work import due_work
 from engram.paths import Home
 from engram.transcripts.project import identify_project
-from engram.worker.client import ask_worker
+from engram.worker.recall_client import ask_worker
 
 REPO = Path(__file__).resolve().parent.parent
 #: What is aimed at, in MB (10^6 bytes).
@@ -111,7 +112,7 @@ def is_imported(store: Store, claude: Path) -> bool:
     size = sum(path.stat().st_size for path in claude.glob("projects/*/*.jsonl"))
     read = int(store.value("SELECT sum(bytes_read) FROM transcript") or 0)
     is_due = any(work.kind in ("extract", "embed") for work in due_work(store, 1000))
-    return read >= 0.99 * size and not is_due and not counts.count_without_vector(store)
+    return read >= 0.99 * size and not is_due and not usage.count_without_vector(store)
 
 
 def measure(corpus: Path, episodes: int) -> dict[str, Any]:

@@ -10,13 +10,13 @@ import json
 import tempfile
 from pathlib import Path
 
-from engram.atomic import write_atomic
 from engram.bench.answers import AnsweredMemories
 from engram.bench.datasets import read_code_questions
 from engram.bench.homes import BenchHomes
-from engram.extraction.answer import json_object
-from engram.extraction.recorded import RecordedProvider
+from engram.extraction.model.language_model import RecordedProvider
+from engram.extraction.model.model_answer import json_object
 from engram.settings import Settings
+from engram.system.atomic import write_atomic
 
 
 def pack(answers: Path, corpus: Path, questions: Path, out: Path, model: str, date: str) -> None:

@@ -20,14 +20,14 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engram.clock import SYSTEM_CLOCK
 from engram.enums import Channel, Verdict
-from engram.models.injections import Injection, add_injections
-from engram.models.outcomes import Candidate, Outcome, add_outcomes
-from engram.models.store import Store, open_store
-from engram.models.transaction import Reader
-from engram.page.assets import ASSETS
+from engram.models.engine.transaction import Reader, Store
+from engram.models.open_memory import open_store
+from engram.models.sessions.outcomes import Candidate, Outcome, add_outcomes
+from engram.models.shown.injections import Injection, add_injections
+from engram.page.rendering import ASSETS
 from engram.paths import Home
+from engram.system.clock import SYSTEM_CLOCK
 
 REPO = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPO))

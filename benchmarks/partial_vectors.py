@@ -18,14 +18,14 @@ from engram.bench.datasets import Question, read_code_questions
 from engram.bench.homes import open_homes, read_transcripts
 from engram.bench.memories import question_time_ms
 from engram.embedding.embedder import Embedder
-from engram.models.passage_rows import passage_rows
-from engram.models.store import Store
-from engram.models.vectors import vector_owner_ids
-from engram.search.question.query import Query
-from engram.search.service import Searcher
-from engram.search.vectors.cache import VectorCache
+from engram.models.engine.transaction import Store
+from engram.models.search.vectors import vector_owner_ids
+from engram.models.sessions.passage_rows import passage_rows
+from engram.search.question import Query
+from engram.search.searcher import Searcher
+from engram.search.vectors.stored_vectors import VectorCache
 from engram.settings import Settings, load
-from engram.text.excerpt_sentences import sentence_spans
+from engram.text.splitting import sentence_spans
 
 #: Shares of the texts that have a vector; None searches without a model.
 SHARES = (None, 0.0, 0.01, 0.1, 0.5, 0.9, 1.0)

@@ -20,7 +20,7 @@ from pathlib import Path
 from engram.paths import Home
 from engram.settings import load
 from engram.tasks.queue import huey
-from engram.worker.client import ask_worker
+from engram.worker.recall_client import ask_worker
 
 #: Seconds between two samples after the first one.
 GAP_SECONDS = 1.0
@@ -52,10 +52,10 @@ def run_part(part: str) -> int:
     """Be the watcher or the worker."""
     settings = load().settings
     if part == "watcher":
-        from engram.watcher.main import run_watcher
+        from engram.watcher.watch_process import run_watcher
 
         return run_watcher(settings)
-    from engram.worker.main import run_worker
+    from engram.worker.lifecycle import run_worker
 
     huey.task(name="probe", priority=50)(probe)
     return run_worker(settings)

@@ -20,20 +20,21 @@ import uuid
 from pathlib import Path
 from typing import Any
 
-from engram.clock import iso_time
 from engram.embedding.load import load_embedder
 from engram.enums import Actor, Importance, Kind, Status
-from engram.models.episode_changes import add_episode
-from engram.models.episodes import Episode, new_episode_id
-from engram.models.projects import ensure_project
-from engram.models.store import Store, open_store
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_records import Episode, new_episode_id
+from engram.models.open_memory import open_store
+from engram.models.projects.projects import ensure_project
 from engram.paths import Home
-from engram.search.question.query import Query
-from engram.search.service import Searcher
-from engram.search.vectors.backfill import embed_missing
+from engram.search.question import Query
+from engram.search.searcher import Searcher
+from engram.search.vectors.stored_vectors import embed_missing
 from engram.settings import load
+from engram.system.clock import iso_time
 from engram.transcripts.project import identify_project
-from engram.worker.client import ask_worker
+from engram.worker.recall_client import ask_worker
 
 #: Seconds to wait for one recollection file before the prompt counts as unanswered.
 ANSWER_SECONDS = 3.0
@@ -206,10 +207,10 @@ def run_part(part: str) -> int:
     """Be the watcher or the worker."""
     settings = load().settings
     if part == "watcher":
-        from engram.watcher.main import run_watcher
+        from engram.watcher.watch_process import run_watcher
 
         return run_watcher(settings)
-    from engram.worker.main import run_worker
+    from engram.worker.lifecycle import run_worker
 
     return run_worker(settings)
 

@@ -21,8 +21,8 @@ from engram.bench.datasets import Question, read_code_questions
 from engram.bench.homes import extract_all, open_homes, read_transcripts
 from engram.bench.memories import question_time_ms
 from engram.search.hits import Hit
-from engram.search.question.query import Query
-from engram.search.service import Searcher
+from engram.search.question import Query
+from engram.search.searcher import Searcher
 from engram.settings import load
 
 #: Hits of a question: what ``recall`` shows by default.

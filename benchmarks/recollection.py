@@ -27,16 +27,27 @@ from engram.bench.homes import BenchHomes, extract_all
 from engram.bench.prompts import as_one_project
 from engram.embedding.load import load_embedder
 from engram.enums import Importance, Verdict
-from engram.extraction.recorded import RecordedProvider
-from engram.models.sessions import list_sessions
-from engram.models.store import Store, open_store
-from engram.recollection.choose import InjectionRequest, RatedHit, Thresholds, bites_of, deduplicate, rate_hits
-from engram.recollection.prompt_filter import search_text
-from engram.recollection.recall import query_for
-from engram.recollection.relevance import FeatureContext, features, load_weights, logistic
+from engram.extraction.model.language_model import RecordedProvider
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
+from engram.models.sessions.sessions import list_sessions
+from engram.recollection.choosing import (
+    FeatureContext,
+    InjectionRequest,
+    RatedHit,
+    Thresholds,
+    bites_of,
+    deduplicate,
+    features,
+    load_weights,
+    logistic,
+    rate_hits,
+)
+from engram.recollection.prompts import search_text
+from engram.recollection.quotations import query_for
 from engram.recollection.render import bite_head, shown_words
-from engram.search.episodes.support import Support
-from engram.search.service import Searcher
+from engram.search.searcher import Searcher
+from engram.search.support import Support
 from engram.settings import Settings
 
 #: Thresholds that are tried.

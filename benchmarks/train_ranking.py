@@ -24,18 +24,13 @@ from engram.bench.homes import open_homes, read_transcripts
 from engram.bench.measure import QuestionResult, ShownHit, summarise
 from engram.bench.memories import question_time_ms, write_chat
 from engram.embedding.embedder import Embedder
-from engram.models.store import Store
-from engram.search.passages import model
-from engram.search.passages.candidate_set import Shortlist
+from engram.models.engine.transaction import Store
+from engram.search.passages import features as model
+from engram.search.passages.candidate_set import SearchIndex, Shortlist, retrieve_passages
 from engram.search.passages.features import FEATURE_GROUPS, GROUP_NAMES, extract_features
-from engram.search.passages.grouping import HitGroup
-from engram.search.passages.retrieval import SearchIndex, retrieve_passages
-from engram.search.passages.search import best_groups, passage_support
-from engram.search.question.coverage import Coverage
-from engram.search.question.parsed import parse_query
-from engram.search.question.query import Query
-from engram.search.question.terms import TermCounts
-from engram.search.vectors.cache import VectorCache
+from engram.search.passages.passage_search import HitGroup, best_groups, passage_support
+from engram.search.question import Coverage, Query, TermCounts, parse_query
+from engram.search.vectors.stored_vectors import VectorCache
 from engram.settings import Settings, load
 
 #: Hits of a question that are measured.
@@ -180,7 +175,7 @@ def without(row: Row, group: str) -> Row:
 
 def uuid_of(store: Store, said_id: int) -> str:
     """The uuid of an entry by the row of its text."""
-    from engram.models.uuids import unpack_uuid
+    from engram.models.engine.packed import unpack_uuid
 
     return unpack_uuid(store.value("SELECT uuid FROM said WHERE id = ?", (said_id,)))
 

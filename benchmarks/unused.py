@@ -3,7 +3,8 @@
     python benchmarks/unused.py --corpus DIR --bench DIR --answers DIR [--homes DIR] [--rounds 12]
 
 Every prompt is a new session in every round. A relevant bite is expanded with some probability, an irrelevant one
-never; that is counted as ``engram.models.usefulness`` counts it. Printed are the figures of the first round, in which
+never; that is counted as ``engram.models.memories.usefulness`` counts it. Printed are the figures of the first round,
+in which
 nothing has sunk, and of the last. With probability 0 nobody ever expands anything: the worst case.
 """
 
@@ -20,9 +21,8 @@ from pathlib import Path
 from recollection import MODEL, RULES, Asked, ask_all, figures
 
 from engram.enums import Importance, Verdict
-from engram.models.usefulness import Usefulness
-from engram.recollection.choose import Bite, RatedHit, Thresholds, bites_of, deduplicate
-from engram.recollection.relevance import load_weights, logistic
+from engram.models.memories.usefulness import Usefulness
+from engram.recollection.choosing import Bite, RatedHit, Thresholds, bites_of, deduplicate, load_weights, logistic
 from engram.recollection.render import bite_head, shown_words
 from engram.settings import Settings
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.search.vectors.index import VectorIndex, rows_from_blobs
+from engram.search.vectors.vector_index import VectorIndex, rows_from_blobs
 
 DIMENSION = 384
 SLICE = 20_000

@@ -7,10 +7,10 @@ import stat
 from pathlib import Path
 from typing import Any
 
-from engram.atomic import locked_folder, make_private_folder, write_atomic
 from engram.errors import SettingsError
 from engram.paths import Home
 from engram.settings import Settings, load, parse_value, read_config
+from engram.system.atomic import locked_folder, make_private_folder, write_atomic
 
 #: Determined by the location of the file, not by its content.
 _PLACE = "home"

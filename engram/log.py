@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple, TypeAlias, get_args
 
-from engram.atomic import FILE_MODE
+from engram.system.atomic import FILE_MODE
 
 #: The processes that keep a log, each in a file of that name.
 LogKind: TypeAlias = Literal["worker", "watcher", "supervisor", "hook", "cli", "mcp", "page"]

@@ -8,9 +8,8 @@ import stat
 from dataclasses import dataclass
 from pathlib import Path
 
-from engram.atomic import make_private_folder
-from engram.causes import explain_error
 from engram.errors import HomeError
+from engram.system.atomic import explain_error, make_private_folder
 
 #: A session id as Claude Code writes it. Use it with fullmatch only.
 _SESSION_ID = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,127}")

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from engram.atomic import read_regular
 from engram.errors import SettingsError
 from engram.paths import Home, default_claude_folder, default_codex_folder, default_gemini_folder, default_home
+from engram.system.atomic import read_regular
 
 #: Largest config.toml that is read, in bytes.
 _CONFIG_LIMIT_BYTES = 1_000_000

@@ -15,10 +15,10 @@ from functools import lru_cache
 from pathlib import Path, PurePath
 from typing import Any
 
-from engram.atomic import make_private_folder, read_regular, write_atomic
 from engram.errors import HomeError, NotFound
 from engram.paths import Home
 from engram.settings import Loaded, Settings, load
+from engram.system.atomic import make_private_folder, read_regular, write_atomic
 
 #: Folder of the vaults in the memory folder, and the file that tells what a vault is for.
 FOLDER_NAME, FILE_NAME = "vaults", "vault.json"

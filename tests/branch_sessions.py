@@ -9,18 +9,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from engram.clock import FixedClock
 from engram.enums import Actor, Kind
-from engram.ingest.folder import scope_of_folder
-from engram.ingest.service import ingest_path
-from engram.models.episode_changes import add_episode
-from engram.models.episodes import Episode, Evidence, find_episode, new_episode_id
-from engram.models.projects import ProjectRow
-from engram.models.sessions import find_session
-from engram.models.store import Store
-from engram.models.turns import turns_of_session
+from engram.ingest.read_sources import ingest_path
+from engram.ingest.scope import scope_of_folder
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_records import Episode, Evidence, find_episode, new_episode_id
+from engram.models.projects.projects import ProjectRow
+from engram.models.sessions.sessions import find_session
+from engram.models.sessions.stored_turns import turns_of_session
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 from tests.repositories import Repository
 
 #: A tool call: its tool, its input, its result, and whether it failed.

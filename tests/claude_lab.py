@@ -16,22 +16,22 @@ from claude_binary import StandInServer, find_real_claude
 from tool_lines import Conversation, new_session_id
 
 from engram.enums import Actor, Kind, Status
-from engram.ingest.folder import scope_of_folder
-from engram.ingest.service import ingest_path
-from engram.models import injections
-from engram.models.episode_changes import add_episode
-from engram.models.episodes import Episode, Evidence, new_episode_id
-from engram.models.store import Store, open_store
+from engram.ingest.read_sources import ingest_path
+from engram.ingest.scope import scope_of_folder
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.open_memory import open_store
+from engram.models.shown import injections
 from engram.paths import Home
-from engram.plugin.files import plugin_files
-from engram.plugin.plan import permission_rule
-from engram.plugin.registered import skills_folder
-from engram.recollection.service import RecollectionService
+from engram.recollection.recollecting import RecollectionService
 from engram.redaction import redact
-from engram.search.service import Searcher
+from engram.search.searcher import Searcher
 from engram.settings import Settings
+from engram.setup.agents.plugin import permission_rule
+from engram.setup.agents.registered import plugin_files, skills_folder
 from engram.tasks.runtime import Runtime
-from engram.worker.server import RecallServer
+from engram.worker.socket_server import RecallServer
 from engram_hooks import prompt
 from engram_hooks.block import FOLDER, TIMEOUT_SECONDS, settings_block
 from engram_mcp import session

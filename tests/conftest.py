@@ -11,14 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from engram.clock import Clock, FixedClock
 from engram.embedding.embedder import Embedder
 from engram.enums import Actor, Kind, Scope
 from engram.extraction.local.writer import LocalExtractor
-from engram.models import episode_changes, episodes
-from engram.models.episodes import Episode, Evidence
-from engram.models.store import Store, open_store
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_changes, memory_records
+from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.open_memory import open_store
 from engram.settings import Settings
+from engram.system.clock import Clock, FixedClock
 from tests.branch_sessions import Workshop
 from tests.repositories import Repository
 
@@ -98,7 +99,7 @@ def keep(store: Store) -> Callable[..., Episode]:
 
     def keep(summary: str, *, evidence: list[Evidence] | None = None, **changes: object) -> Episode:
         episode = Episode(
-            episode_id=episodes.new_episode_id(),
+            episode_id=memory_records.new_episode_id(),
             kind=Kind.DECISION,
             summary=summary,
             content=f"content of {summary}",
@@ -107,7 +108,7 @@ def keep(store: Store) -> Callable[..., Episode]:
         )
         episode = dataclasses.replace(episode, **changes)  # type: ignore[arg-type]
         with store.transaction() as tx:
-            return episode_changes.add_episode(
+            return memory_changes.add_episode(
                 tx,
                 episode,
                 evidence or [Evidence(f"uuid of {episode.episode_id}", episode.session_id or "s1")],

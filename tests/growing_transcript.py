@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from engram.ingest.result import IngestResult
-from engram.models.turns import StoredTurn
+from engram.ingest.writing import IngestResult
+from engram.models.sessions.stored_turns import StoredTurn
 
 
 @dataclass

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engram.transcripts.record import Action, EntryRef, Opening, Role, TextBlock, Turn
+from engram.transcripts.turns import Action, EntryRef, Opening, Role, TextBlock, Turn
 
 
 class Make:

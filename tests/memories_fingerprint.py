@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from engram.consolidation.on_extract import WENT_ON
-from engram.models.episode_history import history_of
-from engram.models.episodes import Episode, all_episodes, evidence_of
-from engram.models.extractions import WITHDRAWN
-from engram.models.store import Store
+from engram.consolidation.joining import WENT_ON
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_history import history_of
+from engram.models.memories.memory_records import Episode, all_episodes, evidence_of
+from engram.models.sessions.sessions import WITHDRAWN
 
 
 @dataclass(frozen=True, slots=True, order=True)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from engram.models import episodes
-from engram.models.episodes import Episode
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_records
+from engram.models.memories.memory_records import Episode
 
 
 def current_row(store: Store, episode: Episode) -> Episode:
     """Return a memory as it is stored now; fails the test if it is gone."""
-    row = episodes.find_episode(store, episode.episode_id)
+    row = memory_records.find_episode(store, episode.episode_id)
     assert row is not None
     return row
 

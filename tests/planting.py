@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from engram.models.store import Store
-from engram.models.transaction import Value
+from engram.models.engine.transaction import Store, Value
 
 
 def plant(store: Store, sql: str, parameters: Sequence[Value] = ()) -> int:

@@ -7,18 +7,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from engram.clock import FixedClock
 from engram.enums import Actor, Kind, Scope
-from engram.models.episode_changes import add_episode
-from engram.models.episodes import Episode, Evidence, new_episode_id
-from engram.models.projects import ProjectRow
-from engram.models.sessions import ensure_session
-from engram.models.store import Store
-from engram.models.transcripts import ensure_transcript
-from engram.models.turn_changes import write_turn
-from engram.recollection.service import RecollectionService
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.projects.projects import ProjectRow
+from engram.models.sessions.sessions import ensure_session
+from engram.models.sessions.sources import ensure_transcript
+from engram.models.sessions.turn_changes import write_turn
+from engram.recollection.recollecting import RecollectionService
 from engram.settings import Settings
-from engram.transcripts.record import Action, Opening, Role, TextBlock, Turn
+from engram.system.clock import FixedClock
+from engram.transcripts.turns import Action, Opening, Role, TextBlock, Turn
 
 #: What the memory of most tests holds, and a prompt about it.
 FACT = "The watcher holds watcher.lock by flock, never by a PID file"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from engram.models import injections
-from engram.models.injections import Injection
-from engram.models.store import Store
-from engram.models.usefulness import mark_used
+from engram.models.engine.transaction import Store
+from engram.models.memories.usefulness import mark_used
+from engram.models.shown import injections
+from engram.models.shown.injections import Injection
 
 
 def show_and_use(store: Store, episode_id: str, sessions: int = 3, *, used: int | None = None) -> None:

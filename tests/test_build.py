@@ -18,7 +18,7 @@ import pytest
 from numpy.typing import NDArray
 
 from engram.embedding import source
-from engram.embedding.tensors import read_header
+from engram.embedding.bert import read_header
 
 REPO = Path(__file__).resolve().parent.parent
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from engram.causes import explain_disk, explain_error
+from engram.system.atomic import explain_disk, explain_error
 
 QUIET: dict[str, Any] = {
     "f_flag": 0,

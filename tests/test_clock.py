@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engram.clock import LAST_MS, day_of, iso_time, moment_of, parse_time_ms
+from engram.system.clock import LAST_MS, day_of, iso_time, moment_of, parse_time_ms
 
 
 @pytest.fixture(params=["Pacific/Kiritimati", "Etc/GMT+12", "UTC"])

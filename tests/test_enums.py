@@ -12,10 +12,10 @@ from click.testing import CliRunner
 from engram import enums
 from engram.enums import Actor, Importance, Kind, Scope, Source, Status, StoredEnum, Voice
 from engram.errors import BadRequest
-from engram.models.episode_changes import add_episode
-from engram.models.episodes import ENUM_FIELDS, Episode, all_episodes, find_episode, new_episode_id
-from engram.models.search_rows import episode_rows
-from engram.models.store import open_store
+from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_records import ENUM_FIELDS, Episode, all_episodes, find_episode, new_episode_id
+from engram.models.open_memory import open_store
+from engram.models.search.fulltext import episode_rows
 
 ENUMS = StoredEnum.__subclasses__()
 

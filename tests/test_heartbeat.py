@@ -14,13 +14,14 @@ import pytest
 from processes import wait_for
 from workers import RUN as RUN_WORKER
 
-from engram.heartbeat import Heartbeat
-from engram.process_lock import EXIT_RESTART, ProcessLock
 from engram.reports.processes import process_state
 from engram.settings import Settings
+from engram.system.process_lock import EXIT_RESTART, Heartbeat, ProcessLock
 from engram.version import code_version
 
-RUN_WATCHER = RUN_WORKER.replace("engram.worker.main", "engram.watcher.main").replace("run_worker", "run_watcher")
+RUN_WATCHER = RUN_WORKER.replace("engram.worker.lifecycle", "engram.watcher.watch_process").replace(
+    "run_worker", "run_watcher"
+)
 
 
 @pytest.fixture
@@ -133,8 +134,8 @@ def test_the_version_of_the_code_changes_with_every_edit(tmp_path: Path) -> None
 SILENT = """
 import sys, threading
 from pathlib import Path
-from engram import heartbeat
-from engram.process_lock import ProcessLock
+from engram.system import process_lock as heartbeat
+from engram.system.process_lock import ProcessLock
 heartbeat.MAX_SILENCE_SECONDS, heartbeat.LOOK_SECONDS = 0.2, 0.05
 beats = heartbeat.Heartbeat(ProcessLock(Path(sys.argv[1])))
 beats.announce_ready()

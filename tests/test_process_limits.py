@@ -8,8 +8,8 @@ import os
 
 import pytest
 
-from engram import process_limits
-from engram.process_limits import collector_paused, give_back_memory, limit_arenas, limit_matrix_threads, rss_mb
+from engram.system import process_limits
+from engram.system.process_limits import collector_paused, give_back_memory, limit_arenas, limit_matrix_threads, rss_mb
 
 
 def test_a_matrix_is_multiplied_in_one_thread_unless_the_user_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:

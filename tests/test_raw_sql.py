@@ -9,7 +9,7 @@ from pathlib import Path
 REPO = Path(__file__).resolve().parent.parent
 MODELS = REPO / "engram" / "models"
 #: Where the first column of a row is taken out for everybody else.
-FETCH_HELPERS = "engram/models/transaction.py"
+FETCH_HELPERS = "engram/models/engine/transaction.py"
 _BY_PLACE = re.compile(r"\b(?:row|values)\[\d")
 _SQL = re.compile(r"\s*(SELECT|INSERT|UPDATE|DELETE|REPLACE|WITH|PRAGMA|VACUUM|CREATE|DROP|ATTACH)\s")
 

@@ -11,8 +11,8 @@ from typing import Any
 from engram.transcripts.claude_code.entry import Entry, parse_line
 from engram.transcripts.claude_code.state import ReaderState, dump_cursor, load_cursor
 from engram.transcripts.claude_code.turn_builder import TurnBuilder
-from engram.transcripts.record import Opening, Turn
 from engram.transcripts.tail import Line, Position, read_chunk
+from engram.transcripts.turns import Opening, Turn
 
 
 @dataclass

@@ -11,11 +11,11 @@ from transcript_lines import say
 
 from engram.paths import Home
 from engram.settings import Settings
-from engram.worker.client import ask_worker
+from engram.worker.recall_client import ask_worker
 
 #: Python code of a worker with the settings of its environment.
 RUN = (
-    "from engram.settings import load\nfrom engram.worker.main import run_worker\nraise "
+    "from engram.settings import load\nfrom engram.worker.lifecycle import run_worker\nraise "
     "SystemExit(run_worker(load().settings))"
 )
 SESSION = "11111111-2222-3333-4444-555555555555"

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from engram.cli.up_command import SAMPLES
+from engram.cli.up_commands import SAMPLES
 
 #: Length of the picture, in seconds.
 SECONDS = 25

@@ -14,18 +14,19 @@ from engram.bench.homes import NO_LIMIT, BenchHomes
 from engram.bench.memories import embed_all
 from engram.bench.prompts import as_one_project, inject_for, read_prompts
 from engram.consolidation.context import Context
-from engram.consolidation.reconcile import reconcile
-from engram.extraction.budget import Budget
+from engram.consolidation.model_steps import reconcile
+from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.model_extractor import ModelExtractor
-from engram.extraction.reconcile import Reconciler
-from engram.extraction.recorded import RecordedProvider, Unanswered
-from engram.extraction.service import extract_session
-from engram.models.episodes import all_episodes, evidence_of
-from engram.models.runs import add_run
-from engram.models.sessions import SessionRow, list_sessions
-from engram.models.store import Store, open_store
-from engram.search.service import Searcher
+from engram.extraction.model.language_model import RecordedProvider, Unanswered
+from engram.extraction.model.model_extractor import ModelExtractor
+from engram.extraction.model.provider import Budget
+from engram.extraction.model.reconcile import Reconciler
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_history import add_run
+from engram.models.memories.memory_records import all_episodes, evidence_of
+from engram.models.open_memory import open_store
+from engram.models.sessions.sessions import SessionRow, list_sessions
+from engram.search.searcher import Searcher
 from engram.settings import Settings
 
 #: A project's sessions are extracted in this many waves, by time. Requests show the memories that were current before

@@ -7,17 +7,17 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from engram.embedding.embedder import Embedder
-from engram.models.evidence_places import EvidencePlace
-from engram.models.fulltext import search_passages
+from engram.models.engine.transaction import Store
 from engram.models.loose_texts import LooseTexts, said_texts
-from engram.models.passage_rows import passage_places, passage_rows, passage_spots
-from engram.models.store import Store
-from engram.models.vectors import load_vectors
-from engram.search.episodes.candidates import Column
+from engram.models.search.fulltext import search_passages
+from engram.models.search.vectors import load_vectors
+from engram.models.sessions.passage_rows import passage_places, passage_rows, passage_spots
+from engram.models.sessions.passages import EvidencePlace
 from engram.search.hits import Hit
-from engram.search.question.query import Query
-from engram.search.vectors.index import rows_from_blobs
-from engram.text.question_words import terms_of
+from engram.search.question import Query
+from engram.search.ranking import Column
+from engram.search.vectors.vector_index import rows_from_blobs
+from engram.text.words import terms_of
 
 #: Method of ``PassageBaselines`` → weights of text and vector; both are scaled to 0..1 over all passages.
 METHODS: Mapping[str, tuple[float, float]] = {

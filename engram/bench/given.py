@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from engram.bench.baselines import PassageBaselines
-from engram.clock import day_of
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
 from engram.search.answer import answer_question
-from engram.search.answer_text import answer_text
+from engram.search.hit_lines import answer_text
 from engram.search.hits import Hit
-from engram.search.question.query import Query
-from engram.search.service import Searcher
+from engram.search.question import Query
+from engram.search.searcher import Searcher
+from engram.system.clock import day_of
 
 #: Maximum number of memories, as ``memory_recall`` returns unless it is told otherwise.
 MAX_MEMORIES = 5

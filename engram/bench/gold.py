@@ -9,12 +9,12 @@ from typing import Any
 from engram.bench.json_lines import read_lines
 from engram.enums import Actor, Importance, Kind, Scope, Status, Voice
 from engram.errors import BadRequest, EngramError
-from engram.models.entries import turn_of_entry
-from engram.models.episode_changes import add_episode, change_episode
-from engram.models.episodes import Episode, Evidence, new_episode_id
-from engram.models.projects import project_by_id
-from engram.models.sessions import list_sessions
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import add_episode, change_episode
+from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.projects.projects import project_by_id
+from engram.models.sessions.sessions import list_sessions
+from engram.models.sessions.stored_turns import turn_of_entry
 
 
 def read_gold(path: Path) -> list[dict[str, Any]]:

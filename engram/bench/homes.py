@@ -12,13 +12,14 @@ from typing import TypeAlias
 from engram.bench.memories import embed_all
 from engram.embedding.embedder import Embedder
 from engram.embedding.load import load_embedder
+from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_all
-from engram.models.sessions import list_sessions
-from engram.models.store import Store, open_store
+from engram.ingest.read_sources import ingest_all
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
+from engram.models.sessions.sessions import list_sessions
 from engram.redaction import redact
-from engram.search.service import Searcher
+from engram.search.searcher import Searcher
 from engram.settings import Settings
 
 #: For settings that limit what a benchmark measures.

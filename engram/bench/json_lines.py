@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from engram.atomic import write_atomic
 from engram.errors import BadRequest
+from engram.system.atomic import write_atomic
 
 
 def write_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:

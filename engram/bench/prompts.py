@@ -12,14 +12,14 @@ from typing import Any
 from engram.bench.homes import BenchHomes, extract_all, read_transcripts
 from engram.enums import Actor
 from engram.errors import BadRequest
-from engram.models.episodes import evidence_of, find_episode
-from engram.models.injections import injections_of_session
-from engram.models.joining import join_projects
-from engram.models.passage_rows import find_quotation
-from engram.models.sessions import list_sessions
-from engram.models.store import Store
-from engram.recollection.service import RecollectionService
-from engram.search.service import Searcher
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import evidence_of, find_episode
+from engram.models.sessions.passage_rows import find_quotation
+from engram.models.sessions.sessions import list_sessions
+from engram.models.sessions.turn_changes import join_projects
+from engram.models.shown.injections import injections_of_session
+from engram.recollection.recollecting import RecollectionService
+from engram.search.searcher import Searcher
 from engram.settings import Settings
 
 

@@ -14,9 +14,9 @@ from engram.bench.homes import BenchHomes, read_transcripts
 from engram.bench.measure import QuestionResult, compare
 from engram.bench.memories import Search, ask_questions, question_time_ms, write_chat
 from engram.bench.prompts import inject_all, read_prompts
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
 from engram.search.passages.features import GROUP_NAMES
-from engram.search.service import Searcher
+from engram.search.searcher import Searcher
 from engram.settings import Settings
 
 #: The name of Engram's own run.

@@ -11,9 +11,9 @@ from typing import Any
 from engram.bench.homes import BenchHomes
 from engram.bench.measure import latency
 from engram.bench.synthetic import SyntheticMemory
-from engram.models.store import Store
-from engram.search.question.query import Query
-from engram.search.service import Searcher
+from engram.models.engine.transaction import Store
+from engram.search.question import Query
+from engram.search.searcher import Searcher
 
 #: Maximum number of turns that are added one by one.
 MAX_ADDED_TURNS = 50

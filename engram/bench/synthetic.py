@@ -11,18 +11,17 @@ from numpy.typing import NDArray
 from engram.bench.text_generator import TextGenerator
 from engram.embedding.embedder import Embedder
 from engram.enums import Actor, Kind
-from engram.models.counts import count_totals
-from engram.models.episode_changes import add_episode
-from engram.models.episodes import Episode, Evidence, new_episode_id
-from engram.models.projects import ensure_project
-from engram.models.search_rows import count_documents
-from engram.models.sessions import SessionRow, ensure_session
-from engram.models.store import Store
-from engram.models.transaction import Tx
-from engram.models.transcripts import ensure_transcript
-from engram.models.turn_changes import write_turns
-from engram.models.vectors import put_vectors
-from engram.transcripts.record import EntryRef, Opening, Role, TextBlock, Turn
+from engram.models.engine.transaction import Store, Tx
+from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.projects.projects import ensure_project
+from engram.models.search.fulltext import count_documents
+from engram.models.search.vectors import put_vectors
+from engram.models.sessions.sessions import SessionRow, ensure_session
+from engram.models.sessions.sources import ensure_transcript
+from engram.models.sessions.turn_changes import write_turns
+from engram.models.shown.usage import count_totals
+from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
 
 #: Turns of one session, and of one transaction.
 SESSION_TURNS = 50

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.text.question_words import STOP_WORDS
+from engram.text.words import QUESTION_STOP_WORDS
 
 #: Number of words in all, and of each topic; their frequency falls with their rank (Zipf).
 VOCABULARY = 40_000
@@ -41,10 +41,10 @@ class TextGenerator:
         self.topics = topics
         self._random = np.random.default_rng(seed)
         self._sentences = [words for sentence in sentences if (words := sentence.split())]
-        known_terms = [word for word in dict.fromkeys(known) if word not in STOP_WORDS]
-        self._words = sorted(STOP_WORDS) + known_terms + _invented_words(VOCABULARY, self._random)
+        known_terms = [word for word in dict.fromkeys(known) if word not in QUESTION_STOP_WORDS]
+        self._words = sorted(QUESTION_STOP_WORDS) + known_terms + _invented_words(VOCABULARY, self._random)
         self._common = _zipf_table(VOCABULARY)
-        rare = np.arange(len(STOP_WORDS), VOCABULARY)
+        rare = np.arange(len(QUESTION_STOP_WORDS), VOCABULARY)
         self._own = [self._random.choice(rare, TOPIC_WORDS, replace=False) for _ in range(topics)]
         self._own_table = _zipf_table(TOPIC_WORDS)
 
@@ -88,6 +88,6 @@ def _invented_words(count: int, random: np.random.Generator) -> list[str]:
             syllables = 1 + (length % 3 > 0)
             parts = [_ONSETS[drawn[n] % len(_ONSETS)] + _VOWELS[drawn[n + 2] % len(_VOWELS)] for n in range(syllables)]
             word = "".join(parts) + _CODAS[coda % len(_CODAS)]
-            if len(word) > 2 and word not in STOP_WORDS:
+            if len(word) > 2 and word not in QUESTION_STOP_WORDS:
                 invented.setdefault(word)
     return sorted(list(invented)[:count], key=len)

@@ -132,7 +132,7 @@ def qa(
     from engram.bench.qa.folder import write_run
     from engram.bench.qa.questions import draw_questions, read_reader_questions
     from engram.bench.qa.runs import DEFAULT_ARMS, Arm, GivenTexts
-    from engram.extraction.recorded import RecordedProvider
+    from engram.extraction.model.language_model import RecordedProvider
 
     chosen = [Arm.parse(text) for text in arms or DEFAULT_ARMS]
     drawn = draw_questions(

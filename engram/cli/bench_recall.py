@@ -17,8 +17,8 @@ from engram.bench.given import QuestionedMemory
 from engram.bench.homes import load_settings_embedder
 from engram.bench.memories import embed_all
 from engram.errors import EngramError
-from engram.models.store import open_store
-from engram.search.service import Searcher
+from engram.models.open_memory import open_store
+from engram.search.searcher import Searcher
 from engram.settings import Settings
 
 #: Maximum number of words of an answer.

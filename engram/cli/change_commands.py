@@ -6,24 +6,24 @@ import sys
 
 import click
 
-from engram.cli.options import json_option
-from engram.cli.output import one_line, print_json, say
-from engram.cli.workspace import Workspace, pass_workspace
+from engram.cli.options import json_option, project_option
+from engram.cli.output import one_line, print_json, print_table, safe, say, when
+from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.enums import Actor, Importance, Judgement, Scope
+from engram.errors import BadRequest
+from engram.forgetting.forget import ForgetReport, forget_episode
+from engram.forgetting.forget_files import withdraw_bites
+from engram.forgetting.forget_plan import plan_forget
+from engram.forgetting.forget_preview import ForgetPreview, preview_forget
+from engram.forgetting.purge import ARCHIVED_DAYS, PurgePlan, PurgeReport, plan_named, plan_purge, purge_to_json
+from engram.forgetting.purge import purge as run_purge
 from engram.memories.correct import correct_memory
-from engram.memories.feedback import (
-    judge_memory,
-    judge_quotation,
-    take_back_judgement,
-    take_back_quotation_judgement,
-)
-from engram.memories.forget_files import withdraw_bites
+from engram.memories.feedback import judge_memory, judge_quotation, take_back_judgement, take_back_quotation_judgement
 from engram.memories.save import edit_memory, pin_memory, require_episode
-from engram.models.entries import is_quotation_id
-from engram.models.episodes import Episode
-from engram.models.store import Store
-from engram.reports.episode_json import episode_to_json
-from engram.reports.memory import report_quotation
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import Episode
+from engram.models.sessions.stored_turns import is_quotation_id
+from engram.reports.memory_report import episode_to_json, report_quotation
 
 
 @click.command("edit")
@@ -186,3 +186,236 @@ def _report(store: Store, changed: Episode, as_json: bool, sentence: str) -> Non
         print_json(episode_to_json(store, changed))
     else:
         say(sentence)
+
+
+# -- ``engram forget``: delete a memory, and the words that only it rests on, everywhere.
+
+
+@click.command("forget")
+@click.argument("episode_id", metavar="ID")
+@click.option(
+    "--also-source/--only-memory",
+    "also_source",
+    default=None,
+    help="Delete the whole turns that it rests on, with every memory that rests on them; or this memory and the "
+    "words that only it rests on (default: ask; with --yes, the memory only).",
+)
+@click.option("--yes", is_flag=True, help="Don't ask (default: show what will be deleted, and ask).")
+@click.option("--dry-run", is_flag=True, help="Show what would be deleted, word for word (default: delete it).")
+@json_option
+@pass_workspace
+def forget(
+    workspace: Workspace, episode_id: str, also_source: bool | None, yes: bool, dry_run: bool, as_json: bool
+) -> None:
+    """Delete a memory for good, with the words of the transcript that no other memory rests on; or a quotation (q_…).
+
+    They are deleted from the database, the text index, the vectors, the history, the notes, the recollections, and
+    from exports and backups in the memory folder. Reading, extracting, importing or restoring does not bring them
+    back. What another memory still needs stays, and is listed. Of a quotation the words of the whole message go, with
+    the memories that were made of them alone or repeat them. The transcript belongs to Claude Code and is not
+    changed.
+
+    --dry-run shows all of that, and what stays, and deletes nothing.
+
+    Example: engram forget ep_0123456789ab --only-memory
+    """
+    with workspace.store() as store:
+        if dry_run:
+            preview = preview_forget(store, workspace.places, episode_id, also_source=bool(also_source))
+            if as_json:
+                print_json(preview.to_json())
+            else:
+                _show(preview)
+                click.echo("Nothing was deleted.")
+            return
+        if not yes:
+            if as_json:
+                raise BadRequest("--json can't ask: add --yes")
+            also_source = _confirm(store, workspace, episode_id, also_source)
+        report = forget_episode(store, workspace.places, episode_id, also_source=bool(also_source), actor=Actor.USER)
+    workspace.wake_worker()
+    if as_json:
+        print_json(_facts(report))
+    else:
+        click.echo(f"Forgotten: {safe(report.describe())}")
+
+
+def _confirm(store: Store, workspace: Workspace, episode_id: str, also_source: bool | None) -> bool:
+    """Show what would be deleted, and ask. Returns whether whole turns are deleted."""
+    _show(preview_forget(store, workspace.places, episode_id, also_source=bool(also_source)))
+    with_source = plan_forget(store, episode_id, also_source=True) if also_source is None else None
+    if with_source is not None and with_source.turn_ids:
+        click.echo(
+            f"With the source: {len(with_source.memories)} memories and {len(with_source.turn_ids)} whole turns."
+        )
+        choice = click.prompt(
+            "Forget only this, or also the source?",
+            default="nothing",
+            type=click.Choice(["memory", "source", "nothing"]),
+        )
+        if choice == "nothing":
+            raise click.Abort
+        return bool(choice == "source")
+    click.confirm("Delete this for good?", abort=True)
+    return bool(also_source)
+
+
+def _show(preview: ForgetPreview) -> None:
+    plan = preview.plan
+    if plan.quotation is not None:
+        click.echo(f"quotation {plan.quotation.quotation_id}  {one_line(plan.title)}")
+    for episode in plan.memories:
+        click.echo(f"memory {episode.episode_id}  {one_line(episode.summary)}")
+    for stored in preview.turns:
+        click.echo(f"turn {when(stored.turn.started_at_ms)}  {one_line(stored.turn.prompt)}")
+    for entry in preview.entries:
+        words = one_line(" ".join(entry.texts)) or "(no stored words)"
+        click.echo(f"words of {one_line(entry.place.text if entry.place.path else entry.place.uuid)}  {words}")
+    if plan.cut is not None:
+        click.echo(f"its words in {plan.cut.episode_id}, which then says: {one_line(plan.cut.summary)}")
+    for episode in plan.restored:
+        click.echo(f"in force again: {episode.episode_id}  {one_line(episode.summary)}")
+    for episode in plan.staying:
+        click.echo(f"kept, without what it quotes: {episode.episode_id}  {one_line(episode.summary)}")
+    for needed in plan.needed:
+        needers = ", ".join(episode.episode_id for episode in needed.needed_by)
+        click.echo(f"kept: entry {needed.entry}, needed by {needers}")
+    if preview.files:
+        click.echo(f"files that change: {one_line(', '.join(preview.files), 400)}")
+    if preview.backups:
+        click.echo(f"backups that are cleaned of it: {preview.backups}")
+    if preview.foreign:
+        click.echo(f"kept: its words in {one_line(', '.join(preview.foreign))}, another program's database")
+
+
+def _facts(report: ForgetReport) -> dict[str, object]:
+    return {
+        "forgotten": list(report.episode_ids),
+        "summary": report.summary,
+        "turns": report.turns,
+        "entries": report.entries,
+        "needed": [
+            {"entry": entry.entry, "by": [episode.episode_id for episode in entry.needed_by]} for entry in report.needed
+        ],
+        "restored": list(report.restored),
+        "files": list(report.files),
+        "backups": report.backups,
+        "dropped_backups": report.dropped_backups,
+        "foreign": list(report.foreign),
+        "staying": [episode.episode_id for episode in report.staying],
+    }
+
+
+# -- ``engram purge``: delete archived and superseded memories for good.
+
+#: Memories that are listed at most; the others are counted.
+_LISTED = 50
+
+
+@click.command("purge")
+@click.argument("episode_ids", metavar="[ID]...", nargs=-1)
+@click.option(
+    "--archived",
+    "archived_days",
+    type=click.IntRange(0),
+    default=None,
+    metavar="DAYS",
+    help=f"Archived memories that were not changed or used for this many days (default: {ARCHIVED_DAYS}, if "
+    "neither --superseded nor an ID is given).",
+)
+@click.option(
+    "--superseded",
+    "superseded_days",
+    type=click.IntRange(0),
+    default=None,
+    metavar="DAYS",
+    help="Superseded memories that were not changed or used for this many days (default: none).",
+)
+@project_option
+@click.option(
+    "--yes", is_flag=True, help="Delete them; this can't be undone (default: only show what would be deleted)."
+)
+@json_option
+@pass_workspace
+def purge(
+    workspace: Workspace,
+    episode_ids: tuple[str, ...],
+    archived_days: int | None,
+    superseded_days: int | None,
+    project: str | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Delete archived and superseded memories for good: their words, vectors and history.
+
+    Consolidation only archives; purging frees the space. Without --yes this only shows what would be deleted. Pinned
+    memories are never purged, important ones only if you name them. The turns that they rest on stay searchable, and
+    the same memories are not made again. A purge can't be undone, and neither can consolidations that had changed a
+    purged memory. Older backups still contain what was purged; to delete something everywhere, use `engram forget`.
+
+    Example: engram purge --archived 365 --yes
+    """
+    with workspace.store() as store:
+        plan = _plan(workspace, store, episode_ids, archived_days, superseded_days, project)
+        report = run_purge(store, plan, actor=Actor.USER) if yes else None
+    if report is not None and report.episode_ids:
+        workspace.wake_worker()
+    if as_json:
+        print_json(purge_to_json(plan, report))
+    else:
+        _print(plan, report)
+
+
+def _plan(
+    workspace: Workspace,
+    store: Store,
+    ids: tuple[str, ...],
+    archived: int | None,
+    superseded: int | None,
+    project: str | None,
+) -> PurgePlan:
+    if ids:
+        if project is not None or archived is not None or superseded is not None:
+            raise BadRequest("give IDs or --archived/--superseded, not both")
+        return plan_named(store, ids)
+    place = find_project(store, workspace.settings, project)
+    return plan_purge(
+        store,
+        archived_days=ARCHIVED_DAYS if archived is None and superseded is None else archived,
+        superseded_days=superseded,
+        project_id=None if place is None else place.id,
+    )
+
+
+def _print(plan: PurgePlan, report: PurgeReport | None) -> None:
+    if report is None:
+        print_table(
+            ["id", "status", "kind", "summary"],
+            [
+                (memory.episode_id, memory.status, memory.kind, one_line(memory.summary, 90))
+                for memory in plan.memories[:_LISTED]
+            ],
+            empty="There is nothing to purge.",
+        )
+        if len(plan.memories) > _LISTED:
+            click.echo(f"… and {len(plan.memories) - _LISTED} more")
+    if plan.spared:
+        click.echo(
+            f"{plan.spared} more are kept, since they are pinned or important. Name those that you want to purge."
+        )
+    if report is not None:
+        kept = f"; kept {report.kept} that changed meanwhile" if report.kept else ""
+        click.echo(
+            f"Purged {_memories(len(report.episode_ids))} for good{kept}."
+            if report.episode_ids or report.kept
+            else "There is nothing to purge."
+        )
+    elif plan.memories:
+        click.echo(
+            f"{_memories(len(plan.memories))}, {plan.size_bytes / 1000:,.0f} KB. Nothing was deleted. --yes deletes "
+            "them, and that can't be undone."
+        )
+
+
+def _memories(number: int) -> str:
+    return "1 memory" if number == 1 else f"{number} memories"

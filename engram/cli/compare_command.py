@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from engram.cli.confirming import confirm
-from engram.cli.options import json_option
+from engram.cli.options import confirm, json_option
 from engram.cli.output import has_terminal, print_json, safe, say, say_wrapped
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.config_file import set_value
 from engram.enums import ComparisonAnswer
 from engram.errors import BadRequest, Conflict, EngramError, NotFound, ServiceError, SettingsError
-from engram.extraction.claude_command import find_claude
 from engram.extraction.comparison import (
     SOURCE,
     CallPrice,
@@ -29,13 +27,14 @@ from engram.extraction.comparison import (
     keep,
     note_answer,
 )
-from engram.models.store import Store
-from engram.services.choose import restart_if_running
+from engram.extraction.model.claude_provider import find_claude
+from engram.models.engine.transaction import Store
 from engram.settings import MODEL_EXTRACTORS, Settings
+from engram.setup.services.service_plan import restart_if_running
 from engram.vaults import config_home
 
 if TYPE_CHECKING:
-    from engram.extraction.model_extractor import ModelExtractor
+    from engram.extraction.model.model_extractor import ModelExtractor
 
 #: The one line that names the command.
 HINT = "See one of your sessions as a language model would remember it: engram compare"
@@ -287,7 +286,7 @@ def _switch(workspace: Workspace, store: Store, extractor: ModelExtractor, compa
 
 
 def _model_extractor(settings: Settings, store: Store, provider: str) -> ModelExtractor:
-    from engram.extraction.model_extractor import ModelExtractor
+    from engram.extraction.model.model_extractor import ModelExtractor
     from engram.tasks.runtime import make_extractor
 
     extractor, _ = make_extractor(replace(settings, extractor=provider), store)

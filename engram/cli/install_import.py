@@ -13,8 +13,8 @@ from engram.cli.workspace import Workspace
 from engram.errors import EngramError
 from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.transcripts import registry
-from engram.transcripts.claude_code.retention import SOON_DAYS, Retention, find_expiring
-from engram.transcripts.source import Source
+from engram.transcripts.agents import Source
+from engram.transcripts.claude_code.discover import SOON_DAYS, Retention, find_expiring
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ def import_existing(workspace: Workspace, existing: Existing, *, has_service: bo
     Args:
         has_service: the rest is left to the service; otherwise everything is done now.
     """
-    from engram.cli.once import run_once
+    from engram.cli.up_commands import run_once
 
     if not existing.number:
         say_unless(is_quiet, "There are no sessions yet. Engram reads each one while you work.")
@@ -76,8 +76,7 @@ def import_existing(workspace: Workspace, existing: Existing, *, has_service: bo
 def import_earlier(workspace: Workspace) -> str:
     """Import the memories of the earlier Engram; what was imported before is not added again. Returns a line."""
     from engram.exchange.formats import open_source
-    from engram.exchange.importing import Outcome, import_memories
-    from engram.exchange.places import PlaceFinder
+    from engram.exchange.importing import Outcome, PlaceFinder, import_memories
 
     settings = workspace.settings
     try:
@@ -98,7 +97,7 @@ def import_earlier(workspace: Workspace) -> str:
 
 def _read_only(workspace: Workspace, sources: Sequence[Source], is_quiet: bool) -> dict[str, Any]:
     """Store the turns of sessions; memories are made of them later."""
-    from engram.cli.once import read_sources
+    from engram.cli.up_commands import read_sources
 
     return read_sources(workspace, sources, is_quiet=is_quiet)
 

@@ -15,66 +15,66 @@ from pathlib import Path
 
 import click
 
-from engram.cli import exits
+from engram.cli import options
 from engram.cli.workspace import Workspace, flags_from
 from engram.errors import EngramError
 from engram.paths import Home, default_home
-from engram.redaction.display import visible
+from engram.trust.display import visible
 from engram.version import VERSION
 
 #: Command → module that defines it, in the order of the help.
 COMMANDS = {
-    "install": "engram.cli.install_command",
+    "install": "engram.cli.install_commands",
     "uninstall": "engram.cli.uninstall_command",
-    "up": "engram.cli.up_command",
-    "watch": "engram.cli.run_commands",
-    "work": "engram.cli.run_commands",
-    "ingest": "engram.cli.ingest_command",
+    "up": "engram.cli.up_commands",
+    "watch": "engram.cli.service_commands",
+    "work": "engram.cli.service_commands",
+    "ingest": "engram.cli.up_commands",
     "recall": "engram.cli.recall_commands",
     "search": "engram.cli.recall_commands",
-    "expand": "engram.cli.expand_command",
-    "why": "engram.cli.why_command",
-    "where": "engram.cli.where_command",
-    "fix": "engram.cli.fix_command",
-    "blame": "engram.cli.blame_command",
-    "timeline": "engram.cli.timeline_command",
-    "save": "engram.cli.save_command",
+    "expand": "engram.cli.memory_commands",
+    "why": "engram.cli.why_commands",
+    "where": "engram.cli.why_commands",
+    "fix": "engram.cli.why_commands",
+    "blame": "engram.cli.why_commands",
+    "timeline": "engram.cli.memory_commands",
+    "save": "engram.cli.memory_commands",
     "edit": "engram.cli.change_commands",
     "correct": "engram.cli.change_commands",
     "pin": "engram.cli.change_commands",
     "bad": "engram.cli.change_commands",
     "feedback": "engram.cli.change_commands",
-    "propose": "engram.cli.propose_command",
-    "undo": "engram.cli.undo_command",
-    "forget": "engram.cli.forget_command",
-    "contradictions": "engram.cli.contradictions_command",
-    "ui": "engram.cli.ui_command",
-    "status": "engram.cli.status_command",
-    "report": "engram.cli.report_command",
+    "propose": "engram.cli.consolidate_commands",
+    "undo": "engram.cli.memory_commands",
+    "forget": "engram.cli.change_commands",
+    "contradictions": "engram.cli.memory_commands",
+    "ui": "engram.cli.status_commands",
+    "status": "engram.cli.status_commands",
+    "report": "engram.cli.status_commands",
     "compare": "engram.cli.compare_command",
-    "doctor": "engram.cli.doctor_command",
-    "sessions": "engram.cli.sessions_command",
-    "projects": "engram.cli.projects_command",
-    "tasks": "engram.cli.tasks_command",
-    "logs": "engram.cli.logs_command",
-    "cost": "engram.cli.report_command",
-    "pause": "engram.cli.pause_command",
-    "consolidate": "engram.cli.consolidate_command",
-    "purge": "engram.cli.purge_command",
-    "export": "engram.cli.export_command",
-    "import": "engram.cli.import_command",
-    "restore": "engram.cli.restore_command",
+    "doctor": "engram.cli.service_commands",
+    "sessions": "engram.cli.session_commands",
+    "projects": "engram.cli.project_commands",
+    "tasks": "engram.cli.task_commands",
+    "logs": "engram.cli.status_commands",
+    "cost": "engram.cli.status_commands",
+    "pause": "engram.cli.session_commands",
+    "consolidate": "engram.cli.consolidate_commands",
+    "purge": "engram.cli.change_commands",
+    "export": "engram.cli.transfer_commands",
+    "import": "engram.cli.transfer_commands",
+    "restore": "engram.cli.transfer_commands",
     "hub": "engram.cli.hub_commands",
     "pack": "engram.cli.pack_commands",
     "team": "engram.cli.team_commands",
-    "share": "engram.cli.share_commands",
-    "unshare": "engram.cli.share_commands",
-    "hooks": "engram.cli.hooks_command",
-    "plugin": "engram.cli.plugin_command",
-    "service": "engram.cli.service_command",
-    "config": "engram.cli.config_command",
-    "model": "engram.cli.model_command",
-    "completion": "engram.cli.completion_command",
+    "share": "engram.cli.team_commands",
+    "unshare": "engram.cli.team_commands",
+    "hooks": "engram.cli.config_commands",
+    "plugin": "engram.cli.config_commands",
+    "service": "engram.cli.service_commands",
+    "config": "engram.cli.config_commands",
+    "model": "engram.cli.config_commands",
+    "completion": "engram.cli.config_commands",
     "bench": "engram.cli.bench_command",
 }
 
@@ -141,14 +141,14 @@ _DAMAGE_SIGNS = (ValueError, LookupError, TypeError, AttributeError, ArithmeticE
 def _find_cause(ctx: click.Context, error: Exception) -> str:
     """The external cause of an unexpected failure (the disk, or a damaged memory.db); "" if there is none."""
     if isinstance(error, OSError):
-        from engram.causes import explain_error
+        from engram.system.atomic import explain_error
 
         return explain_error(error) if error.errno in _REFUSALS else ""
     workspace = ctx.find_object(Workspace)
     try:
         if workspace is None or not workspace.places.memory_db.is_file():
             return ""
-        from engram.models.soundness import find_all_damage
+        from engram.models.rescue.soundness import find_all_damage
 
         with workspace.store() as store:
             damage = find_all_damage(store)
@@ -226,20 +226,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         click.echo("Stopped.", err=True)
-        sys.exit(exits.INTERRUPTED)
+        sys.exit(options.INTERRUPTED)
     except BrokenPipeError:
         _leave_pipe()
-        sys.exit(exits.OK)
+        sys.exit(options.OK)
     except ImportError as error:
         if (error.name or "engram").partition(".")[0] in _OWN_PACKAGES:
             _report_fault(error, workspace)
-            sys.exit(exits.BROKEN)
+            sys.exit(options.BROKEN)
         click.echo(visible(_advise_packages(error)), err=True)
-        sys.exit(exits.FAILED)
+        sys.exit(options.FAILED)
     except Exception as error:  # noqa: BLE001 - the outermost handler of the command line
         _report_fault(error, workspace)
-        sys.exit(exits.BROKEN)
-    sys.exit(code if isinstance(code, int) else exits.OK)
+        sys.exit(options.BROKEN)
+    sys.exit(code if isinstance(code, int) else options.OK)
 
 
 def _advise_packages(error: ImportError) -> str:
@@ -258,9 +258,9 @@ def _leave_pipe() -> None:
 
 
 def _report_fault(error: Exception, workspace: Workspace) -> None:
-    from engram.atomic import make_private_folder
     from engram.log import start_logging
     from engram.redaction import redact
+    from engram.system.atomic import make_private_folder
 
     logs = _logs_of(workspace)
     with contextlib.suppress(OSError):

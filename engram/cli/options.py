@@ -8,6 +8,9 @@ from typing import Any, TypeVar
 
 import click
 
+from engram.cli.output import print_json, safe
+from engram.errors import BadRequest
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*(s|m|min|h|d|w)?")
@@ -51,3 +54,46 @@ class TimeSpan(click.ParamType[float]):
         if match is None:
             self.fail(f"{value!r} is not a duration. Write one such as 90s, 30m, 1h or 7d.", param, ctx)
         return float(match[1]) * _SECONDS[match[2] or "s"]
+
+
+# -- Exit codes of the command line.
+
+#: Success.
+OK = 0
+#: An expected failure; one line on stderr explains it.
+FAILED = 1
+#: The command line is wrong.
+USAGE = 2
+#: A bug in Engram; the log has the traceback.
+BROKEN = 70
+#: The worker asks to be restarted: its memory passed the limit.
+RESTART = 75
+#: Interrupted by Ctrl-C.
+INTERRUPTED = 130
+
+
+# -- Confirmation of commands that change much: show what will change, ask, and report.
+
+yes_option = click.option("--yes", is_flag=True, help="Don't ask (default: show what will change, and ask).")
+
+
+def confirm(yes: bool, as_json: bool, question: str) -> None:
+    """Return if ``yes`` was given or the user agrees.
+
+    Raises:
+        BadRequest: ``--json`` without ``--yes``.
+        Abort: the user declined.
+    """
+    if yes:
+        return
+    if as_json:
+        raise BadRequest("--json can't ask: add --yes")
+    click.confirm(safe(question), abort=True)
+
+
+def tell(as_json: bool, facts: dict[str, Any], sentence: str) -> None:
+    """Print what changed, as JSON or as a sentence."""
+    if as_json:
+        print_json(facts)
+    else:
+        click.echo(safe(sentence))

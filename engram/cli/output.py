@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from engram.clock import iso_time
-from engram.redaction.display import escape_hidden, visible
+from engram.system.clock import iso_time
+from engram.trust.display import escape_hidden, visible
 
 if TYPE_CHECKING:
     from rich.console import Console

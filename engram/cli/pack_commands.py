@@ -9,13 +9,11 @@ from typing import Any
 
 import click
 
-from engram.atomic import read_whole, write_atomic
-from engram.cli.confirming import confirm, tell, yes_option
-from engram.cli.options import json_option
+from engram.cli.options import confirm, json_option, tell, yes_option
 from engram.cli.output import print_json, print_table, safe, say
 from engram.cli.workspace import Workspace, find_project, pass_workspace, require_project_id
 from engram.errors import BadRequest, NotFound
-from engram.hub.client.packs import (
+from engram.hub.client.installed_packs import (
     PackChange,
     held_back_of,
     install_pack,
@@ -27,9 +25,10 @@ from engram.hub.client.packs import (
 )
 from engram.hub.protocol.pack import MAX_PACK_BYTES, Pack, read_pack, sign_pack, write_pack
 from engram.memories.save import require_episode
-from engram.models.episode_lists import current_episodes
-from engram.models.hub_outgoing import count_statements
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
+from engram.models.hub.outgoing import count_statements
+from engram.models.search.memory_lists import current_episodes
+from engram.system.atomic import read_whole, write_atomic
 
 project_option = click.option(
     "--project",

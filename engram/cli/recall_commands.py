@@ -9,8 +9,8 @@ from engram.cli.output import one_line, print_json, say
 from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace
 from engram.errors import BadRequest
 from engram.search.hit_lines import head_of, remarks_of, text_for_people
-from engram.search.public_hits import PublicHit
-from engram.search.question.query import MAX_HITS
+from engram.search.hits import PublicHit
+from engram.search.question import MAX_HITS
 from engram.transcripts.git_files import read_branch
 from engram.worker.recall_client import Operation, RecallRequest, RecallResponse, ask_memory
 

@@ -6,20 +6,18 @@ import contextlib
 
 import click
 
-from engram.cli import exits
-from engram.cli.confirming import confirm, yes_option
-from engram.cli.options import json_option
+from engram.cli import options
+from engram.cli.options import confirm, json_option, yes_option
 from engram.cli.output import print_json, say
 from engram.cli.workspace import Workspace, pass_workspace
-from engram.earlier.find import find_earlier
 from engram.errors import InstallError
-from engram.install.changes import Step
-from engram.install.journal import load_journal
-from engram.install.purge import purge_memory
-from engram.install.stray import find_stray
-from engram.install.transaction import uninstall as take_back
 from engram.paths import Home
 from engram.reports.processes import is_held
+from engram.setup.edits.changes import Step
+from engram.setup.edits.journal import load_journal
+from engram.setup.installing.installation import uninstall as take_back
+from engram.setup.installing.stray import find_stray, purge_memory
+from engram.setup.old_engram.find import find_earlier
 
 
 @click.command("uninstall")
@@ -75,7 +73,7 @@ def uninstall(ctx: click.Context, workspace: Workspace, purge: bool, yes: bool, 
         for problem in outcome.problems:
             say(f"Problem: {problem}", err=True)
         _print_end(places, purge, left, bool(outcome.problems))
-    ctx.exit(exits.FAILED if outcome.problems else exits.OK)
+    ctx.exit(options.FAILED if outcome.problems else options.OK)
 
 
 def _print_end(places: Home, purge: bool, left: list[str], has_problems: bool) -> None:

@@ -16,11 +16,11 @@ from engram.errors import BadRequest, NotFound, SettingsError
 from engram.paths import Home
 from engram.settings import Loaded, Settings
 from engram.vaults import load_inside
-from engram.worker.client import wake_worker
+from engram.worker.recall_client import wake_worker
 
 if TYPE_CHECKING:
-    from engram.models.projects import ProjectRow
-    from engram.models.store import Store
+    from engram.models.engine.transaction import Store
+    from engram.models.projects.projects import ProjectRow
 
 
 @dataclass(slots=True)
@@ -72,7 +72,7 @@ class Workspace:
         Args:
             may_upgrade: copy a memory.db of an earlier version and bring it up to date first.
         """
-        from engram.models.copies import open_memory  # a quarter of a second that many commands do not need
+        from engram.models.rescue.copies import open_memory  # a quarter of a second that many commands do not need
 
         self.places.prepare()
         if may_upgrade:
@@ -148,8 +148,7 @@ def require_project_id(store: Store, settings: Settings, name: str | None, *, hi
         NotFound: no project of that name is known.
         BadRequest: the folder is one of projects.
     """
-    from engram.ingest.folder import scope_of_folder
-    from engram.ingest.scope import project_for
+    from engram.ingest.scope import project_for, scope_of_folder
 
     folder = Path.cwd() if name is None else _named_folder(name)
     if name is not None and (folder is None or not folder.is_dir()):
@@ -181,7 +180,7 @@ def find_project(store: Store, settings: Settings, name: str | None) -> ProjectR
     Raises:
         NotFound: no such project is known; the message lists those that are.
     """
-    from engram.ingest.folder import named_project, scope_of_folder
+    from engram.ingest.scope import named_project, scope_of_folder
 
     if name is None:
         return None

@@ -7,17 +7,15 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from engram import process_limits
-from engram.atomic import read_whole, write_atomic
 from engram.enums import Actor, Status
-from engram.models import episode_changes, episodes
-from engram.models.episode_lists import current_row_ids
-from engram.models.episodes import Episode
-from engram.models.store import Store
-from engram.models.transaction import Tx
-from engram.models.unjoined import held_back_rows
-from engram.models.watermarks import Watermark, undone
+from engram.models.engine.transaction import Store, Tx
+from engram.models.memories import memory_changes, memory_records
+from engram.models.memories.memory_records import Episode
+from engram.models.memories.watermarks import Watermark, held_back_rows, undone
+from engram.models.search.memory_lists import current_row_ids
 from engram.settings import Settings
+from engram.system import process_limits
+from engram.system.atomic import read_whole, write_atomic
 
 #: Maximum size of a note that is read, in bytes; a larger file is never rewritten.
 MAX_NOTE_BYTES = 20_000_000
@@ -152,7 +150,7 @@ class Context:
         """Yield those of the rows that are current memories, in the order of ``row_ids``, read in batches."""
         for start in range(0, len(row_ids), _BATCH_ROWS):
             batch = row_ids[start : start + _BATCH_ROWS]
-            found = episodes.episodes_by_row(self.store, batch)
+            found = memory_records.episodes_by_row(self.store, batch)
             yield from (found[row_id] for row_id in batch if row_id in found and found[row_id].is_current)
 
     def is_undone(self, action: str, episode: Episode) -> bool:
@@ -175,7 +173,7 @@ class Context:
 
     def unchanged(self, tx: Tx, *seen: Episode) -> list[Episode] | None:
         """Return the memories as they are stored; None if one of them changed since it was read."""
-        rows = [episodes.find_episode(tx, memory.episode_id) for memory in seen]
+        rows = [memory_records.find_episode(tx, memory.episode_id) for memory in seen]
         now = [row for row in rows if row is not None]
         is_same = len(now) == len(seen) and all(a.revision == b.revision for a, b in zip(now, seen, strict=True))
         return now if is_same else None
@@ -187,12 +185,12 @@ class Context:
         with self.store.transaction() as tx:
             now = self.unchanged(tx, episode)
             if now is not None:
-                episode_changes.change_episode(tx, now[0], action, reason, actor=actor, run_id=self.run_id, **changes)
+                memory_changes.change_episode(tx, now[0], action, reason, actor=actor, run_id=self.run_id, **changes)
         return now is not None
 
     def archive_repeated(self, tx: Tx, archived: Episode, kept: Episode, actor: Actor) -> None:
         """Put ``kept`` in the place of a memory that says the same."""
-        episode_changes.change_episode(
+        memory_changes.change_episode(
             tx,
             archived,
             "archive",

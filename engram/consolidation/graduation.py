@@ -6,19 +6,121 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from engram.clock import day_of
 from engram.consolidation.context import Context
-from engram.consolidation.proven import is_standing_rule, why_not_proven
-from engram.enums import Actor, Scope
-from engram.models import episodes
-from engram.models.episode_history import history_of
-from engram.models.episodes import Episode
-from engram.models.store import Store
-from engram.models.usefulness import Usefulness, used_ids, usefulness_of
-from engram.notes.day_files import notes_lock, read_text, write_text
-from engram.notes.memory_note import add_lines, within_limits
-from engram.redaction.display import fence_safe, one_line
+from engram.consolidation.steps import DAY_MS, TEST_PASSED, USER_AGREED
+from engram.enums import Actor, Importance, Judgement, Scope, Source, Status, Voice
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_records
+from engram.models.memories.judgements import standing_judgements
+from engram.models.memories.memory_history import JUDGEMENT_ACTIONS, Change, history_of, standing_steps
+from engram.models.memories.memory_records import Episode
+from engram.models.memories.usefulness import Usefulness, used_ids, usefulness_of
+from engram.notes.daily_log import notes_lock, read_text, write_text
 from engram.settings import Settings
+from engram.system.clock import day_of
+from engram.trust.display import fence_safe, one_line
+
+# -- Which memories are proven and belong in MEMORY.md, and why the others do not yet. Pure.
+
+#: Sessions that must have used a memory.
+MIN_USED_SESSIONS = 3
+#: Days after which an important global memory of the user's needs no use.
+MIN_GLOBAL_DAYS = 14
+#: Changes by which a user confirms a memory.
+_CONFIRMING_ACTIONS = ("edit", "pin", "confirm")
+
+
+def confirmed_by(episode: Episode, history: Sequence[Change]) -> str:
+    """Return how a person or a test confirmed a memory; "" if neither did."""
+    if episode.voice in (Voice.USER, Voice.CHOSEN):
+        return "the user said it" if episode.source == Source.AUTO else "the user saved it"
+    for change in standing_steps(history):
+        if change.action == "confirm" and change.reason.startswith((USER_AGREED, TEST_PASSED)):
+            return change.reason
+        if change.actor is Actor.USER and change.action in _CONFIRMING_ACTIONS:
+            return f"the user's {change.action}"
+    for change in standing_judgements(history)[-1:]:
+        if change.actor is Actor.USER and change.action == JUDGEMENT_ACTIONS[Judgement.HELPFUL]:
+            return "the user judged it helpful"
+    return ""
+
+
+def is_standing_rule(episode: Episode, now_ms: int) -> bool:
+    """Return True for what the user said or saved for every project, if it is important and 14 days old."""
+    is_users = episode.voice == Voice.USER or (episode.source == Source.MANUAL and episode.voice != Voice.IMPORTED)
+    is_old = now_ms - episode.created_at_ms >= MIN_GLOBAL_DAYS * DAY_MS
+    return is_users and episode.importance == Importance.HIGH and episode.scope == Scope.GLOBAL and is_old
+
+
+def why_not_proven(episode: Episode, uses: Usefulness, history: Sequence[Change], now_ms: int) -> str:
+    """Return why a memory does not become a line of MEMORY.md; "" if it does.
+
+    It was used in three sessions and confirmed by a person or a test, or it is a standing rule of the user's.
+    """
+    if episode.graduated_at_ms is not None:
+        return "it became one already"
+    if episode.is_lowered:
+        return "judged wrong"
+    if episode.origin:
+        return f"it is {episode.origin}'s"
+    if episode.suspect:
+        return f"suspect: {episode.suspect}"
+    missing = [] if episode.status == Status.ACTIVE else [episode.status.value]
+    if not is_standing_rule(episode, now_ms):
+        if uses.used < MIN_USED_SESSIONS:
+            missing.append(f"used in {uses.used} of {MIN_USED_SESSIONS} sessions")
+        if not confirmed_by(episode, history):
+            missing.append("not confirmed by the user or a test")
+    return ", ".join(missing)
+
+
+# -- MEMORY.md: graduated memories as lines under dated headings. Old sections beyond its limits go to the archive.
+# Pure.
+
+#: Longest MEMORY.md, in lines and in bytes: what Claude Code reads of such a file.
+MAX_LINES = 200
+MAX_BYTES = 25_000
+
+_SECTION = re.compile(r"(?m)^(?=## )")
+
+
+def add_lines(text: str, heading: str, lines: Sequence[str]) -> str:
+    """Return MEMORY.md with lines added under ``## heading``; lines that are there already are omitted."""
+    new = [line for line in lines if line not in text.splitlines()]
+    if not new:
+        return text
+    text = text or "# Memory\n\nKept by Engram. Edit freely; sections in excess move to archive/.\n"
+    parts = _SECTION.split(text)
+    for number, part in enumerate(parts):
+        if part.startswith(f"## {heading}\n"):
+            parts[number] = part.rstrip("\n") + "\n" + "\n".join(new) + "\n\n"
+            return "".join(parts).rstrip("\n") + "\n"
+    return text.rstrip("\n") + f"\n\n## {heading}\n" + "\n".join(new) + "\n"
+
+
+def within_limits(text: str) -> tuple[str, str]:
+    """Return ``(kept, moved)``: the oldest ``##`` sections move until the rest fits; the text before them stays.
+
+    A single section that is too large loses its first lines to the archive.
+    """
+    parts = _SECTION.split(text)
+    head, sections = parts[0], parts[1:]
+    moved: list[str] = []
+    while sections and not _fits(head + "".join(sections)):
+        if len(sections) == 1:
+            lines = sections[0].splitlines(keepends=True)
+            if len(lines) < 3:
+                break
+            moved.append("".join(lines[:2]))
+            sections[0] = lines[0] + "".join(lines[2:])
+        else:
+            moved.append(sections.pop(0))
+    return head + "".join(sections), "".join(moved)
+
+
+def _fits(text: str) -> bool:
+    return len(text.splitlines()) <= MAX_LINES and len(text.encode()) <= MAX_BYTES
+
 
 #: Name of the note.
 NOTE = "MEMORY.md"
@@ -130,7 +232,7 @@ def _retire(context: Context) -> None:
     moved: list[str] = []
     for line in text.splitlines(keepends=True):
         mark = _MARK.search(line)
-        episode = episodes.find_episode(context.store, mark.group(1)) if mark else None
+        episode = memory_records.find_episode(context.store, mark.group(1)) if mark else None
         why = _why_out(episode)
         if episode and why:
             context.tell(f"take {episode.episode_id} out of {NOTE} ({why})")
@@ -154,7 +256,7 @@ def follow_graduation(store: Store, settings: Settings, episode_ids: Sequence[st
         text = read_text(path)
         if not text or len(text.encode()) > _MAX_NOTE_BYTES:
             return
-        memories = [episodes.find_episode(store, episode_id) for episode_id in episode_ids]
+        memories = [memory_records.find_episode(store, episode_id) for episode_id in episode_ids]
         lined = [one for one in memories if one is not None and one.graduated_at_ms is not None and one.is_current]
         missing = [one for one in lined if f"<!-- {one.episode_id} -->" not in text]
         changed = without_lines(text, list(set(episode_ids) - {one.episode_id for one in lined}))

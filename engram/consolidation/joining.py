@@ -2,12 +2,110 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
-from engram.consolidation.on_extract import SimilarTo, reconcile_new
-from engram.models.store import Store
-from engram.models.unjoined import join_horizon_ms, mark_joined, next_unjoined, rows_of_same_turn, unjoined_rows
+from engram.consolidation.context import Context
+from engram.consolidation.steps import NAMED_COSINE, confirm_session, merge_near_duplicates, supersede_pairs
+from engram.enums import Actor, Status
+from engram.extraction.local.open_work import LEAD
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_history
+from engram.models.memories.branches import branches_of_episodes
+from engram.models.memories.judgements import is_kept_by_hand
+from engram.models.memories.memory_history import history_of
+from engram.models.memories.memory_records import Episode
+from engram.models.memories.watermarks import (
+    join_horizon_ms,
+    mark_joined,
+    next_unjoined,
+    rows_of_same_turn,
+    unjoined_rows,
+)
+from engram.models.search.memory_lists import current_states_of
+from engram.models.sessions.recent import latest_sessions_on
+from engram.models.sessions.stored_turns import LOCAL_PREFIX
 from engram.settings import Settings
+
+# -- Reconcile memories that were just extracted with existing ones: merge, supersede or confirm them at once.
+
+#: End of the reason why open work is archived.
+WENT_ON = "went on with the branch"
+#: ``(row ids, minimum cosine)`` → ``(row id, other row id, cosine)``, the most similar first, no pair within the row
+#: ids.
+SimilarTo = Callable[[Sequence[int], float], list[tuple[int, int, float]]]
+
+
+def end_open_work(context: Context) -> None:
+    """Archive what an earlier session left open on a branch, once a later session of the project worked on it.
+
+    The later session says itself what it leaves open. What a person changed or put back stays.
+    """
+    states = [
+        memory
+        for memory in current_states_of(context.store, LOCAL_PREFIX)
+        if memory.summary.startswith(LEAD) and memory.project_id is not None and not is_kept_by_hand(memory)
+    ]
+    branches_of = branches_of_episodes(context.store, [memory.id for memory in states])
+    for memory in states:
+        later = _went_on(context.store, memory, branches_of.get(memory.id, ()))
+        is_settled = any(change.is_by_hand for change in history_of(context.store, memory.episode_id))
+        if later and not is_settled and not context.is_undone("archive", memory):
+            reason = f"session {later} {WENT_ON}"
+            if context.change(memory, "archive", reason, actor=Actor.TIDYING, status=Status.ARCHIVED):
+                context.tell(f"archive {memory.episode_id} ({reason})")
+
+
+def _went_on(store: Store, memory: Episode, branches: Collection[str]) -> str:
+    """Return the id of the latest other session that worked on one of the branches later; "" for none.
+
+    A session that ran at the same time and ended before does not count.
+    """
+    sessions = [row for branch in branches for row in latest_sessions_on(store, memory.project_id or 0, branch, 2)]
+    own = max((row.last_at_ms for row in sessions if row.session_id == memory.session_id), default=0)
+    since_ms = max(own, memory.created_at_ms)
+    later = [row for row in sessions if row.session_id != memory.session_id and row.last_at_ms > since_ms]
+    return max(later, key=lambda row: row.last_at_ms).session_id if later else ""
+
+
+def reconcile_new(
+    store: Store,
+    settings: Settings,
+    session_id: str,
+    row_ids: Sequence[int],
+    similar_to: SimilarTo,
+    *,
+    duplicate_cosine: float,
+) -> list[str]:
+    """Reconcile new memories with existing ones; returns a line for each change.
+
+    A memory that says the same as another one is merged into it. A decision or preference that abandons or changes an
+    older one supersedes it. Provisional memories that the session confirms become active. Memories of the same
+    extraction are not compared with each other. What an earlier session left open on a branch ends. Every change keeps
+    history and belongs to a run, which ``undo_run`` takes back.
+
+    Args:
+        store: the open memory.
+        settings: limits and places.
+        session_id: the session that was extracted.
+        row_ids: new and changed memories.
+        similar_to: finds similar memories.
+        duplicate_cosine: cosine from which on two memories say the same; depends on the embedding model.
+    """
+    with store.transaction() as tx:
+        run_id = memory_history.add_run(tx, "extract")
+    context = Context(store, settings, run_id, duplicate_cosine=duplicate_cosine)
+    pairs = similar_to(row_ids, NAMED_COSINE) if row_ids else []
+    supersede_pairs(
+        store, pairs, run_id=run_id, told=context.told, is_spared=lambda older: context.is_undone("supersede", older)
+    )
+    context.similar = lambda least, _: iter([pair for pair in pairs if pair[2] >= least])
+    merge_near_duplicates(context)
+    confirm_session(context, session_id)
+    if session_id:
+        end_open_work(context)
+    with store.transaction() as tx:
+        memory_history.close_run(tx, run_id, context.told)
+    return context.told
 
 
 def join_waiting(

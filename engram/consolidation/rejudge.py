@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
-from engram import process_limits
 from engram.consolidation.context import Context
 from engram.enums import Actor, Scope, Source, Status, Voice
 from engram.extraction.candidate import Candidate
@@ -22,25 +21,23 @@ from engram.extraction.user_rules import (
     typed_prompt,
     typed_texts,
 )
-from engram.models.contradictions import is_kept_by_hand
-from engram.models.episode_changes import change_episode
-from engram.models.episode_history import history_of
-from engram.models.episodes import Episode, Evidence, evidence_of, find_episode
-from engram.models.meta import get_meta, put_meta
-from engram.models.model_readings import LOCAL_PREFIX
-from engram.models.reading_progress import unknown_elements
-from engram.models.recent import texts_of_evidence
-from engram.models.runs import add_run, close_run
-from engram.models.sessions import find_session
-from engram.models.store import Store
-from engram.models.transaction import Reader, Tx
-from engram.models.turn_changes import take_for_prompt
-from engram.models.turns import StoredTurn, load_turn_row, turns_of_session
-from engram.redaction.voice import typed_text
-from engram.text.content_words import content_words, prefixes
-from engram.transcripts.record import Role, Turn
+from engram.models.engine.meta import get_meta, put_meta
+from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.memories.judgements import is_kept_by_hand
+from engram.models.memories.memory_changes import change_episode
+from engram.models.memories.memory_history import add_run, close_run, history_of
+from engram.models.memories.memory_records import Episode, Evidence, evidence_of, find_episode
+from engram.models.sessions.recent import texts_of_evidence
+from engram.models.sessions.sessions import find_session
+from engram.models.sessions.sources import unknown_elements
+from engram.models.sessions.stored_turns import LOCAL_PREFIX, StoredTurn, load_turn_row, turns_of_session
+from engram.models.sessions.turn_changes import take_for_prompt
+from engram.system import process_limits
+from engram.text.words import content_words, prefixes
 from engram.transcripts.registry import speaker_at
 from engram.transcripts.speaker import Speaker, is_persons_element, persons_elements, typed_words
+from engram.transcripts.turns import Role, Turn
+from engram.trust.voice import typed_text
 
 #: Extractors whose rules were kept in another way. Add the last one when the rules change much, and raise the version.
 EARLIER_EXTRACTORS = ("local-1", "local-2")

@@ -3,19 +3,268 @@
 from __future__ import annotations
 
 import hashlib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from engram.consolidation.ageing import aged
 from engram.consolidation.context import Context
-from engram.consolidation.supersede import says_otherwise
-from engram.enums import Actor, Importance, Kind, Status
-from engram.failpoint import reach
-from engram.memories.merging import merged_content, merged_summary, plain
-from engram.models import episode_changes, episode_evidence, episode_lists, episodes, runs
-from engram.models.contradictions import Ending, ending_of
-from engram.models.episodes import Episode
-from engram.notes.daily import log_session
+from engram.enums import Actor, Importance, Kind, Source, Status
+from engram.forgetting.forget_plan import merged_content, merged_summary, plain
+from engram.models.engine.transaction import Store
+from engram.models.memories import judgements, memory_changes, memory_history, memory_records
+from engram.models.memories.judgements import Ending, ending_of
+from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.search import memory_lists
+from engram.models.sessions.sessions import find_session
+from engram.models.sessions.stored_turns import StoredTurn, turns_of_session
+from engram.notes.daily_log import log_session
+from engram.system.failpoint import reach
+from engram.text import subject
+from engram.text.shell import is_test_command
+from engram.text.subject import agrees
 from engram.text.titles import MAX_QUESTIONS
+from engram.text.words import words_of
+from engram.transcripts.turns import Role, Turn
+
+# -- How memories age. Pure.
+
+DAY_MS = 86_400_000
+#: Days for which a memory keeps its full weight.
+ACTIVE_DAYS = 30
+#: Weight of a normal memory after that.
+AGED_WEIGHT = 0.7
+#: Days after which an unconfirmed provisional memory is archived.
+PROVISIONAL_DAYS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Ageing:
+    """The effect of age on a memory: a weight, and a status with its reason."""
+
+    weight: float
+    status: Status
+    reason: str = ""
+
+
+def aged(episode: Episode, now_ms: int, archive_days: int) -> Ageing:
+    """Return the status and weight that a memory's age calls for, counted from when it was stored or last used.
+
+    Pinned, high-importance and manually saved memories never age.
+    """
+    same = Ageing(episode.weight, episode.status)
+    if episode.is_pinned or episode.importance == Importance.HIGH or episode.source == Source.MANUAL:
+        return same
+    last_use = max(episode.created_at_ms, episode.kept_at_ms, episode.accessed_at_ms or 0)
+    age_days = (now_ms - last_use) / DAY_MS
+    if episode.status == Status.ACTIVE and age_days >= archive_days:
+        return Ageing(episode.weight, Status.ARCHIVED, f"not used for {archive_days} days")
+    if episode.status == Status.PROVISIONAL and age_days >= PROVISIONAL_DAYS:
+        return Ageing(episode.weight, Status.ARCHIVED, f"not confirmed for {PROVISIONAL_DAYS} days")
+    if age_days >= ACTIVE_DAYS and episode.weight > AGED_WEIGHT:
+        return Ageing(AGED_WEIGHT, episode.status, f"older than {ACTIVE_DAYS} days")
+    return same
+
+
+# -- Supersede memories: rules on wording, meaning and names for when a newer memory replaces an older one.
+
+#: Kinds that a later statement can outdate; of facts, only saved ones.
+_CHANGING = (Kind.DECISION, Kind.PREFERENCE)
+#: Minimum cosine if the newer memory names what it abandons, and the older one chose that.
+NAMED_COSINE = 0.40
+#: Minimum cosine if the newer memory only says that something changed.
+CHANGED_COSINE = 0.55
+#: Minimum cosine of the same statement with another value, or its opposite.
+SAME_COSINE = 0.70
+
+_ARTICLE = r"(?:(?:the|our|a|an|use|using|of|all|unused) )*"
+#: Up to six words, until the sentence turns to something else.
+_OBJECT = (
+    rf"{_ARTICLE}(?P<object>[\w./+#'-]+(?: [\w./+#'-]+){{0,5}}?)"
+    r"(?= (?:to|into|with|by|for|as|and|in|on|because|since|here|there)\b| *[,;:()]|\.(?: |$)| *$)"
+)
+#: Wordings of what is abandoned.
+_GIVEN_UP = [
+    re.compile(pattern, re.IGNORECASE)
+    for pattern in (
+        rf"\b(?:instead of|rather than|in place of|not any ?more|no more) {_OBJECT}",
+        rf"\bno longer (?:in |use[sd]? |need(?:ed)? |support(?:ed)? |want )?{_OBJECT}",
+        rf"\b(?:switch|mov|migrat|chang|went|go)\w*\b[^.;]{{0,40}}? from {_OBJECT}",
+        rf"\breplac(?:e[sd]?|ing) {_OBJECT}",
+        rf"\b(?:drop(?:ped|ping)?|remov(?:e|ed|ing)|abandon(?:ed|ing)?|revert(?:ed|ing)?|deprecat(?:e|ed|ing)"
+        rf"|scrap(?:ped)?|ditch(?:ed|ing)?|stop(?:ped|ping)?|retir(?:e|ed|ing)|undo|undid|giv(?:e|ing) up|gave up) "
+        rf"{_OBJECT}",
+        r"(?:^|[,.;:] ?)(?P<object>[^,.;:()]{2,60}?) (?:is|are|was|were|has been|gets?|got) "
+        r"(?:replaced|dropped|removed|reverted|abandoned|superseded|retired|deprecated|only checked|gone|no longer\b)",
+        rf"\bnot (?:only |just )?(?:from )?{_OBJECT}",
+    )
+]
+#: Maximum length of a summary about a single thing, in words; a longer one needs a higher cosine.
+MAX_SIMPLE_WORDS = 22
+#: How much higher the cosine must be.
+LONG_EXTRA_COSINE = 0.2
+
+#: Wordings of a change.
+_CHANGED = re.compile(
+    r"\b(?:from now on|now\b|any ?more|no longer|chang(?:ed?|ing) (?:our|my|the) mind|back to|after all|going forward|"
+    r"switch\w* (?:back )?to|mov(?:e|ed|ing) to|migrat\w+ to|chang\w+ (?:it )?to|rais(?:e|ed)|lower(?:ed)?|increas\w+|"
+    r"decreas\w+|bump\w*|renam\w+|actually|update[d:]?|correction|revised?|reconsider\w*|new decision|instead)\b",
+    re.IGNORECASE,
+)
+
+
+def why_outdated(newer: Episode, older: Episode, cosine: float) -> str:
+    """Return why ``newer`` and ``older`` cannot both hold; "" if they can.
+
+    They are about the same subject, and the newer one abandons, changes or denies what the older one says.
+
+    Args:
+        newer: said later.
+        older: said earlier, of the same project or both global.
+        cosine: the cosine of their summaries.
+    """
+    if not (_may_change(newer) and _may_change(older)):
+        return ""
+    new, old = words_of(newer.summary), words_of(older.summary)
+    if max(len(newer.summary.split()), len(older.summary.split())) > MAX_SIMPLE_WORDS:
+        cosine -= LONG_EXTRA_COSINE
+    if cosine >= NAMED_COSINE and (named := _names_given_up(newer.summary, older.summary)):
+        return f"gives up “{named}”"
+    shared = new & old
+    if len(shared) < 2 and cosine < SAME_COSINE:
+        return ""
+    overlap = len(shared) / max(1, min(len(new), len(old)))
+    cue = _CHANGED.search(newer.summary) if cosine >= CHANGED_COSINE and overlap >= 0.4 else None
+    if cue is not None and subject.changes_value(newer.summary, older.summary):
+        return f"says so: “{cue.group(0)}”"
+    if cosine >= SAME_COSINE and overlap >= 0.5:
+        if subject.is_denied(newer.summary, older.summary) and subject.says_opposite(newer.summary, older.summary):
+            return "says the opposite"
+        if subject.gives_another_value(newer.summary, older.summary):
+            return "gives another value"
+    return ""
+
+
+def says_otherwise(first: str, second: str) -> bool:
+    """Return True if two similar summaries contradict each other: another value, or the opposite."""
+    values, others = _values(words_of(first)), _values(words_of(second))
+    return subject.is_denied(first, second) or bool(values - others and others - values)
+
+
+def _may_change(episode: Episode) -> bool:
+    return episode.kind in _CHANGING or (episode.kind == Kind.FACT and episode.source == Source.MANUAL)
+
+
+def _names_given_up(newer: str, older: str) -> str:
+    """Return what the newer text abandons, if the older one chose it for the same subject; "" otherwise."""
+    new, old = words_of(newer), words_of(older)
+    for pattern in _GIVEN_UP:
+        for match in pattern.finditer(newer):
+            given_up = words_of(match.group("object"))
+            kept = new - given_up
+            if (
+                given_up & old
+                and len(given_up & old) >= len(given_up) / 2
+                and (kept & old or len(given_up & old) >= 2)
+                and subject.has_same_subject(newer, older, given_up)
+            ):
+                return match.group("object").strip()[:40]
+    return ""
+
+
+def _values(words: frozenset[str]) -> frozenset[str]:
+    """Return words that are likely values: numbers, versions, names with digits or special characters."""
+    return frozenset(word for word in words if word in subject.NUMBER_WORDS or re.search(r"[\d_./+#-]", word))
+
+
+def supersede_outdated(context: Context) -> None:
+    """Supersede decisions and preferences that a later one of the same project replaces."""
+    supersede_pairs(
+        context.store,
+        context.pairs(NAMED_COSINE),
+        run_id=context.run_id,
+        is_dry=context.is_dry,
+        told=context.told,
+        check_time=context.check_time,
+        is_spared=lambda older: context.is_undone("supersede", older),
+    )
+
+
+def supersede_pairs(
+    store: Store,
+    pairs: Iterable[tuple[int, int, float]],
+    *,
+    run_id: int | None = None,
+    is_dry: bool = False,
+    told: list[str] | None = None,
+    check_time: Callable[[], None] = lambda: None,
+    is_spared: Callable[[Episode], bool] = lambda older: False,
+) -> list[str]:
+    """Supersede the older memory of each pair if the newer one replaces it; returns a line for each change.
+
+    If ``ending_of`` finds that the user has to decide, both stay and a contradiction is noted.
+
+    Args:
+        store: the open memory.
+        pairs: ``(row id, row id, cosine)``, the most similar first.
+        run_id: the run that logs the changes; None for none.
+        is_dry: change nothing.
+        told: list to which the lines are added.
+        check_time: called before each pair; may raise to stop.
+        is_spared: returns True for a memory that must not change.
+    """
+    told = [] if told is None else told
+    gone: set[int] = set()
+    for first_id, second_id, cosine in pairs:
+        check_time()
+        if first_id in gone and second_id in gone:
+            continue
+        pair = memory_records.episodes_by_row(store, [first_id, second_id])
+        if len(pair) == 2:
+            older, newer = sorted(pair.values(), key=lambda e: (e.holds_from_ms, e.id))
+            reason = "" if older.id in gone or is_spared(older) else _reason(older, newer, cosine)
+            ending = judgements.ending_of(older, newer, Actor.TIDYING) if reason else Ending.STAYS
+            if ending is Ending.CONTRADICTION:
+                if is_dry or _note_contradiction(store, older, newer, reason):
+                    told.append(f"contradiction of {older.episode_id} and {newer.episode_id} ({reason})")
+            elif ending is Ending.ENDS and (is_dry or _supersede(store, older, newer, reason, run_id)):
+                told.append(f"supersede {older.episode_id} by {newer.episode_id} ({reason})")
+                gone.add(older.id)
+    return told
+
+
+def _note_contradiction(store: Store, older: Episode, newer: Episode, reason: str) -> int:
+    with store.transaction() as tx:
+        return judgements.note_contradiction(tx, older.episode_id, newer.episode_id, reason)
+
+
+def _supersede(store: Store, older: Episode, newer: Episode, reason: str, run_id: int | None) -> bool:
+    """Supersede the older memory; returns False if it changed meanwhile."""
+    with store.transaction() as tx:
+        now = memory_records.find_episode(store, older.episode_id)
+        if now is None or now.revision != older.revision:
+            return False
+        memory_changes.change_episode(
+            tx,
+            now,
+            "supersede",
+            f"{newer.episode_id} {reason}",
+            run_id=run_id,
+            status=Status.SUPERSEDED,
+            superseded_by=newer.episode_id,
+            valid_to_ms=newer.holds_from_ms,
+            actor=Actor.TIDYING,
+        )
+    return True
+
+
+def _reason(older: Episode, newer: Episode, cosine: float) -> str:
+    # A newer memory that was itself superseded since still ends the older one.
+    are_current = older.is_current and (newer.is_current or newer.status == Status.SUPERSEDED) and not older.suspect
+    same_place = (older.project_id, older.scope) == (newer.project_id, newer.scope)
+    is_later = newer.holds_from_ms > older.holds_from_ms
+    return why_outdated(newer, older, cosine) if are_current and same_place and is_later else ""
+
 
 #: Kinds whose near-duplicates are merged; turns and states are records of their time.
 _MERGED_KINDS = (Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.DEAD_END)
@@ -70,10 +319,10 @@ def _archive_into(context: Context, kept: Episode, merged: Episode) -> Episode:
         if (now := context.unchanged(tx, kept, merged)) is None:
             return kept
         kept, merged = now
-        episode_evidence.merge_evidence(tx, kept, merged, run_id=context.run_id, actor=Actor.TIDYING)
+        memory_changes.merge_evidence(tx, kept, merged, run_id=context.run_id, actor=Actor.TIDYING)
         context.archive_repeated(tx, merged, kept, Actor.TIDYING)
         if merged.session_id != kept.session_id:
-            kept = episode_changes.change_episode(
+            kept = memory_changes.change_episode(
                 tx,
                 kept,
                 "confirm",
@@ -98,7 +347,7 @@ def merge_near_duplicates(context: Context) -> None:
         context.check_time()
         if first_id in gone or second_id in gone:
             continue
-        pair = episodes.episodes_by_row(context.store, [first_id, second_id])
+        pair = memory_records.episodes_by_row(context.store, [first_id, second_id])
         if len(pair) == 2:
             older, newer = sorted(pair.values(), key=lambda e: (e.created_at_ms, e.id))
             is_wanted = _may_merge(older, newer) and not context.is_undone("archive", newer)
@@ -131,8 +380,8 @@ def _merge(context: Context, older: Episode, newer: Episode, cosine: float) -> b
         if (now := context.unchanged(tx, older, newer)) is None:
             return False
         older, newer = now
-        episode_evidence.merge_evidence(tx, older, newer, run_id=context.run_id, actor=Actor.TIDYING)
-        episode_changes.change_episode(
+        memory_changes.merge_evidence(tx, older, newer, run_id=context.run_id, actor=Actor.TIDYING)
+        memory_changes.change_episode(
             tx,
             older,
             "merge",
@@ -141,7 +390,7 @@ def _merge(context: Context, older: Episode, newer: Episode, cosine: float) -> b
             **_merged_fields(older, newer),
             actor=Actor.TIDYING,
         )
-        episode_changes.change_episode(
+        memory_changes.change_episode(
             tx,
             newer,
             "archive",
@@ -168,7 +417,7 @@ def _merged_fields(older: Episode, newer: Episode) -> dict[str, Any]:
     }
     if older.session_id != newer.session_id:
         fields |= {"confirmations": older.confirmations + 1, "status": Status.ACTIVE}
-    return episode_changes.differing(older, fields)
+    return memory_changes.differing(older, fields)
 
 
 def age(context: Context) -> None:
@@ -189,13 +438,13 @@ def age(context: Context) -> None:
 def pack_old(context: Context) -> None:
     """Compress the content of memories not changed or used for ``compress_days``; summary and evidence stay."""
     days = context.settings.compress_days
-    for episode in episode_lists.unpacked_before(context.store, context.store.now_ms() - days * 86_400_000):
+    for episode in memory_lists.unpacked_before(context.store, context.store.now_ms() - days * 86_400_000):
         context.check_time()
         if not context.is_dry:
             with context.store.transaction() as tx:
                 if (now := context.unchanged(tx, episode)) is None:
                     continue
-                episode_changes.pack_old_content(
+                memory_changes.pack_old_content(
                     tx, now[0], f"older than {days} days", run_id=context.run_id, actor=Actor.TIDYING
                 )
         context.tell(f"pack {episode.episode_id} (older than {days} days)")
@@ -203,7 +452,80 @@ def pack_old(context: Context) -> None:
 
 def write_digests(context: Context, since_ms: int) -> None:
     """Write the daily log's section of every session that grew since the last run."""
-    for session_id in runs.sessions_grown_since(context.store, since_ms):
+    for session_id in memory_history.sessions_grown_since(context.store, since_ms):
         context.check_time()
         if not context.is_dry:
             log_session(context.store, context.settings.places, session_id)
+
+
+# -- Confirm provisional memories: the user agreed, a test passed, or another session said the same.
+
+#: Kinds that a passing test confirms.
+_TESTED = (Kind.FIX, Kind.FACT, Kind.DEAD_END)
+
+#: What the reason of a confirmation is, or begins with, where a person or a test confirmed.
+USER_AGREED, TEST_PASSED = "the user agreed", "a test passed"
+
+
+def passed_test(turn: Turn) -> str:
+    """Return the last test command of a turn if it passed; "" if it failed, or none ran."""
+    ran = [a for a in turn.actions if a.command and a.is_error is not None and is_test_command(a.command)]
+    return ran[-1].command[:80] if ran and not ran[-1].is_error else ""
+
+
+def why_confirmed(episode: Episode, evidence: Sequence[Evidence], turns: Sequence[StoredTurn]) -> str:
+    """Return what confirms a provisional memory; "" if nothing does.
+
+    Args:
+        episode: the memory.
+        evidence: its entries, the main one first.
+        turns: the turns of its session, in order.
+    """
+    if len({entry.session_id for entry in evidence if entry.session_id}) > 1:
+        return "it came back in another session"
+    places = {stored.id: place for place, stored in enumerate(turns)}
+    place = places.get(evidence[0].turn_id or -1) if evidence else None
+    if place is None:
+        return ""
+    turn = turns[place].turn
+    following = turns[place + 1].turn if place + 1 < len(turns) else None
+    replies = [said.uuid for said in turn.said if said.role is Role.ASSISTANT]
+    if following and replies and evidence[0].uuid == replies[-1] and agrees(following.users_prompt):
+        return USER_AGREED
+    if episode.kind not in _TESTED or not turn.has_edits:
+        return ""
+    command = passed_test(turn) or (passed_test(following) if following and not following.has_edits else "")
+    return f"{TEST_PASSED}: {command}" if command else ""
+
+
+def confirm_session(context: Context, session_id: str) -> None:
+    """Confirm the provisional memories of a session for which there is a reason."""
+    session = find_session(context.store, session_id)
+    provisional = [
+        episode
+        for episode in memory_records.episodes_of_session(context.store, session_id)
+        if episode.status == Status.PROVISIONAL and not episode.suspect
+    ]
+    if session is None or not provisional:
+        return
+    turns = turns_of_session(context.store, session.id)
+    for episode in provisional:
+        evidence = memory_records.evidence_of(context.store, episode.id)
+        reason = why_confirmed(episode, evidence, turns)
+        if reason and context.change(
+            episode,
+            "confirm",
+            reason,
+            status=Status.ACTIVE,
+            confirmations=episode.confirmations + 1,
+            confidence=max(episode.confidence, 0.75),
+            actor=Actor.TIDYING,
+        ):
+            context.tell(f"confirm {episode.episode_id} ({reason})")
+
+
+def confirm_recent(context: Context, since_ms: int) -> None:
+    """Confirm memories of the sessions that grew since the last run."""
+    for session_id in memory_history.sessions_grown_since(context.store, since_ms):
+        context.check_time()
+        confirm_session(context, session_id)

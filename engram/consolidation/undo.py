@@ -6,21 +6,16 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from engram.clock import iso_time
 from engram.consolidation.graduation import follow_graduation
 from engram.enums import Actor, Judgement, Status
 from engram.errors import BadRequest
 from engram.memories.save import require_episode
-from engram.models import contradictions, runs, watermarks
-from engram.models.episode_changes import DECIDE, RESTORE
-from engram.models.episode_history import (
-    JUDGEMENT_ACTIONS,
-    Change,
-    changes_of_run,
-    history_of,
-    standing_steps,
-)
-from engram.models.episode_undo import (
+from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.memories import judgements, memory_history, watermarks
+from engram.models.memories.memory_changes import DECIDE, RESTORE
+from engram.models.memories.memory_history import JUDGEMENT_ACTIONS, Change, changes_of_run, history_of, standing_steps
+from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.memories.memory_undo import (
     FINAL_ACTIONS,
     QUIET_ACTIONS,
     REDO,
@@ -29,10 +24,8 @@ from engram.models.episode_undo import (
     is_making,
     undo_change,
 )
-from engram.models.episodes import Episode, find_episode
-from engram.models.store import Store
-from engram.models.transaction import Reader, Tx
 from engram.settings import Settings
+from engram.system.clock import iso_time
 
 #: Kind of a run that takes back what another one changed.
 KIND = "undo"
@@ -138,7 +131,7 @@ def take_back(
     What was decided of a contradiction in a run of which nothing stands any more is asked again, and a consolidation
     does not repeat what was taken back.
     """
-    run_id = runs.add_run(tx, KIND)
+    run_id = memory_history.add_run(tx, KIND)
     for change in reversed(changes):
         check(tx, change)
         reason = f"{_name(change)}: {change.reason}" if change.reason else _name(change)
@@ -146,7 +139,7 @@ def take_back(
     _settle_runs(tx, changes)
     watermarks.note_undone(tx, [(c.action, c.episode_id) for c in changes if c.action in NOT_AGAIN])
     lines = UndoPlan(changes[-1], tuple(changes)).lines() if changes else []
-    runs.close_run(tx, run_id, lines)
+    memory_history.close_run(tx, run_id, lines)
     return lines
 
 
@@ -165,7 +158,7 @@ def _together(store: Reader, change: Change) -> list[Change]:
     if change.run_id is None:
         return [change]
     of_run = standing_changes(store, change.run_id)
-    if runs.kind_of_run(store, change.run_id) in _WHOLE_RUNS:
+    if memory_history.kind_of_run(store, change.run_id) in _WHOLE_RUNS:
         return of_run
     linked, todo = {change.episode_id}, [change.episode_id]
     while todo:
@@ -214,11 +207,11 @@ def _settle_runs(tx: Tx, changes: Sequence[Change]) -> None:
     """Note of every run behind some changes whether it stands, and let its decisions follow."""
     for run_id in _runs_behind(tx, changes):
         standing = standing_changes(tx, run_id)
-        runs.set_state(tx, run_id, "done" if standing else "undone")
+        memory_history.set_state(tx, run_id, "done" if standing else "undone")
         if not standing:
-            contradictions.reopen_contradictions(tx, run_id)
+            judgements.reopen_contradictions(tx, run_id)
         else:
-            contradictions.decide_again(tx, run_id, _replaced_in(standing))
+            judgements.decide_again(tx, run_id, _replaced_in(standing))
 
 
 def _runs_behind(tx: Tx, changes: Sequence[Change]) -> set[int]:

@@ -2,11 +2,133 @@
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engram.embedding.bert import BertEncoder
-from engram.embedding.onnx_graph import FLOAT32, INT32, INT64, OnnxGraph
+from engram.embedding.bert import BertEncoder, Tensor
+
+# -- Writes an ONNX model as protobuf bytes, so that the onnx package and its protobuf code are not needed.
+#
+# Only what Engram's graphs use is here. Numbers of fields and types are those of onnx.proto.
+
+#: Version of the file format, and of the operators ("" is ONNX itself).
+_IR_VERSION = 10
+_OPERATOR_VERSIONS = {"": 20, "com.microsoft": 1}
+#: ONNX's numbers for types of numbers.
+FLOAT32, INT32, INT64, FLOAT16 = 1, 6, 7, 10
+_TYPES = {"F32": FLOAT32, "F16": FLOAT16}
+#: Numbers for types of attributes.
+_FLOAT_ATTRIBUTE, _INT_ATTRIBUTE, _STRING_ATTRIBUTE = 1, 2, 3
+_EXTERNAL = 1
+
+#: Length of one dimension; a name stands for any length.
+Dimension = int | str
+
+
+class OnnxGraph:
+    """Collects the nodes of a graph; ``finish`` returns the model.
+
+    Values are named by text. A weight's numbers stay in a file of their own, which onnxruntime maps.
+    """
+
+    def __init__(self, weights_name: str) -> None:
+        """Start a graph whose weights are in the file ``weights_name``, a name without a folder."""
+        self._weights_name = weights_name
+        self._nodes: list[bytes] = []
+        self._initializers: list[bytes] = []
+
+    def node(self, operator: str, inputs: Sequence[str], *, domain: str = "", **attributes: float | int | str) -> str:
+        """Add a node with one output and return the name of the output; the input "" leaves an optional one out."""
+        output = f"{operator}_{len(self._nodes)}"
+        fields = [_text(1, name) for name in inputs]
+        fields += [_text(2, output), _text(3, output), _text(4, operator)]
+        fields += [_message(5, _attribute(name, value)) for name, value in attributes.items()]
+        fields += [_text(7, domain)] if domain else []
+        self._nodes.append(b"".join(fields))
+        return output
+
+    def weight(self, name: str, tensor: Tensor) -> str:
+        """Add a tensor of the weights file as float32 and return the name of the value; matrices may be float16."""
+        value = self.stored_weight(name, tensor)
+        return value if tensor.dtype == "F32" else self.as_float32(value)
+
+    def stored_weight(self, name: str, tensor: Tensor) -> str:
+        """Add a tensor as it is stored, and return the name of the value."""
+        place = {"location": self._weights_name, "offset": str(tensor.offset), "length": str(tensor.length)}
+        fields = [_number(1, length) for length in tensor.shape]
+        fields += [_number(2, _TYPES[tensor.dtype]), _text(8, name)]
+        fields += [_message(13, _text(1, key) + _text(2, value)) for key, value in place.items()]
+        fields += [_number(14, _EXTERNAL)]
+        self._initializers.append(b"".join(fields))
+        return name
+
+    def as_float32(self, value: str) -> str:
+        """Add a cast to float32."""
+        return self.node("Cast", [value], to=FLOAT32)
+
+    def integers(self, *values: int) -> str:
+        """Add a constant row of int64 and return its name."""
+        name = f"integers_{len(self._initializers)}"
+        data = struct.pack(f"<{len(values)}q", *values)
+        self._initializers.append(_number(1, len(values)) + _number(2, INT64) + _text(8, name) + _message(9, data))
+        return name
+
+    def finish(
+        self,
+        inputs: dict[str, tuple[int, Sequence[Dimension]]],
+        outputs: dict[str, tuple[int, Sequence[Dimension]]],
+    ) -> bytes:
+        """Return the whole model; inputs and outputs have a type and a shape each."""
+        graph = [_message(1, node) for node in self._nodes]
+        graph += [_text(2, "engram")]
+        graph += [_message(5, initializer) for initializer in self._initializers]
+        graph += [_message(11, _value(name, *kind)) for name, kind in inputs.items()]
+        graph += [_message(12, _value(name, *kind)) for name, kind in outputs.items()]
+        model = [_number(1, _IR_VERSION), _text(2, "engram"), _message(7, b"".join(graph))]
+        model += [_message(8, _text(1, domain) + _number(2, number)) for domain, number in _OPERATOR_VERSIONS.items()]
+        return b"".join(model)
+
+
+def _attribute(name: str, value: float | int | str) -> bytes:
+    if isinstance(value, str):
+        return _text(1, name) + _text(4, value) + _number(20, _STRING_ATTRIBUTE)
+    if isinstance(value, int):
+        return _text(1, name) + _number(3, value) + _number(20, _INT_ATTRIBUTE)
+    return _text(1, name) + _key(2, 5) + struct.pack("<f", value) + _number(20, _FLOAT_ATTRIBUTE)
+
+
+def _value(name: str, element: int, shape: Sequence[Dimension]) -> bytes:
+    dimensions = (_number(1, size) if isinstance(size, int) else _text(2, size) for size in shape)
+    tensor = _number(1, element) + _message(2, b"".join(_message(1, dimension) for dimension in dimensions))
+    return _text(1, name) + _message(2, _message(1, tensor))
+
+
+def _key(field: int, wire_type: int) -> bytes:
+    return _varint(field << 3 | wire_type)
+
+
+def _number(field: int, value: int) -> bytes:
+    return _key(field, 0) + _varint(value & 0xFFFF_FFFF_FFFF_FFFF)
+
+
+def _text(field: int, text: str) -> bytes:
+    return _message(field, text.encode())
+
+
+def _message(field: int, data: bytes) -> bytes:
+    return _key(field, 2) + _varint(len(data)) + data
+
+
+def _varint(value: int) -> bytes:
+    parts = bytearray()
+    while value > 0x7F:
+        parts.append(value & 0x7F | 0x80)
+        value >>= 7
+    parts.append(value)
+    return bytes(parts)
+
 
 #: The domain of the operators that onnxruntime has beyond those of ONNX.
 _MICROSOFT = "com.microsoft"

@@ -14,11 +14,10 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from engram.atomic import FILE_MODE, FOLDER_MODE, make_private_folder
-from engram.embedding.card import CARD_NAME, ModelCard, read_card, write_card
-from engram.embedding.extra import require_extra
-from engram.embedding.source import ModelSource, find_source
+from engram.embedding.embedder import CARD_NAME, ModelCard, read_card, write_card
+from engram.embedding.source import ModelSource, find_source, require_extra
 from engram.errors import EmbeddingError, EngramError
+from engram.system.atomic import FILE_MODE, FOLDER_MODE, make_private_folder
 
 #: The lowest cosine to the original at which a compiled model is accepted.
 MIN_COSINE = 0.999
@@ -138,25 +137,25 @@ def main(arguments: list[str]) -> int:
 
 def _build(source: ModelSource, folder: Path) -> None:
     """Write everything of a compiled model into ``folder``; the card comes last, after the check."""
-    from engram.embedding import onnx_model, reference
+    from engram.embedding import onnx_model, original_model
     from engram.embedding.bert import TOKENIZER_NAME
     from engram.embedding.source import weights_sha256
 
-    original_folder = reference.source_folder(source)
+    original_folder = original_model.source_folder(source)
     weights_hash = weights_sha256(original_folder)
     require_extra(source.name)
-    original = reference.load_original(original_folder)
-    reference.export(original, folder / onnx_model.MODEL_NAME)
-    reference.save_tokenizer(original, folder / TOKENIZER_NAME)
+    original = original_model.load_original(original_folder)
+    original_model.export(original, folder / onnx_model.MODEL_NAME)
+    original_model.save_tokenizer(original, folder / TOKENIZER_NAME)
     card = ModelCard(
         name=source.name,
         weights_sha256=weights_hash,
         dimension=original.get_embedding_dimension(),
         max_tokens=original.max_seq_length,
-        pooling=reference.pooling_of(original),
-        prompts=reference.own_prompts(original, source),
+        pooling=original_model.pooling_of(original),
+        prompts=original_model.own_prompts(original, source),
         verified_cosine=0.0,
-        made_by=reference.versions(),
+        made_by=original_model.versions(),
     )
     write_card(folder, _checked(card, folder, original))
 
@@ -165,12 +164,12 @@ def _checked(card: ModelCard, folder: Path, original: object) -> ModelCard:
     """Return ``card`` with the lowest cosine of the check; raises EmbeddingError if that is too low."""
     import dataclasses
 
-    from engram.embedding import onnx_model, reference
+    from engram.embedding import onnx_model, original_model
     from engram.embedding.embedder import Prompts
-    from engram.embedding.rows import unit_rows
+    from engram.embedding.hashed import unit_rows
 
     compiled = onnx_model.OnnxEmbedder(folder, card, Prompts())
-    expected = unit_rows(reference.encode(original, CHECK_TEXTS))
+    expected = unit_rows(original_model.encode(original, CHECK_TEXTS))
     together = (compiled.embed(CHECK_TEXTS) * expected).sum(axis=1)
     alone = [float(compiled.embed([text])[0] @ row) for text, row in zip(CHECK_TEXTS, expected, strict=True)]
     lowest = min(float(together.min()), *alone)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import logging
 from pathlib import Path
 
-from engram.embedding.bert import read_encoder
-from engram.embedding.card import ModelInfo, read_card
+from engram.embedding import source
+from engram.embedding.bert import is_encoder, read_encoder
 from engram.embedding.compile import discard, ensure_compiled, is_compiled
-from engram.embedding.embedder import Embedder, Prompts
-from engram.embedding.extra import require_extra
-from engram.embedding.source import HASHED, ModelSource, find_folder, find_source, weights_sha256
+from engram.embedding.embedder import Embedder, ModelInfo, Prompts, read_card
+from engram.embedding.source import HASHED, ModelSource, find_folder, find_source, require_extra, weights_sha256
 from engram.errors import EmbeddingError
 
 logger = logging.getLogger(__name__)
@@ -69,7 +68,7 @@ def load_embedder(
     except EmbeddingError as error:
         reason = str(error)
     logger.warning("action=load_model model=%s compiled=no reason=%s", model, reason)
-    from engram.embedding.reference import ReferenceEmbedder
+    from engram.embedding.original_model import ReferenceEmbedder
 
     return ReferenceEmbedder(source, prompts, reason, threads=max(1, threads))
 
@@ -116,3 +115,27 @@ def _run_encoder(source: ModelSource, prompts: Prompts, threads: int) -> Embedde
         prompts=encoder.prompts.over(source.prompts),
     )
     return OnnxEmbedder(folder, info, prompts.over(info.prompts), threads, graph=build_graph(encoder))
+
+
+# -- Fetches a model by its name on the hub and makes it ready to run: the one action that uses the network.
+
+
+def fetch_model(name: str, models_folder: Path) -> Embedder:
+    """Fetch the model ``name`` and return it, ready to run.
+
+    The small files come first: if the model needs packages that are missing, its weights are not fetched.
+
+    Args:
+        name: The model's name on the hub.
+        models_folder: Where compiled models are kept.
+
+    Raises:
+        EmbeddingError: ``name`` is no name on the hub, the hub can't be reached, the model holds something other than
+            safetensors weights, or it needs the extra ``models`` and that is not installed.
+    """
+    if find_source(name).folder is not None:
+        raise EmbeddingError(f"{name} is on this machine already; set embedding_model to it")
+    if not is_encoder(source.download(name, source.DESCRIPTION_FILES)):
+        require_extra(name)
+    source.download(name)
+    return load_embedder(name, models_folder, compile_if_missing=True)

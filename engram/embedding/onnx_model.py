@@ -10,15 +10,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from engram import process_limits
 from engram.embedding.bert import TOKENIZER_NAME
 from engram.embedding.bert_graph import GraphInPlace
-from engram.embedding.card import ModelInfo, model_id
-from engram.embedding.embedder import Prompts
-from engram.embedding.pieces import Spans, cut, valid
-from engram.embedding.rows import unit_rows
+from engram.embedding.embedder import ModelInfo, Prompts, model_id
+from engram.embedding.hashed import Spans, cut, unit_rows, valid
 from engram.embedding.source import thresholds_of
 from engram.errors import EmbeddingError
+from engram.system import process_limits
 
 # The threads of tokenizers would oversubscribe the machine, and warn at every fork.
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
-from engram.atomic import read_regular
-from engram.earlier.databases import find_databases, version_of
-from engram.earlier.find import memory_folders
 from engram.errors import BadRequest, NotFound
-from engram.exchange import claude_mem, earlier, json_lines, markdown, note_folder
+from engram.exchange import export, other_programs
 from engram.exchange.incoming import Source
-from engram.models.foreign import reading_foreign
+from engram.models.rescue.foreign import reading_foreign
 from engram.settings import Settings
+from engram.setup.old_engram.find import find_databases, memory_folders, version_of
+from engram.system.atomic import read_regular
 
 #: Formats that can be imported, by the names that people use.
 FORMATS = ("jsonl", "markdown", "notes", "claude-mem", "earlier")
@@ -46,22 +45,22 @@ def open_source(
             raise NotFound(f"there is no file or folder {path}")
         chosen = wanted or _recognise(path)
         if chosen == "jsonl":
-            yield json_lines.read_json_lines(opened.enter_context(path.open("rb")), str(path))
+            yield export.read_json_lines(opened.enter_context(path.open("rb")), str(path))
         elif chosen == "markdown":
-            if not path.is_dir() or not markdown.is_markdown_export(path):
+            if not path.is_dir() or not export.is_markdown_export(path):
                 raise BadRequest(f"{path} is no Markdown export of Engram; to import notes: --from notes")
-            yield markdown.read_markdown(path)
+            yield export.read_markdown(path)
         elif chosen == "notes":
             if has_project is is_global:
                 raise BadRequest("say where the notes hold: in a project (--project NAME) or everywhere (--global)")
-            yield note_folder.read_note_folder(path, is_global=is_global)
+            yield other_programs.read_note_folder(path, is_global=is_global)
         else:
             yield _open_database(path, chosen, settings, opened)
 
 
 def _recognise(path: Path) -> str:
     if path.is_dir():
-        return "markdown" if markdown.is_markdown_export(path) else "notes"
+        return "markdown" if export.is_markdown_export(path) else "notes"
     if (read_regular(path.resolve(), len(_SQLITE)) or b"") == _SQLITE:
         return "database"
     return "notes" if path.suffix.lower() in (".md", ".markdown") else "jsonl"
@@ -69,7 +68,7 @@ def _recognise(path: Path) -> str:
 
 def _usual_places(wanted: str | None, settings: Settings, opened: contextlib.ExitStack) -> Source:
     if wanted == "claude-mem":
-        path = claude_mem.default_path(Path.home())
+        path = other_programs.default_path(Path.home())
         if not path.is_file():
             raise NotFound(f"there is no database of claude-mem at {path}; name the file")
         return _open_database(path, wanted, settings, opened)
@@ -82,14 +81,18 @@ def _usual_places(wanted: str | None, settings: Settings, opened: contextlib.Exi
         if not databases:
             raise NotFound("there is no database of the earlier Engram in the memory folder; name the file")
         sources = [_open_database(path, wanted, settings, opened) for path in databases]
-        return Source(earlier.FORMAT, ", ".join(map(str, databases)), chain(*(source.items for source in sources)))
+        return Source(
+            other_programs.OLD_ENGRAM_FORMAT,
+            ", ".join(map(str, databases)),
+            chain(*(source.items for source in sources)),
+        )
     raise BadRequest("name the file or folder to import (- for standard input)")
 
 
 def _open_database(path: Path, wanted: str, settings: Settings, opened: contextlib.ExitStack) -> Source:
     database = opened.enter_context(reading_foreign(path, settings.home))
-    if wanted != "earlier" and claude_mem.is_claude_mem(database):
-        return claude_mem.read_claude_mem(database)
+    if wanted != "earlier" and other_programs.is_claude_mem(database):
+        return other_programs.read_claude_mem(database)
     if wanted != "claude-mem" and version_of(database):
-        return earlier.read_earlier(database)
+        return other_programs.read_earlier(database)
     raise BadRequest(f"{path} is no database of claude-mem or of the earlier Engram")

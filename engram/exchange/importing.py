@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import islice
+from pathlib import Path, PurePath
 from typing import Any
 
 from engram.enums import Actor, Scope, Voice
 from engram.errors import BadRequest, NotFound
-from engram.exchange.incoming import Incoming, IncomingMemory, IncomingTombstones, Unusable
+from engram.exchange.incoming import (
+    Incoming,
+    IncomingMemory,
+    IncomingTombstones,
+    Place,
+    Unusable,
+    is_proven,
+    with_project_ids,
+)
 from engram.exchange.incoming import Source as FileSource
-from engram.exchange.places import PlaceFinder
-from engram.exchange.record import is_proven, with_project_ids
-from engram.models import episode_changes, episodes, runs, sessions
-from engram.models.entries import turn_of_entry
-from engram.models.episode_history import Change
-from engram.models.episode_imports import (
+from engram.ingest.moves import NAME_ONLY
+from engram.ingest.scope import identify_folder, project_for
+from engram.models.engine.transaction import Store, Tx
+from engram.models.memories import memory_changes, memory_history, memory_records
+from engram.models.memories.memory_history import Change
+from engram.models.memories.memory_imports import (
     carry_contradiction,
     drop_empty_projects,
     drop_empty_sessions,
@@ -29,13 +39,167 @@ from engram.models.episode_imports import (
     remove_imported,
     why_not_removed,
 )
-from engram.models.episodes import Evidence
-from engram.models.store import Store
-from engram.models.tombstone_transfer import carry_harmless_tombstones, is_named_by_tombstone
-from engram.models.transaction import Tx
-from engram.redaction.suspicion import why_any_suspect
+from engram.models.memories.memory_records import Evidence
+from engram.models.projects.project_folders import note_hints_in
+from engram.models.projects.projects import (
+    ProjectRow,
+    ensure_project,
+    find_project_of_identity,
+    list_projects,
+    project_by_id,
+    project_id_of_name,
+)
+from engram.models.rescue.copies import carry_harmless_tombstones, is_named_by_tombstone
+from engram.models.sessions import sessions
+from engram.models.sessions.sessions import find_session
+from engram.models.sessions.stored_turns import turn_of_entry
+from engram.settings import Settings
+from engram.system.atomic import read_regular
 from engram.text.titles import clean_questions, clean_title
 from engram.transcripts.claude_code import AGENT
+from engram.transcripts.project import Project
+from engram.trust.suspicion import why_any_suspect
+
+# -- Find the project of a memory that comes from elsewhere: by its folder, its session, or its display name.
+
+#: Bytes at the beginning of a transcript in which its working folder is looked for.
+MAX_HEAD_BYTES = 300_000
+
+#: Changes the beginning of a folder, for files from a machine with other folders.
+MapFolder = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundPlace:
+    """Where a memory goes."""
+
+    #: Display name; "" for no project.
+    name: str
+    #: None for no project, or (in a dry run) for one that would be made.
+    project: ProjectRow | None = None
+    is_new: bool = False
+
+
+class PlaceFinder:
+    """Finds the projects of imported memories."""
+
+    def __init__(
+        self, store: Store, settings: Settings, *, into: ProjectRow | None = None, map_folder: MapFolder = str
+    ) -> None:
+        """Prepare.
+
+        Args:
+            store: the open memory.
+            settings: they name the folders of projects and of transcripts.
+            into: the project that memories without a project of their own go to; None for none.
+            map_folder: changes folders that the file names.
+        """
+        self._store = store
+        self._settings = settings
+        self._into = into
+        self._map_folder = map_folder
+        self._transcripts: dict[str, Path] | None = None
+        self._of_session: dict[str, Project | None] = {}
+
+    def find(self, memory: IncomingMemory) -> FoundPlace:
+        """Return where a memory would go; nothing is written."""
+        known, wanted = self._look_up(memory)
+        if known is not None:
+            return FoundPlace(known.name, known)
+        return FoundPlace("" if wanted is None else wanted.name)
+
+    def make(self, tx: Tx, memory: IncomingMemory) -> FoundPlace:
+        """Return where a memory goes, and make a project that is not known."""
+        known, wanted = self._look_up(memory)
+        if known is not None:
+            return FoundPlace(known.name, known)
+        if wanted is None:
+            return FoundPlace("")
+        made = ensure_project(tx, wanted.identity, wanted.name, wanted.root)
+        if memory.place is not None and (memory.place.remote or memory.place.first_commit):
+            note_hints_in(tx, made.id, memory.place.remote, memory.place.first_commit)
+        return FoundPlace(made.name, made, is_new=True)
+
+    def _look_up(self, memory: IncomingMemory) -> tuple[ProjectRow | None, Project | None]:
+        """Return the known project of a memory, else what is known of one that is to be made."""
+        place = memory.place
+        if memory.episode.scope is Scope.GLOBAL and place is None:
+            return None, None
+        if place is None:
+            project = self._project_of_session(memory.episode.session_id)
+            return (self._into, None) if project is None else self._with_row(project)
+        if place.identity:
+            identity, root = self._map_folder(place.identity), self._map_folder(place.root)
+            return self._with_row(Project(identity, root, place.name))
+        for wanted in (self._project_of_session(memory.episode.session_id), self._folder_of_name(place.name)):
+            if wanted is not None:
+                return self._with_row(wanted)
+        return self._known_by_name(place), Project(f"{NAME_ONLY}{place.name}", "", PurePath(place.name).name)
+
+    def _with_row(self, project: Project) -> tuple[ProjectRow | None, Project]:
+        return find_project_of_identity(self._store, project.identity), project
+
+    def _project_of_session(self, session_id: str) -> Project | None:
+        """Return the project of a session: as it is stored, or by the working folder in its transcript."""
+        if not session_id:
+            return None
+        if session_id not in self._of_session:
+            self._of_session[session_id] = self._find_project_of_session(session_id)
+        return self._of_session[session_id]
+
+    def _find_project_of_session(self, session_id: str) -> Project | None:
+        session = find_session(self._store, session_id)
+        if session is not None and session.project_id is not None:
+            row = project_by_id(self._store, session.project_id)
+            return None if row is None else Project(row.identity, row.root, row.name)
+        if self._transcripts is None:
+            folders = [folder / "projects" for folder in self._settings.all_claude_folders]
+            self._transcripts = {path.stem: path for folder in folders for path in folder.glob("*/*.jsonl")}
+        path = self._transcripts.get(session_id)
+        cwd = "" if path is None else _working_folder(path)
+        project = project_for(self._store, cwd, self._settings) if cwd else None
+        return project if project is not None and project.identity and not project.is_global else None
+
+    def _folder_of_name(self, name: str) -> Project | None:
+        """Return the project of a folder of this name in one of the folders of projects, if it is the only one."""
+        folders = [Path(root).expanduser() / name for root in self._settings.project_roots]
+        found = {
+            project.identity: project
+            for folder in folders
+            if folder.is_dir() and not (project := identify_folder(str(folder), self._settings)).is_global
+        }
+        return next(iter(found.values())) if len(found) == 1 else None
+
+    def _known_by_name(self, place: Place) -> ProjectRow | None:
+        """Return the project of a name, or the only one whose folder ends like it."""
+        ending = tuple(part.casefold() for part in PurePath(place.name).parts)
+        fitting = [
+            project
+            for project in list_projects(self._store)
+            if ending and tuple(part.casefold() for part in PurePath(project.root).parts)[-len(ending) :] == ending
+        ]
+        if len(fitting) == 1:
+            return fitting[0]
+        # With several such folders nobody knows which one is meant, and one must not see what belongs to another.
+        project_id = None if fitting else project_id_of_name(self._store, place.name)
+        if project_id is not None:
+            return project_by_id(self._store, project_id)
+        return find_project_of_identity(self._store, f"{NAME_ONLY}{place.name}")
+
+
+def _working_folder(path: Path) -> str:
+    """Return the first working folder in a transcript; "" if there is none at its beginning."""
+    for line in (read_regular(path, MAX_HEAD_BYTES) or b"").splitlines():
+        if b'"cwd"' not in line:
+            continue
+        try:
+            entry = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(entry, dict) and isinstance(entry.get("cwd"), str):
+            return str(entry["cwd"])
+    return ""
+
 
 #: Memories that are added in one transaction: other writers wait no longer.
 BATCH = 50
@@ -192,20 +356,20 @@ class _Importer:
         with self._store.transaction() as tx:
             for contradiction in self._contradictions:
                 carry_contradiction(tx, contradiction)
-            episode_changes.restore_orphans(tx, actor=Actor.USER)
+            memory_changes.restore_orphans(tx, actor=Actor.USER)
             if self._report.run_id is not None:
-                run = runs.find_import(tx, self._report.run_id)
+                run = memory_history.find_import(tx, self._report.run_id)
                 assert run is not None
-                runs.update_run(tx, run, position="", report=self._facts(), state="done")
+                memory_history.update_run(tx, run, position="", report=self._facts(), state="done")
 
     def _outcome(self, memory: IncomingMemory) -> Outcome:
         store, episode = self._store, memory.episode
         uuids = [entry.uuid for entry in memory.evidence]
-        if episode.episode_id in self._seen or episodes.find_episode(store, episode.episode_id) is not None:
+        if episode.episode_id in self._seen or memory_records.find_episode(store, episode.episode_id) is not None:
             return Outcome.KNOWN
         if is_named_by_tombstone(store, episode.episode_id, episode.slot, uuids, episode.source, with_purged=False):
             return Outcome.FORGOTTEN
-        if episode.slot and episodes.episode_by_slot(store, episode.slot) is not None:
+        if episode.slot and memory_records.episode_by_slot(store, episode.slot) is not None:
             return Outcome.KNOWN
         if episode.stable_id and has_stable_id(store, episode.stable_id):
             return Outcome.KNOWN
@@ -258,7 +422,7 @@ class _Importer:
 
     def _add_memory(self, tx: Tx, memory: IncomingMemory) -> None:
         if self._report.run_id is None:
-            self._report.run_id = runs.add_run(tx, runs.IMPORT_KIND, self._facts())
+            self._report.run_id = memory_history.add_run(tx, memory_history.IMPORT_KIND, self._facts())
         found = self._places.make(tx, memory)
         project_id = None if found.project is None else found.project.id
         if found.is_new and project_id is not None:
@@ -336,7 +500,7 @@ def undo_import(store: Store, run_id: int) -> UndoneImport:
         NotFound: there is no such import.
         BadRequest: it is undone already.
     """
-    run = runs.find_import(store, run_id)
+    run = memory_history.find_import(store, run_id)
     if run is None:
         raise NotFound(f"there is no import {run_id}; `engram import --list` shows them")
     if run.state == "undone":
@@ -345,7 +509,7 @@ def undo_import(store: Store, run_id: int) -> UndoneImport:
     imported = frozenset(ids)
     removable, kept = [], []
     for episode_id in ids:
-        episode = episodes.find_episode(store, episode_id)
+        episode = memory_records.find_episode(store, episode_id)
         if episode is not None and (reason := why_not_removed(store, episode, imported)):
             kept.append((episode_id, reason))
         elif episode is not None:
@@ -357,5 +521,5 @@ def undo_import(store: Store, run_id: int) -> UndoneImport:
     with store.transaction() as tx:
         drop_empty_sessions(tx, sorted({episode.session_id for episode in removable if episode.session_id}))
         drop_empty_projects(tx, [int(number) for number in run.report.get("new_projects", ())])
-        runs.update_run(tx, run, position="", report=run.report, state="undone")
+        memory_history.update_run(tx, run, position="", report=run.report, state="undone")
     return UndoneImport(run_id, len(removable), tuple(kept))

@@ -10,16 +10,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from engram.clock import day_of
 from engram.enums import ComparisonAnswer, Kind, Source
 from engram.errors import Conflict
-from engram.extraction.api_key import find_api_key
-from engram.extraction.budget import OVERHEAD_TOKENS, Price, is_own_server, price_of
 from engram.extraction.candidate import Candidate
-from engram.extraction.claude_command import find_claude
-from engram.extraction.language_model import MAX_ANSWER_TOKENS
-from engram.extraction.model_extractor import ModelExtractor
-from engram.extraction.request import (
+from engram.extraction.model.api_key import find_api_key
+from engram.extraction.model.claude_provider import find_claude
+from engram.extraction.model.language_model import MAX_ANSWER_TOKENS
+from engram.extraction.model.model_extractor import ModelExtractor
+from engram.extraction.model.provider import OVERHEAD_TOKENS, Price, is_own_server, price_of
+from engram.extraction.model.request import (
     CHARACTERS_PER_MEMORY,
     MAX_MEMORIES,
     MAX_MEMORIES_LONG,
@@ -36,17 +35,16 @@ from engram.extraction.second_chance import (
     read_part,
     waiting_turns,
 )
-from engram.models.episodes import Episode, episodes_of_turn, evidence_of
-from engram.models.meta import get_meta, put_meta
-from engram.models.model_readings import LOCAL_PREFIX, waiting_sessions
-from engram.models.pauses import paused_scopes
-from engram.models.projects import project_by_id
-from engram.models.sessions import SessionRow, session_titles, sessions_of
-from engram.models.spend import spending
-from engram.models.store import Store
-from engram.models.transaction import Reader
-from engram.models.turns import StoredTurn
+from engram.models.engine.meta import get_meta, put_meta
+from engram.models.engine.transaction import Reader, Store
+from engram.models.memories.memory_records import Episode, episodes_of_turn, evidence_of
+from engram.models.projects.projects import project_by_id
+from engram.models.sessions.sessions import SessionRow, session_titles, sessions_of
+from engram.models.sessions.stored_turns import LOCAL_PREFIX, StoredTurn, waiting_sessions
+from engram.models.work.pauses import paused_scopes
+from engram.models.work.spend import spending
 from engram.settings import Settings
+from engram.system.clock import day_of
 from engram.text.titles import title_from
 from engram.transcripts.project import is_excluded
 from engram.transcripts.registry import has_answers

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from engram.enums import Kind
 from engram.extraction.candidate import Candidate
-from engram.transcripts.record import Turn
+from engram.transcripts.turns import Turn
 
 #: Prefix of a reference to a proposal of an earlier part of the same extraction.
 PROPOSAL = "proposal "

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-from engram.text.content_words import content_words
+from engram.text.words import content_words
 
 _ANY = re.IGNORECASE
 

@@ -2,40 +2,126 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from engram.enums import Source, Voice
+from engram.enums import Actor, Source, Status, Voice
 from engram.errors import BudgetReached, Conflict
-from engram.extraction.apply_answer import apply_actions, refusals
-from engram.extraction.batch import is_at_home, within_project
 from engram.extraction.candidate import Candidate
-from engram.extraction.context import ContextBuilder, check_unforgotten
-from engram.extraction.keep import Keeper
-from engram.extraction.model_extractor import ModelExtractor
+from engram.extraction.keep import Keeper, apply_actions, refusals
+from engram.extraction.model.model_extractor import ModelExtractor
 from engram.extraction.protocol import ExtractionContext
-from engram.extraction.replace_local import replace_memories
-from engram.failpoint import reach
-from engram.models.episode_history import history_of
-from engram.models.episodes import Episode, episodes_of_session, episodes_of_turn, evidence_of
-from engram.models.extractions import set_rolling_summary
-from engram.models.model_readings import (
+from engram.extraction.surroundings import ContextBuilder, check_unforgotten, is_at_home, within_project
+from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.memories.judgements import Ending, ending_of
+from engram.models.memories.memory_changes import change_episode, merge_evidence
+from engram.models.memories.memory_history import add_run, close_run, history_of
+from engram.models.memories.memory_records import (
+    Episode,
+    episodes_of_session,
+    episodes_of_turn,
+    evidence_of,
+    find_episode,
+)
+from engram.models.memories.watermarks import undone
+from engram.models.sessions.sessions import DISTILLED_AGAIN, SessionRow, find_session, set_rolling_summary
+from engram.models.sessions.stored_turns import (
+    StoredTurn,
+    check_unmoved,
     is_replaceable,
     note_model_reading,
+    turns_of_session,
     unread_turns,
     waiting_sessions,
 )
-from engram.models.runs import add_run, close_run
-from engram.models.sessions import SessionRow, find_session
-from engram.models.stages import note_failure, note_success
-from engram.models.store import Store
-from engram.models.transaction import Reader
-from engram.models.turns import StoredTurn, check_unmoved, turns_of_session
-from engram.models.usage import note_refused
-from engram.models.watermarks import undone
+from engram.models.shown.usage import note_refused
+from engram.models.work.task_runs import note_failure, note_success
 from engram.settings import Settings
-from engram.transcripts.record import Turn
+from engram.system.failpoint import reach
+from engram.text.words import content_words, prefixes
+from engram.transcripts.turns import Turn
+
+# -- Replace the local extractor's memories by those that a language model made of the same turns.
+
+#: Share of a memory's words that its successor must have, if they rest on a common entry, and if not.
+MIN_SHARE, MIN_SHARE_ELSEWHERE = 0.25, 0.5
+
+
+def replace_memories(tx: Tx, older: Iterable[Episode], newer: Sequence[Episode], model: str, run_id: int) -> list[str]:
+    """Supersede each memory by the new one that says the same, which also gets its evidence; archive the others.
+
+    What ``ending_of`` protects stays in force: what the user said or chose ends only if a new memory has the user say
+    it, and what somebody pinned or saved does not end.
+
+    Args:
+        tx: the transaction.
+        older: memories of the local extractor.
+        newer: memories that the model made of the same turns.
+        model: the name of the model's extractor.
+        run_id: the run that records the changes.
+
+    Returns:
+        A line for each change.
+    """
+    lines = []
+    made = {episode.id for episode in newer}
+    for episode in older:
+        if episode.id in made:
+            continue
+        successor = _successor(tx, episode, newer)
+        if successor is not None:
+            lines.append(_supersede(tx, episode, successor, model, run_id))
+        elif ending_of(episode, None, Actor.MODEL) is Ending.ENDS:
+            reason = f"{DISTILLED_AGAIN} by {model}, which did not keep it"
+            change_episode(tx, episode, "archive", reason, run_id=run_id, status=Status.ARCHIVED, actor=Actor.MODEL)
+            lines.append(f"archive {episode.episode_id} ({DISTILLED_AGAIN})")
+    return lines
+
+
+def _successor(tx: Tx, older: Episode, newer: Sequence[Episode]) -> Episode | None:
+    """Return the new memory that says most of what an older one says; None if none says enough."""
+    words = prefixes(content_words(older.summary))
+    entries = {entry.uuid for entry in evidence_of(tx, older.id)}
+    best, best_share = None, 0.0
+    for episode in newer:
+        if not episode.is_current or ending_of(older, episode, Actor.MODEL) is not Ending.ENDS:
+            continue
+        there = prefixes(content_words(f"{episode.summary}\n{episode.content}"))
+        share = len(words & there) / max(1, len(words))
+        is_common = any(entry.uuid in entries for entry in evidence_of(tx, episode.id) if entry.uuid)
+        if share >= (MIN_SHARE if is_common else MIN_SHARE_ELSEWHERE) and share > best_share:
+            best, best_share = episode, share
+    return best
+
+
+def _supersede(tx: Tx, older: Episode, successor: Episode, model: str, run_id: int) -> str:
+    """Put a new memory in the place of an older one."""
+    now = find_episode(tx, successor.episode_id) or successor
+    merge_evidence(tx, now, older, run_id=run_id, actor=Actor.MODEL)
+    if older.confirmations > now.confirmations:
+        change_episode(
+            tx,
+            now,
+            "confirm",
+            f"{older.episode_id} was confirmed",
+            run_id=run_id,
+            confirmations=older.confirmations,
+            status=Status.ACTIVE,
+            actor=Actor.MODEL,
+        )
+    change_episode(
+        tx,
+        older,
+        "supersede",
+        f"{DISTILLED_AGAIN} by {model}: {successor.episode_id}",
+        run_id=run_id,
+        status=Status.SUPERSEDED,
+        superseded_by=successor.episode_id,
+        actor=Actor.MODEL,
+    )
+    return f"supersede {older.episode_id} by {successor.episode_id} ({DISTILLED_AGAIN})"
+
 
 #: Maximum number of turns that are distilled in one transaction.
 PART_TURNS = 20

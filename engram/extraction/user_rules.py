@@ -15,11 +15,11 @@ from enum import StrEnum
 from engram.enums import Kind, Scope
 from engram.extraction import languages
 from engram.extraction import rule_words as words
-from engram.redaction.voice import typed_text
-from engram.text.content_words import content_words, prefixes
-from engram.text.statements import Block, Statement, plain, split
-from engram.text.statements import sentences as sentences_of
-from engram.transcripts.record import Turn
+from engram.text.splitting import Block, Statement, plain, split
+from engram.text.splitting import sentences as sentences_of
+from engram.text.words import content_words, prefixes
+from engram.transcripts.turns import Turn
+from engram.trust.voice import typed_text
 
 #: Minimum and maximum length of a rule, in words. A longer sentence is a description, and a memory is never cut short.
 MIN_WORDS = 3

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from engram.redaction import env_values, hash_value, redact_parts
-from engram.text.failures import error_keys
-from engram.transcripts.record import (
+from engram.text.shell import error_keys
+from engram.transcripts.turns import (
     MAX_COMMAND_CHARS,
     MAX_ERROR_CHARS,
     MAX_TODO_CHARS,

@@ -17,24 +17,33 @@ from pathlib import Path, PurePath
 
 from engram.enums import Actor
 from engram.errors import BadRequest
-from engram.failpoint import reach
-from engram.ingest.folder import ensure
-from engram.ingest.scope import TurnPlaces, project_for
-from engram.models.hub_rules import list_rules
-from engram.models.joining import SORTED
-from engram.models.meta import get_meta, put_meta
-from engram.models.pauses import paused_scopes
-from engram.models.project_folders import ProjectHints, list_hints, merge_projects, note_hints
-from engram.models.project_merges import Part, begin_sorting, end_sorting, kept_apart, move_parts, note_merged
-from engram.models.projects import MOVED, ProjectRow, known_roots, lose_folder, path_of
-from engram.models.sessions import SessionRow, first_session_ms, list_sessions
-from engram.models.store import Store
-from engram.models.turns import folders_of_turns, turns_of_session
+from engram.ingest.scope import TurnPlaces, ensure, project_for
+from engram.models.engine.meta import get_meta, put_meta
+from engram.models.engine.transaction import Store
+from engram.models.hub.rules import list_rules
+from engram.models.projects.project_folders import (
+    Part,
+    ProjectHints,
+    begin_sorting,
+    end_sorting,
+    kept_apart,
+    list_hints,
+    merge_projects,
+    move_parts,
+    note_hints,
+    note_merged,
+)
+from engram.models.projects.projects import MOVED, ProjectRow, known_roots, lose_folder, path_of
+from engram.models.sessions.sessions import SessionRow, first_session_ms, list_sessions
+from engram.models.sessions.stored_turns import folders_of_turns, turns_of_session
+from engram.models.sessions.turn_changes import SORTED
+from engram.models.work.pauses import paused_scopes
 from engram.settings import Settings
+from engram.system.failpoint import reach
+from engram.transcripts.git_commands import is_other_repository, read_git_hints
 from engram.transcripts.git_files import begun_at_ms
-from engram.transcripts.git_hints import is_other_repository, read_git_hints
 from engram.transcripts.project import KnownRoot, Project, find_repository, holds_what_is_not_its_own, without_links
-from engram.transcripts.record import Turn
+from engram.transcripts.turns import Turn
 from engram.vaults import keeps_out, own_vault
 
 logger = logging.getLogger(__name__)

@@ -8,18 +8,31 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from engram.models.pauses import Span, paused_scopes, pauses_of
-from engram.models.project_erasing import forgotten_span
-from engram.models.projects import AT_SAME_PATH, ProjectRow, claims_of, known_roots, path_of, project_by_id
-from engram.models.sessions import SessionRow, find_session
-from engram.models.store import Store
+from engram.errors import NotFound
+from engram.models.engine.transaction import Store, Tx
+from engram.models.forgetting.project_erasing import forgotten_span
+from engram.models.projects.projects import (
+    AT_SAME_PATH,
+    ProjectRow,
+    claims_of,
+    ensure_project,
+    find_project,
+    known_roots,
+    list_projects,
+    path_of,
+    project_by_id,
+)
+from engram.models.sessions.sessions import SessionRow, find_session
+from engram.models.work.pauses import Span, paused_scopes, pauses_of
+from engram.paths import Home
 from engram.settings import Settings
-from engram.text.commands import entered_folders
+from engram.text.shell import entered_folders
+from engram.transcripts.git_commands import is_other_repository, token_of
 from engram.transcripts.git_files import DETACHED, read_first_commit, read_remote
-from engram.transcripts.git_hints import is_other_repository, token_of
 from engram.transcripts.project import KnownRoot, Project, identify_project, is_excluded, without_links
-from engram.transcripts.record import Action, Turn
-from engram.vaults import keeps_out, own_vault
+from engram.transcripts.turns import Action, Turn
+from engram.trust.display import visible
+from engram.vaults import Vault, find_vault, keeps_out, list_vaults, own_vault, vault_of_folder, vault_of_identity
 
 #: Most folders of a turn that are looked at.
 _MAX_PLACES = 50
@@ -232,3 +245,71 @@ def _lazily(roots: Callable[[], Iterable[KnownRoot]]) -> Iterator[KnownRoot]:
 def _identity(store: Store, session: SessionRow) -> str | None:
     project = project_by_id(store, session.project_id) if session.project_id else None
     return project.identity if project else None
+
+
+# -- Which stored project a working folder belongs to.
+
+
+@dataclass(frozen=True, slots=True)
+class FolderScope:
+    """The project or scope of a working folder."""
+
+    #: None for a root folder, or a project that was never seen.
+    project: ProjectRow | None
+    is_global: bool = False
+
+
+def scope_of_folder(store: Store, settings: Settings, cwd: str, *, make: bool = False) -> FolderScope:
+    """Return the project of a working folder; ``make`` stores a new one."""
+    project = project_for(store, cwd, settings)
+    if project.is_global or not project.identity:
+        return FolderScope(None, project.is_global)
+    if keeps_out(settings.places, project.identity, cwd):
+        return FolderScope(None)
+    known = find_project(store, project.identity)
+    if make and (known is None or not known.root):
+        with store.transaction() as tx:
+            known = ensure(tx, project)
+    return FolderScope(known)
+
+
+def ensure(tx: Tx, project: Project) -> ProjectRow:
+    """Return the stored project of what was identified, made where it is new."""
+    return ensure_project(
+        tx,
+        project.identity,
+        project.name,
+        project.root,
+        remote=project.remote,
+        first_commit=project.first_commit,
+    )
+
+
+def named_project(store: Store, name: str) -> ProjectRow:
+    """Return a project by its name, as stored or as shown, or by its identity.
+
+    Raises:
+        NotFound: there is none; the message names those that exist.
+    """
+    project = find_project(store, name)
+    if project is None:
+        shown = [project for project in list_projects(store) if visible(project.name) == name]
+        project = shown[0] if len(shown) == 1 else None
+    if project is None and find_vault(Home(store.path.parent), name) is not None:
+        raise NotFound(f"{name[:60]} is in a vault; to work with it: engram --vault {name[:60]!r} COMMAND")
+    if project is None:
+        names = ", ".join(project.name for project in list_projects(store)[:12]) or "none yet"
+        raise NotFound(f"there is no project {name[:60]!r}; known projects: {names}")
+    return project
+
+
+def vault_of(settings: Settings, cwd: str) -> Vault | None:
+    """Return the vault that a working folder belongs to, in a worktree of its repository too.
+
+    Raises:
+        HomeError: a vault can't be read.
+    """
+    if not cwd or not list_vaults(settings.places):
+        return None
+    vault = vault_of_folder(settings.places, cwd)
+    return vault or vault_of_identity(settings.places, identify_folder(cwd, settings).identity)

@@ -17,19 +17,11 @@ from engram.memories.save import (
     supersede,
     voice_of,
 )
-from engram.models import episode_changes, episodes
-from engram.models.contradictions import (
-    BOTH,
-    Contradiction,
-    Ending,
-    ending_of,
-    note_decision,
-    open_contradictions,
-)
-from engram.models.episodes import Episode
-from engram.models.runs import add_run, close_run
-from engram.models.store import Store
-from engram.models.visibility import may_stand_for
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_changes, memory_records
+from engram.models.memories.judgements import BOTH, Contradiction, Ending, ending_of, note_decision, open_contradictions
+from engram.models.memories.memory_history import add_run, close_run
+from engram.models.memories.memory_records import Episode, may_stand_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +71,7 @@ def correct_memory(
         if old.superseded_by:
             raise BadRequest(f"{episode_id} was replaced by {old.superseded_by}; correct that memory instead")
         new = Episode(
-            episode_id=episodes.new_episode_id(),
+            episode_id=memory_records.new_episode_id(),
             kind=old.kind,
             summary=first_sentence(content),
             content=content,
@@ -148,7 +140,7 @@ def keep_one(store: Store, episode_id: str, *, actor: Actor) -> list[str]:
             note_decision(tx, contradiction.id, episode_id, run_id)
             lines.append(f"supersede {other.episode_id} by {episode_id} (decided by hand)")
         if kept.status == Status.PROVISIONAL:
-            episode_changes.change_episode(
+            memory_changes.change_episode(
                 tx, kept, "confirm", "decided by hand", run_id=run_id, status=Status.ACTIVE, actor=actor
             )
         close_run(tx, run_id, lines)
@@ -178,12 +170,12 @@ def keep_both(store: Store, which: str, *, actor: Actor) -> list[str]:
             for episode_id in (contradiction.older_id, contradiction.newer_id):
                 episode = require_episode(store, episode_id)
                 if episode.status == Status.PROVISIONAL:
-                    episode_changes.change_episode(
+                    memory_changes.change_episode(
                         tx, episode, "confirm", "decided by hand", run_id=run_id, status=Status.ACTIVE, actor=actor
                     )
                 else:
                     reason = f"both hold: {contradiction.older_id} and {contradiction.newer_id}"
-                    episode_changes.note_kept(tx, episode, reason, actor=actor, run_id=run_id)
+                    memory_changes.note_kept(tx, episode, reason, actor=actor, run_id=run_id)
             note_decision(tx, contradiction.id, BOTH, run_id)
             lines.append(f"both {contradiction.older_id} and {contradiction.newer_id} stay")
         close_run(tx, run_id, lines)

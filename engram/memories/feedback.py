@@ -7,15 +7,20 @@ from typing import Any
 from engram.enums import Actor, Judgement, Status
 from engram.errors import BadRequest
 from engram.memories.save import Redact, clean_reason, require_episode
-from engram.models.contradictions import Ending, ending_of, is_kept_by_hand
-from engram.models.episode_changes import note_judgement
-from engram.models.episode_history import JUDGEMENT_ACTIONS, TAKE_BACK, Change, fields_of_snapshot, history_of, snapshot
-from engram.models.episodes import Episode
-from engram.models.judgements import judgement_of, standing_judgements
-from engram.models.passage_rows import Quotation, note_quotation_judgement, require_quotation
-from engram.models.store import Store
-from engram.models.transaction import Tx
-from engram.models.usefulness import usefulness_of
+from engram.models.engine.transaction import Store, Tx
+from engram.models.memories.judgements import Ending, ending_of, is_kept_by_hand, judgement_of, standing_judgements
+from engram.models.memories.memory_changes import note_judgement
+from engram.models.memories.memory_history import (
+    JUDGEMENT_ACTIONS,
+    TAKE_BACK,
+    Change,
+    fields_of_snapshot,
+    history_of,
+    snapshot,
+)
+from engram.models.memories.memory_records import Episode
+from engram.models.memories.usefulness import usefulness_of
+from engram.models.sessions.passage_rows import Quotation, note_quotation_judgement, require_quotation
 
 
 def judge_memory(

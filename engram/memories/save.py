@@ -9,16 +9,16 @@ from typing import Any
 from engram.enums import Actor, Importance, Kind, Scope, Source, Status, Voice
 from engram.errors import BadRequest, NotFound
 from engram.extraction.user_rules import Refusal, judge
-from engram.models import episode_changes, episodes, visibility
-from engram.models.contradictions import Ending, ending_of, note_contradiction
-from engram.models.entries import is_quotation_id
-from engram.models.episodes import MAX_SUMMARY_CHARACTERS, Episode, Evidence
-from engram.models.runs import add_run, close_run
-from engram.models.sessions import find_session
-from engram.models.store import Store
-from engram.models.transaction import Reader, Tx
-from engram.redaction.suspicion import why_any_suspect
+from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.memories import memory_changes, memory_records, watermarks
+from engram.models.memories.judgements import Ending, ending_of, note_contradiction
+from engram.models.memories.memory_history import add_run, close_run
+from engram.models.memories.memory_records import MAX_SUMMARY_CHARACTERS, Episode, Evidence
+from engram.models.memories.memory_undo import begin_ageing_anew
+from engram.models.sessions.sessions import find_session
+from engram.models.sessions.stored_turns import is_quotation_id
 from engram.text.titles import clean_questions
+from engram.trust.suspicion import why_any_suspect
 
 #: What can be done with a quotation.
 QUOTATION_VERBS = "It can be expanded, judged and forgotten; what it says can be saved as a memory"
@@ -78,7 +78,7 @@ def save_memory(
     if scope == Scope.PROJECT and project_id is None:
         raise BadRequest("a memory of a project needs a project: name a folder (cwd) or take scope global")
     made = Episode(
-        episode_id=episodes.new_episode_id(),
+        episode_id=memory_records.new_episode_id(),
         kind=kind,
         summary=redact(summary).strip()[:MAX_SUMMARY_CHARACTERS] if summary else first_sentence(text),
         content=text,
@@ -99,8 +99,8 @@ def save_memory(
     with store.transaction() as tx:
         old = None if supersedes is None else require_episode(store, supersedes)
         if old is None:
-            return episode_changes.add_episode(tx, made, _said_in(tx, made), actor=actor, action="save")
-        if not made.suspect and not visibility.may_stand_for(made, old):
+            return memory_changes.add_episode(tx, made, _said_in(tx, made), actor=actor, action="save")
+        if not made.suspect and not memory_records.may_stand_for(made, old):
             raise BadRequest(
                 f"{old.episode_id} is seen where the new memory would not be: save it with scope global, or without "
                 "supersedes"
@@ -131,11 +131,11 @@ def replace_memory(
     evidence = _said_in(tx, new)
     if ending_of(old, new, actor) is not Ending.ENDS:
         new = dataclasses.replace(new, status=Status.PROVISIONAL, is_pinned=False)
-        made = episode_changes.add_episode(tx, new, evidence, actor=actor, action=action, reason=reason, run_id=run_id)
+        made = memory_changes.add_episode(tx, new, evidence, actor=actor, action=action, reason=reason, run_id=run_id)
         number = note_contradiction(tx, old.episode_id, made.episode_id, reason)
         close_run(tx, run_id, [f"contradiction of {old.episode_id} and {made.episode_id}"])
         return made, number
-    made = episode_changes.add_episode(tx, new, evidence, actor=actor, action=action, reason=reason, run_id=run_id)
+    made = memory_changes.add_episode(tx, new, evidence, actor=actor, action=action, reason=reason, run_id=run_id)
     supersede(tx, old, made, reason, actor=actor, run_id=run_id)
     close_run(tx, run_id, [f"supersede {old.episode_id} by {made.episode_id}"])
     return made, 0
@@ -191,7 +191,7 @@ def clean_reason(why: str, redact: Redact) -> str:
 
 def supersede(tx: Tx, old: Episode, new: Episode, reason: str, *, actor: Actor, run_id: int | None = None) -> Episode:
     """Mark ``old`` as replaced by ``new`` from now on."""
-    return episode_changes.change_episode(
+    return memory_changes.change_episode(
         tx,
         old,
         "supersede",
@@ -240,7 +240,7 @@ def edit_memory(
         if changes.get("scope") == Scope.PROJECT and episode.project_id is None:
             raise BadRequest("this memory belongs to no project, so its scope stays global")
         changes = _in_step(episode, changes)
-        return episode_changes.change_episode(tx, episode, "edit", "by hand", **changes, actor=actor)
+        return memory_changes.change_episode(tx, episode, "edit", "by hand", **changes, actor=actor)
 
 
 def _in_step(episode: Episode, changes: dict[str, Any]) -> dict[str, Any]:
@@ -264,7 +264,7 @@ def pin_memory(store: Store, episode_id: str, *, actor: Actor, is_pinned: bool =
         episode = require_episode(store, episode_id)
         if is_pinned and episode.suspect and actor is not Actor.USER:
             raise BadRequest(f"{episode_id} is suspect ({episode.suspect}): only the user pins it")
-        return episode_changes.change_episode(
+        return memory_changes.change_episode(
             tx, episode, "pin" if is_pinned else "unpin", "by hand", is_pinned=is_pinned, actor=actor
         )
 
@@ -278,7 +278,7 @@ def require_episode(store: Reader, episode_id: str) -> Episode:
     """
     if is_quotation_id(episode_id):
         raise BadRequest(f"{episode_id} is a quotation: what was said can't be changed. {QUOTATION_VERBS}")
-    episode = episodes.find_episode(store, episode_id) if episodes.is_episode_id(episode_id) else None
+    episode = memory_records.find_episode(store, episode_id) if memory_records.is_episode_id(episode_id) else None
     if episode is None:
         raise NotFound(f"there is no memory {episode_id[:40]!r}; recall and timeline print the ids that exist")
     return episode
@@ -293,3 +293,47 @@ def first_sentence(text: str, limit: int = 240) -> str:
     cut = first[:limit]
     stop = max(cut.rfind(". "), cut.rfind("; "))
     return cut[: stop + 1] if stop > limit // 3 else cut.rsplit(" ", 1)[0] + "…"
+
+
+# -- Take a memory out of the archive: a person wants it in force again.
+
+#: Action of a memory that was taken out of the archive.
+REVIVE = "revive"
+
+
+def revive_memory(store: Store, episode_id: str, *, actor: Actor) -> Episode:
+    """Let an archived memory be in force again; it ages anew, and no consolidation archives it as a copy again.
+
+    A memory that was merged stands beside the one that took up its words.
+
+    Raises:
+        NotFound: there is no such memory.
+        BadRequest: it is not archived.
+    """
+    with store.transaction() as tx:
+        episode = require_episode(tx, episode_id)
+        if episode.status is not Status.ARCHIVED:
+            raise BadRequest(f"{episode_id} is {episode.status}, not archived")
+        begin_ageing_anew(tx, episode_id)
+        watermarks.note_undone(tx, [("archive", episode_id)])
+        changes: dict[str, Any] = {"status": Status.ACTIVE, "superseded_by": "", "valid_to_ms": None, "weight": 1.0}
+        return memory_changes.change_episode(tx, episode, REVIVE, "by hand", actor=actor, **changes)
+
+
+# -- Release a memory that was taken for suspect: a person has looked at it.
+
+
+def trust_memory(store: Store, episode_id: str, *, actor: Actor) -> Episode:
+    """Let a suspect memory be shown like any other. Only a person does this, after reading it.
+
+    Raises:
+        NotFound: there is no such memory.
+        BadRequest: it is not suspect.
+    """
+    with store.transaction() as tx:
+        episode = require_episode(tx, episode_id)
+        if not episode.suspect:
+            raise BadRequest(f"{episode_id} is not suspect")
+        return memory_changes.change_episode(
+            tx, episode, "trust", f"looked at: {episode.suspect}", actor=actor, suspect=""
+        )

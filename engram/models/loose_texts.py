@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from engram.models import tables
-from engram.models.database import choose_driver, connect_plainly
-from engram.models.transaction import Reader
-from engram.models.uuids import unpack_uuid
+from engram.models.engine.database import choose_driver, connect_plainly
+from engram.models.engine.packed import unpack_uuid
+from engram.models.engine.transaction import Reader
 
 _WORD = re.compile(r"\w+", re.UNICODE)
 

@@ -8,18 +8,16 @@ from __future__ import annotations
 import contextlib
 from pathlib import Path
 
-from engram.atomic import locked_folder
-from engram.clock import SYSTEM_CLOCK, Clock
 from engram.enums import Actor
 from engram.errors import BrokenDatabase, ForeignDatabase, OlderSchema
-from engram.models.database import CACHE_KB
-from engram.models.file_checks import move_aside
-from engram.models.meta import drop_meta, get_meta
-from engram.models.migrations import TOMBSTONES_DUE
-from engram.models.replacement import free_name
-from engram.models.store import ASIDE_NAME, LISTENER_MODULES, UNINSTALLED_NAME, Store
+from engram.models.engine.database import CACHE_KB, free_name, move_aside
+from engram.models.engine.meta import drop_meta, get_meta
+from engram.models.engine.migrations import TOMBSTONES_DUE
+from engram.models.engine.transaction import ASIDE_NAME, LISTENER_MODULES, UNINSTALLED_NAME, Store
+from engram.system.atomic import locked_folder
+from engram.system.clock import SYSTEM_CLOCK, Clock
 
-LISTENER_MODULES += ["engram.models.hub_said", "engram.models.hub_shares", "engram.models.hub_rules"]
+LISTENER_MODULES += ["engram.models.hub.said", "engram.models.hub.shares", "engram.models.hub.rules"]
 
 
 def open_store(
@@ -47,7 +45,7 @@ def open_store(
     store = _open_own(Store(path, driver=driver, clock=clock, cache_kb=cache_kb, may_upgrade=may_upgrade))
     if get_meta(store, TOMBSTONES_DUE) is not None:
         # Loading it takes longer than everything else here, and it is due after a migration alone.
-        from engram.models.forgetting import apply_tombstones
+        from engram.models.forgetting.forgetting import apply_tombstones
 
         with store.transaction() as tx:
             apply_tombstones(tx, actor=Actor.TIDYING)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import select
 import signal
@@ -11,12 +12,53 @@ import sys
 import time
 import webbrowser
 from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from engram.errors import EngramError
-from engram.page.state import FAILED, READY, RUNNING, PageState, own_version, read_state
 from engram.paths import Home
 from engram.reports.processes import is_held
+from engram.system.atomic import read_regular, write_atomic
+
+# -- Where the running page listens, as a file that other commands read.
+
+#: What the page's process tells the command that started it, in its first line; a reason follows ``FAILED``.
+READY, RUNNING, FAILED = "ready", "running", "failed"
+#: Largest file that is read, in bytes.
+MAX_STATE_BYTES = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class PageState:
+    """Where the running page listens."""
+
+    pid: int
+    port: int
+    #: Engram's version: a page of another one is replaced.
+    version: str
+
+
+def write_state(path: Path, state: PageState) -> None:
+    """Write where the page listens (mode 0600). It holds no secret."""
+    write_atomic(path, json.dumps(asdict(state)).encode())
+
+
+def read_state(path: Path) -> PageState | None:
+    """Return what the page has written; None if there is nothing, or it can't be understood."""
+    try:
+        return PageState(**json.loads(read_regular(path, MAX_STATE_BYTES) or b"null"))
+    except (TypeError, ValueError):
+        return None
+
+
+def own_version() -> str:
+    """Return the version of the installed Engram; "" for a checkout that was not installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    with contextlib.suppress(PackageNotFoundError):
+        return version("engram-recall")
+    return ""
+
 
 #: How long a new process may take until it listens, in seconds.
 MAX_START_SECONDS = 20.0
@@ -93,7 +135,7 @@ def _start(flags: Mapping[str, str], vault: str | None) -> None:
     arguments = [part for name, value in flags.items() for part in ("--set", f"{name}={value}")]
     arguments += [] if vault is None else ["--vault", vault]
     process = subprocess.Popen(
-        [sys.executable, "-P", "-m", "engram.page.process", *arguments],
+        [sys.executable, "-P", "-m", "engram.page.page_process", *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+import contextlib
+import json
+import os
+import sys
+import time
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from engram.models.projects import ProjectRow
-from engram.models.store import Store
+from engram.errors import EngramError
+from engram.extraction.model.bounded_command import run_bounded
+from engram.models.engine.transaction import Store
+from engram.models.projects.projects import ProjectRow, list_projects
+from engram.reports.health import Trouble, take_vitals
 from engram.settings import Settings
+from engram.vaults import own_vault
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,3 +116,142 @@ class View:
     is_more: bool = False
     #: Returns how many things the view would show that are newer than a time in milliseconds. None: it has no news.
     count_new: Callable[[Store, int, int | None], int] | None = None
+
+
+# -- What stands around every view: the projects to choose from, one sentence on whether memory works, the time.
+
+
+@dataclass(frozen=True, slots=True)
+class FrameValues:
+    """The values of the layout."""
+
+    projects: tuple[ProjectRow, ...]
+    #: What is wrong, the worst first; empty if all is well.
+    troubles: tuple[Trouble, ...]
+    #: When this page was made, in milliseconds since 1970: what came later is news.
+    now_ms: int
+    #: Claude Code's folder.
+    claude_folder: str
+    #: Single letters are keys.
+    has_letters: bool
+
+    @property
+    def sentence(self) -> str:
+        """One sentence on whether memory works."""
+        if not self.troubles:
+            return "All is well."
+        first = self.troubles[0]
+        more = f" (and {len(self.troubles) - 1} more)" if len(self.troubles) > 1 else ""
+        advice = first.advice[:1].upper() + first.advice[1:]
+        return f"{first.about.capitalize()} {first.text}{more}. {advice}"
+
+
+def frame_values(asked: PageRequest) -> FrameValues:
+    """Collect what stands around a view; a few milliseconds at any size."""
+    vitals = take_vitals(asked.store, asked.settings, with_files=False)
+    return FrameValues(
+        projects=tuple(list_projects(asked.store)),
+        troubles=tuple(vitals.troubles()),
+        now_ms=asked.store.now_ms(),
+        claude_folder=str(asked.settings.projects_folder),
+        has_letters=asked.settings.page_letters,
+    )
+
+
+# -- What is new since a page was made: told as a number that waits to be shown, so that nothing jumps.
+
+#: How often the files of memory.db are looked at while a page is open, in seconds.
+POLL_SECONDS = 1.0
+#: How often a comment keeps an idle stream alive, in seconds.
+KEEP_ALIVE_SECONDS = 15.0
+
+_Stamp = tuple[tuple[int, int, int] | None, ...]
+
+
+def stamp_of(path: Path) -> _Stamp:
+    """Inode, size and time of memory.db and of its write-ahead log: another one after every commit.
+
+    ``PRAGMA data_version`` would say the same, but needs a connection that stays open, for which a restore would wait.
+    """
+    return tuple(_stamp(f"{path}{suffix}") for suffix in ("", "-wal"))
+
+
+def _stamp(name: str) -> tuple[int, int, int] | None:
+    with contextlib.suppress(OSError):
+        facts = os.stat(name)
+        return facts.st_ino, facts.st_size, facts.st_mtime_ns
+    return None
+
+
+@dataclass(slots=True)
+class Activity:
+    """When the page was used last, and how many streams are open: what decides whether the process ends."""
+
+    last_seconds: float
+    streams: int = 0
+    is_ending: bool = False
+
+    def is_idle(self, now_seconds: float, limit_seconds: float) -> bool:
+        """True if nobody has used the page for that long. A page that is in view has a stream."""
+        return not self.streams and now_seconds - self.last_seconds >= limit_seconds
+
+
+async def changes(path: Path, activity: Activity) -> AsyncIterator[bool]:
+    """Yield True after each change of memory.db, False now and then without one, until the process ends.
+
+    The first look yields True: what changed since the page was made is told at once.
+    """
+    activity.streams += 1
+    try:
+        before: _Stamp | None = None
+        quiet_seconds = 0.0
+        while not activity.is_ending:
+            now = stamp_of(path)
+            if now != before:
+                before, quiet_seconds = now, 0.0
+                yield True
+            elif quiet_seconds >= KEEP_ALIVE_SECONDS:
+                quiet_seconds = 0.0
+                yield False
+            await asyncio.sleep(POLL_SECONDS)
+            quiet_seconds += POLL_SECONDS
+    finally:
+        activity.streams -= 1
+        activity.last_seconds = time.monotonic()
+
+
+def to_event(html: str) -> bytes:
+    """Return a server-sent event whose data is HTML."""
+    return b"".join(b"data: " + line.encode() + b"\n" for line in html.splitlines() or [""]) + b"\n"
+
+
+# -- Ask a command of Engram for what takes long or needs much memory: the page itself stays small and quick.
+
+#: Longest time that a command is waited for, in seconds: less than the page's script waits.
+MAX_SECONDS = 25.0
+
+
+def ask_command(settings: Settings, *arguments: str, seconds: float = MAX_SECONDS) -> dict[str, Any]:
+    """Run ``engram … --json`` over the same memory and return what it prints; it and all it starts end with it.
+
+    Raises:
+        EngramError: it took too long, or printed no JSON.
+    """
+    vault = own_vault(settings.places)
+    # A vault's settings are those of the memory folder around it.
+    home = settings.home if vault is None else vault.around
+    folders = ["--home", str(home), "--claude-folder", str(settings.claude_folder)]
+    folders += [] if vault is None else ["--vault", vault.identities[0]]
+    command = [sys.executable, "-P", "-m", "engram.cli.main", *folders, *arguments, "--json"]
+    done = run_bounded(command, b"", folder=settings.home, environment=os.environ, seconds=seconds)
+    name = "engram " + " ".join(arguments)
+    if done.has_timed_out:
+        raise EngramError(f"`{name}` took longer than {seconds:.0f} s; run it in a terminal")
+    try:
+        answer = json.loads(done.output)
+    except ValueError:
+        lines = done.errors.decode("utf-8", "replace").strip().splitlines()
+        raise EngramError(f"`{name}` failed: {lines[-1] if lines else 'it said nothing'}") from None
+    if not isinstance(answer, dict):
+        raise EngramError(f"`{name}` printed no object")
+    return answer

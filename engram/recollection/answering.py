@@ -2,23 +2,221 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Protocol
 
 from engram.embedding.embedder import Embedder
 from engram.enums import Channel, Verdict
-from engram.models import sessions
-from engram.models.outcomes import Outcome
-from engram.models.store import Store
-from engram.recollection.effects import Effects
-from engram.recollection.prompt_filter import FilteredPrompt, filter_prompt
-from engram.recollection.prompts import SAME_MOMENT_MS, AskedPrompt, Claim, LatestPrompts, digest_of, key_of
-from engram.recollection.render import MAX_OUTPUT_CHARACTERS, bites_text, hook_output
-from engram.recollection.selection import BiteSelector, Selection
+from engram.models.engine.transaction import Store
+from engram.models.sessions import sessions
+from engram.models.sessions.outcomes import Outcome
+from engram.notes.user_files import standing_text
+from engram.recollection.choosing import (
+    Bite,
+    InjectionRequest,
+    RatedHit,
+    Thresholds,
+    ToolCall,
+    bites_of,
+    find_decisive,
+    recorded_candidates,
+)
+from engram.recollection.hook_files import PendingBites
+from engram.recollection.ledger import Ledger
+from engram.recollection.prompts import (
+    SAME_MOMENT_MS,
+    AskedPrompt,
+    Claim,
+    FilteredPrompt,
+    LatestPrompts,
+    SessionScope,
+    Topics,
+    belongs_to,
+    digest_of,
+    filter_prompt,
+    key_of,
+)
+from engram.recollection.quotations import Searcher, may_quote, rate_for_call, rate_for_prompt, rate_quotations
+from engram.recollection.render import MAX_OUTPUT_CHARACTERS, bites_text, hook_output, shown_words
 from engram.recollection.session_start import SessionStarts
-from engram.recollection.topics import Topics
-from engram.recollection.verdicts import find_decisive, recorded_candidates
 from engram.settings import Settings
+from engram.transcripts.git_files import read_branch
+
+# -- Selects the bites that a session gets for a prompt or a tool call.
+
+#: Channels of what counts against the bites of a prompt.
+_OF_PROMPTS = (Channel.PROMPT, Channel.TOOL)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What was chosen for a prompt or tool call, and why nothing was."""
+
+    verdict: Verdict
+    project_id: int | None = None
+    #: Every memory that was considered, the best first; those with the verdict SHOWN become bites.
+    rated: tuple[RatedHit, ...] = ()
+
+    @classmethod
+    def of(cls, rated: Sequence[RatedHit], project_id: int | None) -> Selection:
+        """Return the selection of rated memories."""
+        decisive = find_decisive(rated)
+        return cls(Verdict.NOTHING_NEAR if decisive is None else decisive.verdict, project_id, tuple(rated))
+
+    @property
+    def bites(self) -> list[Bite]:
+        """The bites, the most relevant first."""
+        return bites_of(self.rated)
+
+
+@dataclass(frozen=True, slots=True)
+class BiteSelector:
+    """Joins what a session was shown to the choice of bites. Any thread may call it."""
+
+    searcher: Searcher
+    settings: Settings
+    ledger: Ledger
+    scope: SessionScope
+    thresholds: Thresholds
+
+    def select(self, session_id: str, prompt: AskedPrompt, call: ToolCall | None = None) -> Selection:
+        """Choose bites for a prompt or one of its tool calls, as many as the prompt has left. Stores nothing.
+
+        What waits for the session counts as not shown.
+        """
+        injections = self.ledger.of_session(session_id)
+        shown = [injection for injection in injections if injection.state == "shown"]
+        shown_ids = {injection.episode_id for injection in shown}
+        given_ids = {
+            injection.episode_id
+            for injection in shown
+            if injection.channel in _OF_PROMPTS and belongs_to(prompt, injection.prompt_key, injection.at_ms)
+        }
+        remaining = self.settings.bites - len(given_ids)
+        if remaining <= 0:
+            return Selection(Verdict.USED_UP)
+        refusal = self.scope.refusal(session_id, prompt.cwd, prompt.project_id)
+        if refusal is not None:
+            return Selection(refusal)
+        pending_ids = {injection.episode_id for injection in injections if injection.state == "pending"} - shown_ids
+        told_ids = self.ledger.told(session_id) - pending_ids
+        project_id = self.project_id(session_id, prompt)
+        request = InjectionRequest(
+            text=call.text if call else prompt.text,
+            session_id=session_id,
+            project_id=project_id,
+            shown=told_ids | given_ids,
+            bites=remaining,
+            now_ms=self.ledger.now_ms(),
+            branch=read_branch(prompt.cwd),
+            in_context=partial(self.ledger.in_context, session_id),
+            file_saying=standing_text(self.scope.store, project_id).file_saying,
+        )
+        if call:
+            rated = rate_for_call(self.searcher, request, call)
+        else:
+            rated = rate_for_prompt(self.searcher, request, self.thresholds)
+            if self.settings.quotations and may_quote(rated):
+                rated = [*rated, *rate_quotations(self.scope.store, self.searcher, request)]
+        return Selection.of(within_budget(rated, self.settings.bite_tokens), request.project_id)
+
+    def project_id(self, session_id: str, prompt: AskedPrompt) -> int | None:
+        """Return the row id of the project that a prompt is asked in; None for none."""
+        if prompt.project_id is not None:
+            return prompt.project_id
+        return self.scope.project_id(session_id, prompt.cwd)
+
+
+def within_budget(rated: Sequence[RatedHit], tokens: int) -> list[RatedHit]:
+    """Return the memories with only those shown whose bites fit the budget."""
+    fitting = {bite.episode_id for bite, _ in shown_words(bites_of(rated), tokens)}
+    return [
+        replace(rated_hit, verdict=Verdict.NO_ROOM)
+        if rated_hit.verdict is Verdict.SHOWN and rated_hit.hit.id not in fitting
+        else rated_hit
+        for rated_hit in rated
+    ]
+
+
+# -- What answering a prompt changes: everything for a hook, nothing for a dry run. The decision is the same code.
+
+
+class Effects(Protocol):
+    """Receives everything that an answer changes."""
+
+    def take_missed_briefing(self, session_id: str, prompt: AskedPrompt) -> str:
+        """Return the briefing that the session missed, once; "" for none."""
+
+    def claim(self, session_id: str, prompt: AskedPrompt) -> Claim:
+        """Record that a hook asks about a prompt."""
+
+    def withdraw(self, session_id: str) -> None:
+        """Withdraw what waits for the session's next tool call."""
+
+    def note_shown(self, session_id: str, prompt: AskedPrompt, bites: Sequence[Bite]) -> None:
+        """Note that bites are the answer to a prompt."""
+
+    def record(self, outcome: Outcome, cwd: str) -> None:
+        """Record what became of a prompt that was sent in a folder."""
+
+
+@dataclass(frozen=True, slots=True)
+class HookEffects:
+    """Changes what a hook's answer changes."""
+
+    ledger: Ledger
+    prompts: LatestPrompts
+    topics: Topics
+    pending: PendingBites
+    starts: SessionStarts
+
+    def take_missed_briefing(self, session_id: str, prompt: AskedPrompt) -> str:
+        """Return the briefing that the session missed, once; "" for none."""
+        return self.starts.missed_briefing(session_id, prompt)
+
+    def claim(self, session_id: str, prompt: AskedPrompt) -> Claim:
+        """Record that a hook asks about a prompt."""
+        return self.prompts.claim(session_id, prompt)
+
+    def withdraw(self, session_id: str) -> None:
+        """Withdraw what waits for the session's next tool call."""
+        self.pending.withdraw(session_id)
+
+    def note_shown(self, session_id: str, prompt: AskedPrompt, bites: Sequence[Bite]) -> None:
+        """Note that bites are the answer to a prompt, and its text the topic of the session."""
+        self.ledger.note_shown(session_id, prompt.key, bites)
+        self.topics.note(session_id, prompt.text)
+
+    def record(self, outcome: Outcome, cwd: str) -> None:
+        """Note what became of a prompt; it is stored after the answer was sent."""
+        self.ledger.record(outcome, cwd)
+
+
+@dataclass(frozen=True, slots=True)
+class NoEffects:
+    """Changes nothing: for a dry run."""
+
+    prompts: LatestPrompts
+
+    def take_missed_briefing(self, session_id: str, prompt: AskedPrompt) -> str:
+        """Return "": a dry run brings no briefing."""
+        return ""
+
+    def claim(self, session_id: str, prompt: AskedPrompt) -> Claim:
+        """Return what a hook would be told, and record nothing."""
+        return self.prompts.check(session_id, prompt)
+
+    def withdraw(self, session_id: str) -> None:
+        """Leave what waits: the selection counts it as not shown anyway."""
+
+    def note_shown(self, session_id: str, prompt: AskedPrompt, bites: Sequence[Bite]) -> None:
+        """Do nothing."""
+
+    def record(self, outcome: Outcome, cwd: str) -> None:
+        """Do nothing."""
+
 
 #: Sources of a prompt that no person sent.
 MACHINE_SOURCES = ("system", "loop_wakeup", "schedule_wakeup", "poll_event")

@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Any
 
-from engram.clock import iso_time
 from engram.enums import BranchState
-from engram.models.branches import branches_of_project, open_branches
-from engram.models.episode_lists import current_episodes
-from engram.models.episodes import Episode
-from engram.models.recent import prompt_of_turn, turns_naming
-from engram.models.sessions import find_session
-from engram.models.store import Store
-from engram.recollection.briefing_choice import is_about, is_in_force
-from engram.recollection.where import resume_of
+from engram.models.engine.transaction import Store
+from engram.models.memories.branches import branches_of_project, open_branches
+from engram.models.memories.memory_records import Episode
+from engram.models.search.memory_lists import current_episodes
+from engram.models.sessions.recent import prompt_of_turn, turns_naming
+from engram.models.sessions.sessions import find_session
+from engram.recollection.branch_state import resume_of
+from engram.recollection.briefing_lines import is_about, is_in_force
+from engram.system.clock import iso_time
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,19 +1,217 @@
-"""The lines of a briefing: how a memory is told, and the budget that the sections share."""
+"""Which memories a briefing tells, in which section and words, within a budget. What can't stand alone is left out."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 
-from engram.clock import day_of
-from engram.enums import Voice
-from engram.models.branches import MAX_BRANCH_CHARACTERS
-from engram.models.episodes import Episode
-from engram.recollection.briefing_choice import MAX_TEXT_CHARACTERS
+from engram.enums import Kind, Scope, Source, Status, Voice
+from engram.extraction.user_rules import is_rule
+from engram.models.engine.transaction import Store
+from engram.models.memories.branches import MAX_BRANCH_CHARACTERS
+from engram.models.memories.memory_records import Episode
+from engram.models.sessions.recent import CitedText, calls_of_evidence, texts_of_evidence
 from engram.recollection.render import FENCE, MAX_OUTPUT_CHARACTERS, branch_note, shown_text
-from engram.text.recollection_stems import same_words, stems
-from engram.text.topic_words import topic_words
+from engram.system.clock import day_of
+from engram.text.shell import is_test_command
+from engram.text.splitting import is_of_the_moment, standing_part, whole_sentences
+from engram.text.subject import agrees
+from engram.text.words import content_words, prefixes, same_words, stems, topic_words
+from engram.transcripts.turns import Role
+from engram.trust.voice import typed_text
+
+# -- What the user said of the matter of a memory that a language model wrote in words of its own.
+
+#: Minimum number of content words of a summary that the user's statements must contain. A single one may be the name of
+#: the project.
+MIN_COMMON_WORDS = 2
+#: Words of a summary about the speakers themselves.
+_ABOUT_THE_SPEAKERS = frozenset(("user", "assistant"))
+_SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?!\s|$)[^.!?\n]*)*[.!?\n]?")
+
+
+def is_backed_by_user(summary: str, cited: Sequence[CitedText]) -> bool:
+    """Return True if the user chose what a memory says, typed a statement about it, or agreed with the assistant.
+
+    What was pasted, quoted or relayed does not count, nor do questions.
+
+    Args:
+        summary: of the memory.
+        cited: the texts that the memory rests on.
+    """
+    if any(text.role is Role.CHOSEN for text in cited):
+        return True
+    has_proposal = any(text.role is Role.ASSISTANT for text in cited)
+    matter = prefixes(content_words(summary) - _ABOUT_THE_SPEAKERS)
+    for text in cited:
+        if text.role is not Role.USER:
+            continue
+        typed = typed_text(text.text)
+        if has_proposal and agrees(typed):
+            return True
+        if len(matter & prefixes(content_words(_statements(typed)))) >= MIN_COMMON_WORDS:
+            return True
+    return False
+
+
+def may_be_pasted(cited: Sequence[CitedText]) -> bool:
+    """Return True if a memory rests on a text of the user's that they did not type as a whole, or on no text at all."""
+    return not cited or any(
+        text.role is Role.USER and typed_text(text.text).split() != text.text.split() for text in cited
+    )
+
+
+def _statements(typed: str) -> str:
+    """Return the sentences that are no questions."""
+    return " ".join(sentence for sentence in _SENTENCE.findall(typed) if not sentence.rstrip(" \n\"')").endswith("?"))
+
+
+# -- Which memories a briefing tells, in which section, and in which words. What can't stand alone is left out.
+
+#: Maximum length of a line's text, in characters. Nothing is cut off within a sentence.
+MAX_TEXT_CHARACTERS = 300
+#: A state that is older says nothing about now, in milliseconds.
+MAX_STATE_AGE_MS = 30 * 86_400_000
+#: Provisional memories below this confidence are not told.
+MIN_CONFIDENCE = 0.5
+#: Kinds of memories that a commit or a passing test verifies.
+_VERIFIABLE_KINDS = (Kind.DECISION, Kind.FIX, Kind.DEAD_END)
+#: Kinds whose sentences may speak of tests and commits without being a report of the moment.
+_LASTING_KINDS = (Kind.PREFERENCE, Kind.DECISION, Kind.FIX, Kind.DEAD_END)
+#: What a state says that is not settled.
+_OPEN = re.compile(
+    r"\b(?:open|unresolved|unsolved|unclear|undecided|todo|pending|blocked|remains?|remaining|missing|still|waiting|"
+    r"left|"
+    r"not (?:yet|done|fixed|solved|merged|implemented|reproduced|finished|decided)|fails?|failing|broken|yet to)\b",
+    re.IGNORECASE,
+)
+#: Words that a person begins an answer with.
+_FILLER = re.compile(
+    r"^(?:(?:yes|yeah|ok(?:ay)?|sure|right|also|and|but|so|please|oh|well|hmm)\b[,.!:]?\s*)+", re.IGNORECASE
+)
+#: A choice about what to do next.
+_PASSING_CHOICE = re.compile(
+    r"^The user (?:approved|rejected) the plan\b|"
+    r"\b(?:how (?:should|do|would|shall) (?:i|we|you)(?: \w+)* (?:proceed|continue|go on)|"
+    r"what(?: should (?:i|we) do)? next|(?:should|shall|can|may) i (?:proceed|continue|commit|push|start|go)|"
+    r"ready to|which (?:one|task|issue) (?:first|next))\b",
+    re.IGNORECASE,
+)
+
+
+class Section(StrEnum):
+    """A section of a briefing, with its heading."""
+
+    RULES = "Rules and preferences:"
+    OPEN = "Open problems:"
+    DECISIONS = "Decisions in force:"
+    DEAD_ENDS = "Dead ends:"
+    SAVED = "Saved by the user:"
+    UNCONFIRMED = "From the assistant, not confirmed:"
+
+
+_SECTIONS = {
+    Kind.PREFERENCE: Section.RULES,
+    Kind.STATE: Section.OPEN,
+    Kind.DECISION: Section.DECISIONS,
+    Kind.DEAD_END: Section.DEAD_ENDS,
+}
+
+
+def section_of(episode: Episode, now_ms: int) -> Section | None:
+    """Return the section of a memory; None for one that a briefing doesn't tell.
+
+    Fixes and facts change nothing until a prompt is about them, and are told then; only what the user saved by hand is
+    told at once.
+    """
+    if episode.kind == Kind.STATE and not is_open_problem(episode, now_ms):
+        return None
+    is_saved = episode.source == Source.MANUAL and episode.voice == Voice.USER and not episode.origin
+    return _SECTIONS.get(episode.kind, Section.SAVED if is_saved else None)
+
+
+def is_about(episode: Episode, files: Collection[str]) -> bool:
+    """Return True if a memory names one of the files, which are given by name in lower case."""
+    return any(name.replace("\\", "/").rpartition("/")[2].lower() in files for name in episode.entities)
+
+
+def is_open_problem(episode: Episode, now_ms: int) -> bool:
+    """Return True for a late memory of something that is not settled."""
+    is_late = now_ms - episode.created_at_ms <= MAX_STATE_AGE_MS
+    is_trusted = episode.status == Status.ACTIVE or not _is_by_rules(episode)
+    return episode.kind == Kind.STATE and is_late and is_trusted and bool(_OPEN.search(episode.summary))
+
+
+def is_in_force(episode: Episode) -> bool:
+    """Return True for a current memory that nothing speaks against."""
+    is_over = episode.suspect or episode.superseded_by or episode.is_lowered
+    return episode.is_current and not is_over and episode.confidence >= MIN_CONFIDENCE
+
+
+def is_confirmed(store: Store, episode: Episode) -> bool:
+    """Return True for a memory that a person stated or backed, that was confirmed, or that a commit or passing test
+    verifies.
+
+    A language model writes down an open problem only if it was said; nothing verifies it. What it writes of a project
+    in words of its own counts as confirmed if the user typed a statement about it or agreed.
+    """
+    if episode.status == Status.ACTIVE or episode.voice in (Voice.USER, Voice.CHOSEN):
+        return True
+    if episode.kind == Kind.STATE:
+        return not _is_by_rules(episode)
+    if _is_models_word(episode) and is_backed_by_user(episode.summary, texts_of_evidence(store, episode.id)):
+        return True
+    if episode.kind not in _VERIFIABLE_KINDS:
+        return False
+    calls = calls_of_evidence(store, episode.id)
+    return any(call.commit or (call.is_error is False and is_test_command(call.command)) for call in calls)
+
+
+def may_fill_room(store: Store, episode: Episode) -> bool:
+    """Return True for a decision or dead end that nothing confirms, but that may be told where room is left.
+
+    A language model wrote it, of this project, and it rests on nothing that may be pasted.
+    """
+    is_lasting = episode.kind in (Kind.DECISION, Kind.DEAD_END) and not is_of_the_moment(episode.summary)
+    return is_lasting and _is_models_word(episode) and not may_be_pasted(texts_of_evidence(store, episode.id))
+
+
+def text_of(episode: Episode) -> str:
+    """Return what a briefing says of a memory, in whole sentences.
+
+    Returns "" if it says nothing on its own, or only something of the moment.
+    """
+    summary = " ".join(episode.summary.split())
+    if episode.source == Source.MANUAL or episode.is_pinned:
+        return whole_sentences(summary, MAX_TEXT_CHARACTERS) or summary[:MAX_TEXT_CHARACTERS]
+    if not _is_by_rules(episode):
+        # A language model was asked for one sentence that stands alone.
+        whole = whole_sentences(summary, MAX_TEXT_CHARACTERS)
+        return "" if episode.kind not in _LASTING_KINDS and is_of_the_moment(whole) else whole
+    if episode.voice == Voice.CHOSEN:
+        is_passing = _PASSING_CHOICE.search(summary) or is_of_the_moment(summary) or "…" in summary
+        return "" if is_passing or len(summary) > MAX_TEXT_CHARACTERS else summary
+    if episode.voice == Voice.USER:
+        rule = whole_sentences(_FILLER.sub("", summary), MAX_TEXT_CHARACTERS)
+        is_told = is_rule(rule) and not (is_of_the_moment(rule) or "…" in rule)
+        return rule[:1].upper() + rule[1:] if is_told else ""
+    return standing_part(summary, MAX_TEXT_CHARACTERS)
+
+
+def _is_by_rules(episode: Episode) -> bool:
+    """Return True for a memory of the local extractor, whose name ends with its version: ``local-2``."""
+    return episode.source == Source.AUTO and episode.extractor.startswith("local-")
+
+
+def _is_models_word(episode: Episode) -> bool:
+    """Return True for a lasting memory of a project that a language model wrote in words of its own."""
+    is_own = episode.source == Source.AUTO and not _is_by_rules(episode) and episode.scope == Scope.PROJECT
+    return is_own and episode.kind in _LASTING_KINDS
+
+
+# -- The lines of a briefing: how a memory is told, and the budget that the sections share.
 
 #: Voices of the session's own people: everybody else is named.
 _OWN_VOICES = (Voice.USER, Voice.CHOSEN, Voice.ASSISTANT)

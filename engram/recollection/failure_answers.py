@@ -9,23 +9,21 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from engram.enums import Channel, Verdict
-from engram.models import sessions
-from engram.models.failures import failed_programs
-from engram.models.injections import agent_key
-from engram.models.outcomes import Outcome
-from engram.models.store import Store
-from engram.recollection.choose import Bite, InjectionRequest
+from engram.models.engine.transaction import Store
+from engram.models.sessions import sessions
+from engram.models.sessions.outcomes import Outcome
+from engram.models.sessions.outcomes_of_turns import failed_programs
+from engram.models.shown.injections import agent_key
+from engram.recollection.choosing import Bite, InjectionRequest
 from engram.recollection.failures import Failure, SeenFailures, read_failure, recall_failure
-from engram.recollection.files import RecollectionFiles
+from engram.recollection.hook_files import PendingBites, RecollectionFiles
 from engram.recollection.ledger import Ledger
-from engram.recollection.pending import PendingBites
-from engram.recollection.prompts import AskedPrompt, digest_of
+from engram.recollection.prompts import AskedPrompt, SessionScope, digest_of
 from engram.recollection.render import failure_text, hook_output
-from engram.recollection.scope import SessionScope
 from engram.recollection.session_start import SessionStarts
 from engram.settings import Settings
 from engram.transcripts.git_files import read_branch
-from engram.transcripts.record import Action
+from engram.transcripts.turns import Action
 
 logger = logging.getLogger(__name__)
 

@@ -5,23 +5,179 @@ from __future__ import annotations
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
+from typing import Any
 
 from engram.enums import Importance, Kind, Voice
-from engram.models import contexts
-from engram.models.episode_lists import episodes_resting_on_turns
-from engram.models.episodes import Episode
-from engram.models.failures import EarlierFailure, earlier_failures, turns_from
-from engram.models.store import Store
-from engram.models.turns import StoredTurn
-from engram.recollection.choose import Bite, InjectionRequest, why_barred
-from engram.recollection.resolutions import Resolution, find_resolution
-from engram.redaction.display import one_line
-from engram.redaction.suspicion import why_name_suspect, why_suspect
-from engram.text.commands import without_comments
-from engram.text.failures import error_keys, programs_of, telling_lines
+from engram.extraction.local.mended import normal_command
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.projects.projects import project_by_id
+from engram.models.search.memory_lists import current_episodes, episodes_resting_on_turns
+from engram.models.sessions import sessions
+from engram.models.sessions.outcomes_of_turns import EarlierFailure, earlier_failures, turns_from
+from engram.models.sessions.sessions import find_session
+from engram.models.sessions.stored_turns import StoredTurn
+from engram.recollection.branch_state import resume_of
+from engram.recollection.briefing_lines import is_in_force
+from engram.recollection.choosing import Bite, InjectionRequest, why_barred
+from engram.system.clock import iso_time
+from engram.text.shell import error_keys, programs_of, telling_lines, without_comments
+from engram.text.splitting import split
+from engram.text.words import stems, topic_words
+from engram.transcripts.turns import Action, Role, TextBlock, Turn
+from engram.trust.display import one_line
+from engram.trust.suspicion import why_name_suspect, why_suspect
+
+# -- How a failing command was made to pass later in its session: what was said, run and changed in between. Pure.
+
+#: Tool calls after the failure among which one that passes is looked for.
+MAX_CALLS = 80
+#: Share of words that two commands must have in common, unless one has all words of the other.
+MIN_COMMON_WORDS = 0.67
+#: Words that a command must have to be compared with another by its words.
+MIN_COMMAND_WORDS = 2
+#: Topic words of a statement that explains something.
+MIN_TOPIC_WORDS = 4
+#: Maximum length of the words that are quoted, in characters.
+MAX_QUOTE_CHARACTERS = 200
+
+_WORD = re.compile(r"[^\s;&|()]+")
+_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
+#: After one of these the status of a command says nothing about its first part.
+_PIPE = re.compile(r"(?<!\|)\|(?!\|)|;\s*(?:true|echo)\b|\|\|\s*(?:true|echo)\b")
+#: Words of commands that put something right.
+_HELPING = re.compile(
+    r"(?:^|[\s:-])(?:fix|format|fmt|install|sync|init|create|update|upgrade|migrate|generate|tidy|clean|reset|stash|"
+    r"login"
+    r"|checkout|switch|pull|fetch|rebase|restore|start|up|chmod|mkdir|export|write|compile|build|setup)\b"
+)
+_LOOK_ELSEWHERE = re.compile(
+    r"^(?:let me|now|i'll|let's|good|great|perfect|ok|okay|done)\b[^.:;]*[.:;!]?$", re.IGNORECASE
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What made a failing command pass."""
+
+    #: Index of the turn in which it passed, among the given turns.
+    turn_index: int
+    #: What the assistant said between the failure and the pass, in one line; "" if it said nothing telling.
+    words: str
+    #: The command that passed, if it is another than the one that failed; else "".
+    passed_as: str
+    #: The last command in between that puts something right, such as a formatter; "" if there was none.
+    helper: str
+    #: Files that were edited in between, each once.
+    files: tuple[str, ...]
+    #: Number of tool calls in between.
+    calls: int
+    #: Uuids of the entries from the failing to the passing call.
+    between: frozenset[str]
+
+
+def find_resolution(turns: Sequence[Turn], failed: Action) -> Resolution | None:
+    """Return how a failing command was made to pass; None if it was not, or if it was only run again.
+
+    Args:
+        turns: the turn of the failure and those that follow it in its session.
+        failed: a tool call of the first turn.
+    """
+    edits: list[str] = []
+    helper = ""
+    for calls, (index, action) in enumerate(_calls_after(turns, failed)):
+        if action.is_edit and not action.is_error:
+            edits += action.files
+        if not action.command or action.is_error is not False:
+            continue
+        if not is_same_command(action.command, failed.command) or _hides_status(action.command, failed.command):
+            helper = action.command if _HELPING.search(_QUOTED.sub("", action.command)) else helper
+            continue
+        is_other = _plain(action.command) != _plain(failed.command)
+        if not (edits or helper or is_other):
+            return None
+        passed = turns[: index + 1]
+        return Resolution(
+            turn_index=index,
+            words=_words_between(passed, failed, action) if edits or not (helper or is_other) else "",
+            passed_as=action.command if is_other else "",
+            helper="" if is_other else helper,
+            files=tuple(dict.fromkeys(edits)),
+            calls=calls,
+            between=frozenset(_entries_between(passed, failed, action)),
+        )
+    return None
+
+
+def is_same_command(first: str, second: str) -> bool:
+    """Return True for two forms of one command: equal but for folders and filters, or with nearly the same words."""
+    if normal_command(first) == normal_command(second):
+        return True
+    words, others = _command_words(first), _command_words(second)
+    if min(len(words), len(others)) < MIN_COMMAND_WORDS:
+        return False
+    common = len(words & others)
+    return common == min(len(words), len(others)) or common >= MIN_COMMON_WORDS * len(words | others)
+
+
+def _hides_status(command: str, failed: str) -> bool:
+    """Return True if a command would seem to pass anyway, because its output goes through a pipe."""
+    return bool(_PIPE.search(_QUOTED.sub("", command))) and not _PIPE.search(_QUOTED.sub("", failed))
+
+
+def _calls_after(turns: Sequence[Turn], failed: Action) -> Iterator[tuple[int, Action]]:
+    """Yield the tool calls after the failing one, each with the index of its turn."""
+    calls = [(index, action) for index, turn in enumerate(turns) for action in turn.actions]
+    start = next((place for place, (_, action) in enumerate(calls) if action.uuid == failed.uuid), len(calls))
+    yield from calls[start + 1 : start + 1 + MAX_CALLS]
+
+
+def _command_words(command: str) -> set[str]:
+    return set(_WORD.findall(_QUOTED.sub(" ", normal_command(command.splitlines()[0] if command else ""))))
+
+
+def _plain(command: str) -> str:
+    """Return a command as it is compared: without what only filters its output."""
+    return " ".join(re.sub(r"2>&1|\|\s*(?:head|tail|grep)\b[^|]*", "", command).split())
+
+
+def _entries_between(turns: Sequence[Turn], failed: Action, passed: Action) -> list[str]:
+    """Return the uuids of the entries from the failing to the passing call, both with their results."""
+    order = [entry.uuid for turn in turns for entry in sorted(turn.entries, key=lambda entry: entry.offset)]
+    start = order.index(failed.uuid) if failed.uuid in order else 0
+    stop = order.index(passed.uuid) + 1 if passed.uuid in order else len(order)
+    return [*order[start:stop], passed.result_uuid]
+
+
+def _words_between(turns: Sequence[Turn], failed: Action, passed: Action) -> str:
+    """Return the first telling statements that the assistant made between the two calls."""
+    places = {entry.uuid: (index, entry.offset) for index, turn in enumerate(turns) for entry in turn.entries}
+    start, stop = places.get(failed.uuid, (0, 0)), places.get(passed.uuid, (len(turns), 0))
+    blocks = [
+        (places[block.uuid], block)
+        for turn in turns
+        for block in turn.said
+        if block.role is Role.ASSISTANT and start < places.get(block.uuid, start) <= stop
+    ]
+    blocks.sort(key=lambda placed: placed[0])
+    return next((words for words in (_telling_words(block) for _, block in blocks) if words), "")
+
+
+def _telling_words(block: TextBlock) -> str:
+    """Return the statements of a text from the first telling one on, in one line and within the limit."""
+    words = ""
+    for statement in split(block.text):
+        text = statement.text.strip()
+        if not words and (_LOOK_ELSEWHERE.match(text) or len(topic_words(text)) < MIN_TOPIC_WORDS):
+            continue
+        if words and len(words) + len(text) > MAX_QUOTE_CHARACTERS:
+            break
+        words = f"{words} {text}".strip()
+    return words
+
 
 #: Share of an error's telling lines that an earlier error must have too.
 MIN_SHARED_LINES = 0.34
@@ -42,7 +198,7 @@ MAX_CONTEXTS = 500
 MIN_NAMED_WORDS = 0.8
 #: Length of an error in which the command that puts it right is looked for, in characters.
 MAX_ERROR_CHARACTERS = 20_000
-_WORD = re.compile(r"[\w:./-]*\w")
+_FAILURE_WORD = re.compile(r"[\w:./-]*\w")
 _REDIRECTION = re.compile(r"\s*\d?>&\d|\s*\d>/dev/null")
 #: Kinds of memories that tell how a failure was put right, or that it was not.
 FIX_KINDS = (Kind.FIX, Kind.DEAD_END)
@@ -79,7 +235,9 @@ def read_failure(
     keys = tuple(keys) or error_keys(map(redact, telling_lines(error)), branches)
     if not keys or not programs_of(command):
         return None
-    return Failure(command=command, keys=keys, error_words=frozenset(_WORD.findall(error[:MAX_ERROR_CHARACTERS])))
+    return Failure(
+        command=command, keys=keys, error_words=frozenset(_FAILURE_WORD.findall(error[:MAX_ERROR_CHARACTERS]))
+    )
 
 
 class SeenFailures:
@@ -133,7 +291,7 @@ def _candidates(store: Store, failure: Failure, request: InjectionRequest) -> li
     assert request.project_id is not None
     found = earlier_failures(store, request.project_id, failure.keys)
     # Read after the failures: a fork may be read at the same moment.
-    in_context = {request.session_id, *(source for source, _ in contexts.copied_history(store, request.session_id))}
+    in_context = {request.session_id, *(source for source, _ in sessions.copied_history(store, request.session_id))}
     earlier = [
         call
         for call in found
@@ -156,7 +314,7 @@ def resolutions_of(store: Store, earlier: EarlierFailure) -> Iterator[tuple[list
 
 def _is_named(resolution: Resolution, failure: Failure) -> bool:
     """Return True if the error itself names the command that puts it right, as ``git push`` does: nothing to add."""
-    words = _WORD.findall(_REDIRECTION.sub("", resolution.passed_as or resolution.helper))
+    words = _FAILURE_WORD.findall(_REDIRECTION.sub("", resolution.passed_as or resolution.helper))
     if resolution.files or not words:
         return False
     return sum(word in failure.error_words for word in words) >= MIN_NAMED_WORDS * len(words)
@@ -238,3 +396,148 @@ def memories_between(store: Store, resolution: Resolution, turns: Sequence[Store
         for episode, uuids in episodes_resting_on_turns(store, [stored.id for stored in turns])
         if episode.kind in FIX_KINDS and uuids & resolution.between - {""}
     ]
+
+
+# -- For people: what fixed an error before, and what was tried in vain.
+
+#: Share of the error's words that a memory of a fix or dead end must have, and their minimum number.
+MIN_SHARED_WORDS, MIN_WORDS = 0.5, 2
+
+
+@dataclass(frozen=True, slots=True)
+class PastFix:
+    """One way in which an error was fixed, or was not."""
+
+    #: The id of a memory; "" for a failure that was only seen to pass later.
+    id: str
+    #: Display name of the project that it comes from; "" for none.
+    project: str
+    kind: Kind
+    text: str
+    #: What the assistant said about it; "" for a memory, and if it said nothing telling.
+    words: str
+    at_ms: int
+    session_id: str
+    #: The command that resumes the session; "" if its transcript is gone.
+    resume: str
+    #: Share of the error that is the same, from 0 to 1.
+    match: float
+
+    def to_json(self) -> dict[str, Any]:
+        """The fix for scripts."""
+        return {
+            "id": self.id or None,
+            "project": self.project or None,
+            "kind": self.kind,
+            "text": self.text,
+            "words": self.words or None,
+            "at": iso_time(self.at_ms) if self.at_ms else None,
+            "session": self.session_id or None,
+            "resume": self.resume or None,
+            "match": round(self.match, 3),
+        }
+
+
+def find_fixes(
+    store: Store,
+    error: str,
+    project_ids: Collection[int],
+    limit: int,
+    *,
+    told: Mapping[str, float] | None = None,
+    branches: Collection[str] = (),
+) -> list[PastFix]:
+    """Return what fixed an error before and what did not, the best match first.
+
+    Args:
+        store: the open memory.
+        error: the error message, or the line of it that matters.
+        project_ids: the projects to look in.
+        limit: maximum number of results.
+        told: ids of the memories that a prompt with this error would be told, with the relevance of each, from 0 to 1.
+        branches: the branch of now, which may be part of the error.
+    """
+    keys = error_keys(telling_lines(error) or [error], branches)
+    fixes: list[PastFix] = []
+    for project_id in project_ids:
+        fixes += _fixes_of_failures(store, keys, project_id)
+        known = {fix.id for fix in fixes}
+        fixes += [fix for fix in _fixes_of_memories(store, error, project_id) if fix.id not in known]
+    known = {fix.id for fix in fixes}
+    for episode_id, relevance in (told or {}).items():
+        episode = find_episode(store, episode_id)
+        if episode_id not in known and episode is not None and episode.kind in FIX_KINDS:
+            fixes.append(_fix_of_memory(store, episode, relevance))
+    ranked = sorted(fixes, key=lambda fix: (-fix.match, fix.kind is Kind.DEAD_END, -fix.at_ms))
+    return list({(fix.id, fix.text): fix for fix in reversed(ranked)}.values())[::-1][:limit]
+
+
+def _fixes_of_failures(store: Store, keys: Sequence[int], project_id: int) -> list[PastFix]:
+    """Return how earlier failures with the same error were made to pass."""
+    earlier = sorted(earlier_failures(store, project_id, keys), key=lambda call: -len(call.shared_keys)) if keys else []
+    fixes = []
+    for call in earlier[:MAX_EARLIER]:
+        match = len(call.shared_keys) / len(keys)
+        for turns, resolution in resolutions_of(store, call):
+            fixes += _fixes_of(store, turns, resolution, turns[0].turn.actions[call.seq].command, match)
+    return fixes
+
+
+def _fixes_of(
+    store: Store, turns: Sequence[StoredTurn], resolution: Resolution, command: str, match: float
+) -> list[PastFix]:
+    between = turns[: resolution.turn_index + 1]
+    fixes = [
+        _fix_of_memory(store, episode, match)
+        for episode in memories_between(store, resolution, between)
+        if is_in_force(episode)
+    ]
+    last = between[-1].turn
+    session = find_session(store, last.session_id)
+    seen = PastFix(
+        id="",
+        project=_name_of(store, between[-1].project_id),
+        kind=Kind.FIX,
+        text=way_of(resolution, command),
+        words=resolution.words,
+        at_ms=last.ended_at_ms or last.started_at_ms or 0,
+        session_id=last.session_id,
+        resume="" if session is None else resume_of(store, session),
+        match=match,
+    )
+    return [*fixes, seen]
+
+
+def _fixes_of_memories(store: Store, error: str, project_id: int) -> list[PastFix]:
+    """Return the memories of fixes and dead ends that have most of the words of the error."""
+    wanted = stems(topic_words(error))
+    if len(wanted) < MIN_WORDS:
+        return []
+    fixes = []
+    for episode in current_episodes(store, project_id):
+        if episode.kind in FIX_KINDS and is_in_force(episode):
+            told = stems(topic_words(f"{episode.summary} {episode.content} {' '.join(episode.entities)}"))
+            share = len(wanted & told) / len(wanted)
+            if share >= MIN_SHARED_WORDS and len(wanted & told) >= MIN_WORDS:
+                fixes.append(_fix_of_memory(store, episode, share))
+    return fixes
+
+
+def _fix_of_memory(store: Store, episode: Episode, match: float) -> PastFix:
+    session = find_session(store, episode.session_id) if episode.session_id else None
+    return PastFix(
+        id=episode.episode_id,
+        project=_name_of(store, episode.project_id),
+        kind=episode.kind,
+        text=episode.summary,
+        words="",
+        at_ms=episode.created_at_ms,
+        session_id=episode.session_id,
+        resume="" if session is None else resume_of(store, session),
+        match=match,
+    )
+
+
+def _name_of(store: Store, project_id: int | None) -> str:
+    project = None if project_id is None else project_by_id(store, project_id)
+    return "" if project is None else project.name

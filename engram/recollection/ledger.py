@@ -11,14 +11,15 @@ from dataclasses import replace
 from typing import TypeVar
 
 from engram.enums import Channel, Verdict
-from engram.models import contexts, injections, outcomes
-from engram.models.injections import Injection, agent_key, is_of_agent
-from engram.models.outcomes import Candidate, Outcome
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
+from engram.models.sessions import outcomes, sessions
+from engram.models.sessions.outcomes import Candidate, Outcome
+from engram.models.shown import injections
+from engram.models.shown.injections import Injection, agent_key, is_of_agent
 from engram.recollection.briefing_lines import told_in
-from engram.recollection.choose import Bite
+from engram.recollection.choosing import Bite
+from engram.recollection.prompts import SessionScope
 from engram.recollection.render import CHARACTERS_PER_TOKEN
-from engram.recollection.scope import SessionScope
 
 #: Under this name a briefing stands among the things shown to a session.
 BRIEFING = "briefing"
@@ -91,8 +92,8 @@ class Ledger:
         """Return the ids of episodes whose source is still in the session's context, copied history included."""
         with self._lock:
             began_at_ms = self._began_at_ms.get(session_id, 0)
-        began_at_ms = max(began_at_ms, contexts.context_start_ms(self._store, session_id))
-        return contexts.episodes_in_context(self._store, session_id, began_at_ms)
+        began_at_ms = max(began_at_ms, sessions.context_start_ms(self._store, session_id))
+        return sessions.episodes_in_context(self._store, session_id, began_at_ms)
 
     def note_context_start(self, session_id: str) -> None:
         """Note that the session was compacted or cleared now; stored by ``write_down``."""
@@ -100,7 +101,7 @@ class Ledger:
 
         def write() -> None:
             with self._store.transaction() as tx:
-                contexts.note_context_start(tx, session_id, now_ms)
+                sessions.note_context_start(tx, session_id, now_ms)
             with self._lock:
                 if self._began_at_ms.get(session_id) == now_ms:
                     del self._began_at_ms[session_id]

@@ -1,4 +1,4 @@
-"""Recognize a prompt that arrives by a hook and by the transcript, so that it is answered once."""
+"""Prompts: whose they are, whether one is worth a search, and the same one by a hook and by the transcript."""
 
 from __future__ import annotations
 
@@ -7,9 +7,98 @@ import re
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+from engram.embedding.embedder import Embedder
+from engram.enums import Verdict
+from engram.errors import EmbeddingError
+from engram.ingest.scope import places_of, scope_of_folder
+from engram.models.engine.transaction import Store
+from engram.models.projects import projects
+from engram.models.sessions import sessions
+from engram.models.sessions.outcomes import Outcome
+from engram.models.work import pauses
+from engram.settings import Settings
+from engram.text.words import MAX_QUERY_CHARS, overlap, stems, topic_words
+from engram.transcripts.lines import PICTURE
+from engram.transcripts.project import is_excluded
+from engram.transcripts.speaker import is_interruption, typed_words
+from engram.vaults import keeps_out
+
+if TYPE_CHECKING:
+    from engram.embedding.embedder import Matrix
+
+
+# -- Which project a session belongs to, and whether it may be shown anything.
+
+#: Project id of a query that sees only memories of global scope. (None would search all projects.)
+NO_PROJECT = -1
+
+
+@dataclass(frozen=True, slots=True)
+class SessionScope:
+    """Answers both questions from memory.db and the settings."""
+
+    store: Store
+    settings: Settings
+
+    def project_id(self, session_id: str, cwd: str) -> int | None:
+        """Return the row id of the session's project; None for a root folder or a folder never seen."""
+        session = sessions.find_session(self.store, session_id)
+        if session is not None and session.is_settled:
+            return self._project_at(session, cwd)
+        project = scope_of_folder(self.store, self.settings, cwd).project
+        return None if project is None else project.id
+
+    def _project_at(self, session: sessions.SessionRow, cwd: str) -> int | None:
+        """Return the project of a folder that a known session works in now: as its turns there are stored."""
+        if cwd in ("", session.cwd):
+            return session.project_id
+        place = places_of(self.store, session, None, self.settings).project_at(cwd)
+        if place is None:
+            return session.project_id
+        known = projects.find_project_of_identity(self.store, place.identity)
+        return None if known is None or keeps_out(self.settings.places, place.identity, cwd) else known.id
+
+    def may_show(self, session_id: str, cwd: str) -> bool:
+        """Return False for a session whose folder is excluded or whose project is paused."""
+        return self.refusal(session_id, cwd) is None
+
+    def refusal(self, session_id: str, cwd: str, project_id: int | None = None) -> Verdict | None:
+        """Return why a session may be shown nothing: its folder is excluded, or its project paused; None if it may.
+
+        Args:
+            session_id: Claude Code's session.
+            cwd: the folder of the prompt.
+            project_id: the project that is asked about; None for that of the session.
+        """
+        session = sessions.find_session(self.store, session_id)
+        folders = {cwd, session.cwd if session else ""} - {""}
+        if any(is_excluded(folder, self.settings.exclude) for folder in folders):
+            return Verdict.EXCLUDED
+        paused = pauses.paused_scopes(self.store)
+        if not paused:
+            return None
+        project_id = self.project_id(session_id, cwd) if project_id is None else project_id
+        project = None if project_id is None else projects.project_by_id(self.store, project_id)
+        is_paused = "" in paused or (project is not None and project.identity in paused)
+        return Verdict.PAUSED if is_paused else None
+
+    def complete(self, outcome: Outcome, cwd: str) -> Outcome:
+        """Return an outcome with its project, or with the reason why the session may be shown nothing.
+
+        A hook that waits for its answer needs neither, unless something is searched for it.
+        """
+        refusal = self.refusal(outcome.session_id, cwd, outcome.project_id)
+        project_id = outcome.project_id
+        if project_id is None:
+            project_id = self.project_id(outcome.session_id, cwd)
+        return replace(outcome, verdict=refusal or outcome.verdict, project_id=project_id)
+
+
+# -- Recognize a prompt that arrives by a hook and by the transcript, so that it is answered once.
 
 #: Maximum number of sessions whose latest prompt is remembered.
 MAX_SESSIONS = 500
@@ -142,3 +231,111 @@ def _remember(kept: OrderedDict[str, T], session_id: str, value: T) -> None:
     kept.move_to_end(session_id)
     while len(kept) > MAX_SESSIONS:
         kept.popitem(last=False)
+
+
+# -- Decide whether a prompt is worth a search in the memory. Pure.
+
+#: Minimum number of topic words of a prompt that is searched for.
+MIN_WORDS = 2
+
+_NAME = re.compile(r"[a-z][A-Z]|\w[._/:#-]\w|\w_\w|\d{2,}")
+_COMMAND = re.compile(r"/[\w:.-]+\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class FilteredPrompt:
+    """The part of a prompt that is searched for."""
+
+    #: "" if nothing should be injected.
+    text: str
+    #: Why nothing should be; None for a prompt that is searched for.
+    verdict: Verdict | None = None
+
+
+def filter_prompt(prompt: object) -> FilteredPrompt:
+    """Return the part of a prompt that is searched for, or why there is none.
+
+    Nothing is searched for what a program wrote (notifications, command output), for bare commands, agreement, thanks,
+    requests to go on, and prompts with fewer than two topic words.
+    """
+    typed = typed_words(prompt) if isinstance(prompt, str) else ""
+    if not typed or typed == PICTURE or is_interruption(typed):
+        return FilteredPrompt("", Verdict.NOT_TYPED)
+    command = _COMMAND.match(typed)
+    text = typed[command.end() :] if command else typed
+    text = text[:MAX_QUERY_CHARS].strip()
+    return FilteredPrompt(text) if is_telling(text) else FilteredPrompt("", Verdict.TOO_SHORT)
+
+
+def search_text(prompt: object) -> str:
+    """Return the part of a prompt that is searched for; "" if nothing should be injected."""
+    return filter_prompt(prompt).text
+
+
+def is_telling(text: str) -> bool:
+    """Return True if the text names a topic."""
+    words = topic_words(text)
+    if len(words) >= MIN_WORDS:
+        return True
+    return any(_NAME.search(word) or (not word.isascii() and len(word) > 3) for word in words)
+
+
+# -- Recognize a prompt about the topic of the last recollection, which needs no new one.
+
+#: Share of common words from which on two prompts have the same topic.
+SAME_WORDS = 0.8
+
+
+@dataclass(slots=True)
+class _Topic:
+    text: str
+    words: frozenset[str]
+    #: Computed at the first comparison.
+    vector: Matrix | None = None
+
+
+class Topics:
+    """The topic of each session's last recollection. Any thread may call any method."""
+
+    def __init__(self, embedder: Embedder | None = None, threshold: float = 0.0) -> None:
+        """Start empty.
+
+        Args:
+            embedder: compares prompts; without it, only common words decide.
+            threshold: cosine above which two prompts have the same topic; 0 for the model's own.
+        """
+        self._embedder = embedder
+        self._threshold = threshold
+        self._lock = threading.Lock()
+        self._topics: OrderedDict[str, _Topic] = OrderedDict()
+
+    def is_same(self, session_id: str, text: str) -> bool:
+        """Return True if the session was reminded of something for a prompt on the same topic."""
+        with self._lock:
+            last = self._topics.get(session_id)
+        if last is None:
+            return False
+        if len(last.words) > 3 and overlap(stems(topic_words(text)), last.words) >= SAME_WORDS:
+            return True
+        if self._embedder is None:
+            return False
+        try:
+            if last.vector is None:
+                last.vector = self._embedder.embed_query(last.text)
+            threshold = self._threshold or self._embedder.thresholds.same_topic
+            return float(self._embedder.embed_query(text) @ last.vector) > threshold
+        except EmbeddingError:
+            return False
+
+    def note(self, session_id: str, text: str) -> None:
+        """Note that the session was reminded of something for this prompt."""
+        with self._lock:
+            self._topics[session_id] = _Topic(text, stems(topic_words(text)))
+            self._topics.move_to_end(session_id)
+            while len(self._topics) > MAX_SESSIONS:
+                self._topics.popitem(last=False)
+
+    def forget(self, session_id: str) -> None:
+        """Forget the topic of a session."""
+        with self._lock:
+            self._topics.pop(session_id, None)

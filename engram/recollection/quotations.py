@@ -9,25 +9,86 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from math import ceil
+from typing import Protocol
 
 from engram.enums import Verdict
-from engram.models.contexts import copied_history
-from engram.models.entries import quotation_prefix
-from engram.models.erasing import episodes_resting_on_source
-from engram.models.passage_rows import Quotation, find_quotation
-from engram.models.store import Store
-from engram.recollection.choose import InjectionRequest, RatedHit
-from engram.recollection.recall import CANDIDATES, Searcher, query_for
-from engram.recollection.relevance import FeatureContext, rate_hit
-from engram.redaction.suspicion import why_suspect
-from engram.redaction.voice import typed_text
+from engram.models.engine.transaction import Store
+from engram.models.forgetting.erasing import episodes_resting_on_source
+from engram.models.sessions.passage_rows import Quotation, find_quotation
+from engram.models.sessions.sessions import copied_history
+from engram.models.sessions.stored_turns import quotation_prefix
+from engram.recollection.choosing import (
+    FeatureContext,
+    InjectionRequest,
+    RatedHit,
+    Thresholds,
+    ToolCall,
+    rate_for_tool_call,
+    rate_hit,
+    rate_hits,
+)
+from engram.recollection.prompts import NO_PROJECT
 from engram.search.hits import Hit
 from engram.search.passages.followed import what_followed
-from engram.text.recollection_stems import stems
-from engram.text.standing import is_of_the_moment, stands_alone
-from engram.text.statements import sentences
-from engram.text.topic_words import topic_words
-from engram.transcripts.record import Role
+from engram.search.question import Query
+from engram.search.support import Support
+from engram.text.splitting import is_of_the_moment, sentences, stands_alone
+from engram.text.words import stems, topic_words
+from engram.transcripts.turns import Role
+from engram.trust.suspicion import why_suspect
+from engram.trust.voice import typed_text
+
+# -- Search for a request and rate what is found: relevant memories, supported by the passages that they rest on.
+
+#: Number of memories that bites are chosen from.
+CANDIDATES = 20
+
+
+class Searcher(Protocol):
+    """Ranks memories and passages. Any thread may call it."""
+
+    def recall(self, query: Query) -> Sequence[Hit]:
+        """Return memories, the best first."""
+
+    def support(self, query: Query, hits: Sequence[Hit]) -> Support:
+        """Return what passages, other memories and rare words say about memories that were found for a prompt."""
+
+    def quotable(self, query: Query) -> tuple[Sequence[Hit], Support]:
+        """Return single passages that may answer a prompt, the best first, and what speaks for them."""
+
+
+def rate_for_prompt(
+    searcher: Searcher, request: InjectionRequest, thresholds: Thresholds | None = None
+) -> list[RatedHit]:
+    """Say of every memory that was found whether it becomes a bite for a prompt; mostly none does.
+
+    Nothing is stored: the same request gives the same bites.
+    """
+    query = query_for(request)
+    hits = searcher.recall(query)
+    return rate_hits(hits, request, searcher.support(query, hits) if hits else None, thresholds)
+
+
+def rate_for_call(searcher: Searcher, request: InjectionRequest, call: ToolCall) -> list[RatedHit]:
+    """Say of every memory that was found whether it becomes the bite for a tool call; mostly none does."""
+    return rate_for_tool_call(searcher.recall(query_for(request, call=call)), request, call)
+
+
+def query_for(request: InjectionRequest, call: ToolCall | None = None) -> Query:
+    """Return the query of a request: the session's project and global scope, weak matches included."""
+    return Query(
+        text=request.text,
+        project_id=NO_PROJECT if request.project_id is None else request.project_id,
+        limit=CANDIDATES,
+        now_ms=request.now_ms or None,
+        session_id=request.session_id,
+        branch=request.branch,
+        files=call.files if call else (),
+        command=call.command if call else "",
+        error=call.error if call else "",
+        thorough=True,
+    )
+
 
 #: How relevant a passage must be to be quoted, from 0 to 1: more than a memory, since nobody chose it to be kept.
 FLOOR = 0.7

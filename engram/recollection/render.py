@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 
-from engram.clock import day_of
-from engram.models.branches import MAX_BRANCH_CHARACTERS, branch_remark
-from engram.models.episodes import is_episode_id
-from engram.recollection.choose import Bite
+from engram.models.memories.branches import MAX_BRANCH_CHARACTERS, branch_remark
+from engram.models.memories.memory_records import is_episode_id
+from engram.recollection.choosing import Bite
 from engram.redaction import redact
-from engram.redaction.display import one_line
-from engram.redaction.suspicion import why_name_suspect
+from engram.system.clock import day_of
+from engram.trust.display import one_line
+from engram.trust.suspicion import why_name_suspect
 
 #: Maximum length of the text of a hook output, in characters, and of its JSON form, in bytes.
 MAX_OUTPUT_CHARACTERS = 10_000

@@ -2,21 +2,106 @@
 
 from __future__ import annotations
 
+import threading
+from collections import OrderedDict
 from functools import partial
+from typing import TypeVar
 
-from engram.models import contexts, sessions
-from engram.models.projects import ProjectRow
-from engram.models.store import Store
-from engram.recollection.briefing import build_briefing
+from engram.models.engine.transaction import Store
+from engram.models.projects.projects import ProjectRow
+from engram.models.sessions import sessions
+from engram.recollection.branch_state import find_where
+from engram.recollection.hook_files import PendingBites
 from engram.recollection.ledger import Ledger
-from engram.recollection.pending import PendingBites
-from engram.recollection.prompts import AskedPrompt
+from engram.recollection.prompts import AskedPrompt, SessionScope, Topics
 from engram.recollection.render import hook_output
-from engram.recollection.scope import SessionScope
-from engram.recollection.starts import Starts
-from engram.recollection.topics import Topics
-from engram.recollection.where import find_where
+from engram.recollection.session_briefing import build_briefing
 from engram.settings import Settings
+
+# -- The starts of sessions: each is briefed once, and a briefing that a hook missed is remembered.
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+#: Maximum number of sessions whose start is remembered.
+MAX_SESSIONS = 500
+#: A second start of a session from the same source within this time is the same hook registered twice, in milliseconds.
+SAME_START_MS = 10_000
+
+
+class Starts:
+    """Remembers the starts of sessions. Any thread may call any method."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._lock = threading.Lock()
+        #: (session, source) → when a hook asked about it, in milliseconds since 1970.
+        self._claimed: OrderedDict[tuple[str, str], int] = OrderedDict()
+        #: Session that missed its briefing → key of the prompt whose answer brings it; "" while it is owed.
+        self._missed: OrderedDict[str, str] = OrderedDict()
+        #: Sessions that were resumed or forked before their transcript was read.
+        self._replayed: OrderedDict[str, None] = OrderedDict()
+
+    def claim(self, session_id: str, source: str, now_ms: int) -> bool:
+        """Record a start; returns False if another hook has just asked about the same start."""
+        with self._lock:
+            known_ms = self._claimed.get((session_id, source))
+            if known_ms is not None and abs(now_ms - known_ms) < SAME_START_MS:
+                return False
+            self._claimed[session_id, source] = now_ms
+            _limit(self._claimed)
+            return True
+
+    def note_missed(self, session_id: str) -> None:
+        """Note that a hook ended before its briefing came: the next prompt brings it."""
+        with self._lock:
+            for key in [key for key in self._claimed if key[0] == session_id]:
+                del self._claimed[key]
+            self._missed[session_id] = ""
+            _limit(self._missed)
+
+    def note_briefed(self, session_id: str) -> None:
+        """Note that a later start of the session gets its briefing: nothing is owed."""
+        with self._lock:
+            self._missed.pop(session_id, None)
+
+    def take_missed(self, session_id: str, prompt_key: str) -> bool:
+        """Return True if the answer to this prompt brings the missed briefing; once, unless it is given back."""
+        with self._lock:
+            if self._missed.get(session_id) != "":
+                return False
+            self._missed[session_id] = prompt_key
+            return True
+
+    def give_back(self, session_id: str, prompt_key: str) -> bool:
+        """Note that the answer to this prompt came too late; returns True if a briefing is owed again."""
+        with self._lock:
+            if self._missed.get(session_id) != prompt_key:
+                return False
+            self._missed[session_id] = ""
+            return True
+
+    def note_replay(self, session_id: str) -> None:
+        """Note that the session replays another one; its transcript says which."""
+        with self._lock:
+            self._replayed[session_id] = None
+            _limit(self._replayed)
+
+    def is_replay(self, session_id: str) -> bool:
+        """Return True for a session that was resumed or forked before its transcript was read."""
+        with self._lock:
+            return session_id in self._replayed
+
+    def end_replay(self, session_id: str) -> None:
+        """Note that the transcript was read."""
+        with self._lock:
+            self._replayed.pop(session_id, None)
+
+
+def _limit(kept: OrderedDict[K, V]) -> None:
+    while len(kept) > MAX_SESSIONS:
+        kept.popitem(last=False)
+
 
 #: Sources of a start at which Claude Code replays the context, injected text included.
 REPLAYING_SOURCES = ("resume", "fork")
@@ -98,7 +183,7 @@ class SessionStarts:
         """Return True for a fork whose transcript is not read yet: what its context holds is not known."""
         if not self._starts.is_replay(session_id):
             return False
-        is_read = sessions.find_session(self._store, session_id) or contexts.copied_history(self._store, session_id)
+        is_read = sessions.find_session(self._store, session_id) or sessions.copied_history(self._store, session_id)
         if is_read or not self._settings.capture:
             self._starts.end_replay(session_id)
             return False

@@ -9,12 +9,12 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from engram.redaction.blocks import drop_private
-    from engram.redaction.display import fence_safe, one_line
+    from engram.redaction.fixed_forms import drop_private
     from engram.redaction.known import env_values, hash_value
     from engram.redaction.redactor import redact, redact_parts
-    from engram.redaction.suspicion import why_suspect
-    from engram.redaction.voice import split_typed, typed_text
+    from engram.trust.display import fence_safe, one_line
+    from engram.trust.suspicion import why_suspect
+    from engram.trust.voice import split_typed, typed_text
 
 __all__ = [
     "drop_private",
@@ -30,16 +30,16 @@ __all__ = [
 ]
 
 _HOMES = {
-    "drop_private": "engram.redaction.blocks",
+    "drop_private": "engram.redaction.fixed_forms",
     "env_values": "engram.redaction.known",
-    "fence_safe": "engram.redaction.display",
+    "fence_safe": "engram.trust.display",
     "hash_value": "engram.redaction.known",
-    "one_line": "engram.redaction.display",
+    "one_line": "engram.trust.display",
     "redact": "engram.redaction.redactor",
     "redact_parts": "engram.redaction.redactor",
-    "split_typed": "engram.redaction.voice",
-    "typed_text": "engram.redaction.voice",
-    "why_suspect": "engram.redaction.suspicion",
+    "split_typed": "engram.trust.voice",
+    "typed_text": "engram.trust.voice",
+    "why_suspect": "engram.trust.suspicion",
 }
 
 

@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from engram.redaction.composed import is_composed
-from engram.redaction.placeholders import Span
 from engram.redaction.values import (
+    Span,
     has_digit,
     has_plain_shape,
     has_sign,
@@ -20,6 +19,100 @@ from engram.redaction.values import (
     is_technical,
     total_bits,
 )
+
+# -- Secrets recognised by their composition alone: made-up passwords, lists of key bytes, network join codes.
+
+_SYMBOLS = "!@#$%^&*"
+#: A sign with a letter or digit beside it; a pair of asterisks is Markdown.
+_SYMBOL = re.compile(r"[!@#$%^&*](?:(?<=[A-Za-z0-9][!@#$%^&*])(?<!\*(?=\*))|(?=[A-Za-z0-9])(?<!\*\*))")
+_DIGIT = re.compile(r"[0-9]")
+_TOKEN = re.compile(r"[^\s\"'`<>(){}\[\],;|]{1,64}")
+_EDGE = " \t\n\r\"'`<>(){}[],;|="
+#: Look-alikes: references, scopes, versions, shares, money, addresses, paths, operators, escapes of URLs.
+_HARMLESS = re.compile(
+    r".*(?:://|//|\\|\.\.|&&|\$\{|%[0-9A-Fa-f]{2}|&#?\w+;?|\*\*|::|->|!=|[+*%^&]=).*|@.*|#.*|\$\w+|%\w+|"
+    r".*@[\w-]*\.[\w.-]+|[\w./@-]+[@#]v?\d[\w.+-]*|[\w.-]+#[LRC\d][\w-]*|[\w.-]+@[A-Za-z][\w./-]*|&[\w.]+|"
+    r"\*+[\w.]+\*?|[\w.]+[*]+|\^?\d[\w.]*|.*/.*/.*|[\w.]+[%]|[A-Za-z_][\w.]*[*&^%][A-Za-z_0-9][\w.]*|"
+    r"[A-Z]+-?\d+[!*]?|[A-Za-z]{1,3}\d{1,2}[!*]?|[\w.-]+#[A-Za-z][\w-]*|![A-Za-z_][\w.]*|[A-Za-z_][\w.]*\$\d{1,3}|"
+    r".*M-\^?[A-Z].*"
+)
+_GROUPS = re.compile(r"(?<![\w-])[A-Z0-9]{4,6}(?:-[A-Z0-9]{4,6}){3,8}(?![\w-])")
+_SHORT = re.compile(
+    r"(?<![\w./#+~-])(?=[A-Za-z]{0,15}[0-9])[A-Za-z0-9][A-Za-z0-9~+_-]{11,14}[A-Za-z0-9~+=](?![\w./+~(-])"
+)
+_BYTES = re.compile(r"\[?\s?(?:\d{1,3}\s?,\s?){31,63}\d{1,3}\s?\]?")
+#: A part of every licence key, and of every list of bytes.
+_HYPHENS = re.compile(r"-[A-Z0-9]{4,6}-[A-Z0-9]{4,6}-")
+_NUMBERS = re.compile(r"[0-9]\s?,\s?[0-9]{1,3}\s?,\s?[0-9]{1,3}\s?,")
+_JOIN = re.compile(r"WIFI:[^\n]{0,120}?P:([^;\n]{4,63});")
+
+
+def composed_spans(text: str, start: int, end: int) -> Iterator[Span]:
+    """Yield the spans of 32- and 64-byte keys written as numbers, and of Wi-Fi codes; they may contain blanks."""
+    if "WIFI:" in text:
+        for join in _JOIN.finditer(text, start, end):
+            yield Span(*join.span(1), "password")
+    if text.count(",") >= 31 and _NUMBERS.search(text, start, end):
+        yield from _byte_lists(text, start, end)
+
+
+def word_spans(text: str, start: int, end: int) -> Iterator[Span]:
+    """Yield the spans inside single words: passwords of four classes of characters, licence keys, short drawn
+    tokens.
+    """
+    at = start
+    for symbol in _SYMBOL.finditer(text, start, end):
+        if symbol.start() < at:
+            continue
+        first = symbol.start()
+        floor = max(start, first - 64)
+        if not _DIGIT.search(text, floor, first + 64):
+            continue
+        while first > floor and text[first - 1] not in _EDGE:
+            first -= 1
+        token = _TOKEN.match(text, first, end)
+        if token:
+            at = token.end()
+            last = at
+            while last > first and text[last - 1] in ".,:;?":
+                last -= 1
+            if is_composed(text[first:last]):
+                yield Span(first, last, "password")
+    if _HYPHENS.search(text, start, end):
+        for groups in _GROUPS.finditer(text, start, end):
+            mixed = [g for g in groups.group().split("-") if not g.isdigit() and not g.isalpha()]
+            if len(mixed) >= 2:
+                yield Span(groups.start(), groups.end(), "license-key")
+    for token in _SHORT.finditer(text, start, end):
+        if is_drawn(token.group()):
+            yield Span(token.start(), token.end(), "")
+
+
+def is_drawn(value: str) -> bool:
+    """Return whether a short token has capitals, small letters and digits (two of each) mixed in a way that only chance
+    produces.
+    """
+    counts = (sum(map(str.islower, value)), sum(map(str.isupper, value)), sum(map(str.isdigit, value)))
+    return min(counts) >= 2 and total_bits(value) < -9.0
+
+
+def is_composed(value: str) -> bool:
+    """Return whether the value has capitals, small letters, digits and symbols in a way that only passwords do."""
+    if not 8 <= len(value) <= 48 or not any(c.isdigit() for c in value):
+        return False
+    if not (any(c.islower() for c in value) and any(c.isupper() for c in value)):
+        return False
+    if not any(c in _SYMBOLS for c in value) or not value.isascii():
+        return False
+    return not (_HARMLESS.fullmatch(value) or is_placeholder(value) or is_expression(value))
+
+
+def _byte_lists(text: str, start: int, end: int) -> Iterator[Span]:
+    for numbers in _BYTES.finditer(text, start, end):
+        values = [int(n) for n in re.findall(r"\d+", numbers.group())]
+        if len(values) in (32, 64) and max(values) <= 255 and max(values) > 127 and len(set(values)) > len(values) // 2:
+            yield Span(numbers.start(), numbers.end(), "key-bytes")
+
 
 #: Stems of names, and whether a person chooses the values. Found by plain search, then checked in context.
 _STEMS: tuple[tuple[str, bool], ...] = (
@@ -67,7 +160,7 @@ _NAME = re.compile(
     r"refresh|assertion"
 )
 #: Names too short to count inside a longer word.
-_SHORT = frozenset(
+_SHORT_VALUE = frozenset(
     {"pass", "pw", "pin", "otp", "psk", "cred", "creds", "seed", "salt", "refresh", "pepper", "pat", "sig", "dsn"}
 )
 #: What precedes "key" when it is not the name of a secret.
@@ -122,7 +215,7 @@ _SENTENCE_WORDS = re.compile(
     r"(?i)\b(?:your|the|a|an|is|must|enter|please|to|for|of|and|or|not|with|in|are|be|new|this|no)\b"
 )
 #: A password in groups of equal length, such as app passwords and the seeds of authenticators.
-_GROUPS = re.compile(r"(?:[A-Za-z0-9]{4} ){3,15}[A-Za-z0-9]{4}\b|(?:[A-Za-z0-9]{5} ){3,12}[A-Za-z0-9]{5}\b")
+_VALUE_GROUPS = re.compile(r"(?:[A-Za-z0-9]{4} ){3,15}[A-Za-z0-9]{4}\b|(?:[A-Za-z0-9]{5} ){3,12}[A-Za-z0-9]{5}\b")
 #: Characters at the end of a value that may belong to the sentence or code around it.
 _CLOSING = frozenset(".,;:*\\)]}")
 _PAIRS = {")": "(", "]": "[", "}": "{"}
@@ -205,13 +298,13 @@ def name_places(text: str, low: str) -> Iterator[int]:
                 is_context = (
                     (at == 0 or low[at - 1] == "\n") if word in ("key", "keys") else low[stop : stop + 1] in ("", "\n")
                 )
-                if (is_context and word not in _SHORT) or _is_name(text, low, at, stop, word):
+                if (is_context and word not in _SHORT_VALUE) or _is_name(text, low, at, stop, word):
                     yield at
             at = low.find(stem, at + len(stem))
 
 
 def _is_name(text: str, low: str, start: int, end: int, word: str) -> bool:
-    if word in _SHORT:
+    if word in _SHORT_VALUE:
         return _stands_alone(text, start, end)
     if word in ("key", "keys"):
         before = low[max(0, start - 22) : start]
@@ -252,7 +345,7 @@ def _take(text: str, name_start: int, at: int, name: _Name, form: str, run: _Run
         first = scheme.end()
     elif scheme and not quoted:
         first, last, quoted = _literal(text, scheme.end(), run)
-    groups = _GROUPS.match(text, first)
+    groups = _VALUE_GROUPS.match(text, first)
     if groups and not quoted:
         last = groups.end()
     value = text[first : min(last, first + _JUDGED)]

@@ -11,8 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterator
 
-from engram.redaction.placeholders import Span
-from engram.redaction.values import has_plain_shape, is_placeholder, total_bits
+from engram.redaction.values import Span, has_plain_shape, is_placeholder, total_bits
 
 _DIGEST_BYTES = 16
 _LENGTH_BYTES = 2

@@ -9,11 +9,9 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from engram.redaction.composed import is_drawn
-from engram.redaction.placeholders import Span
-from engram.redaction.providers import may_be_issued, provider_spans
-from engram.redaction.randomness import evidence_bits
-from engram.redaction.values import is_dummy
+from engram.redaction.assignments import is_drawn
+from engram.redaction.fixed_forms import may_be_issued, provider_spans
+from engram.redaction.values import Span, evidence_bits, is_dummy
 
 _RUN = re.compile(r"[A-Za-z0-9_\-+/=.~]{16,}")
 _PIECE = re.compile(r"[A-Za-z0-9]+")

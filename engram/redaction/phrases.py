@@ -7,8 +7,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 
-from engram.redaction.placeholders import Span
 from engram.redaction.values import (
+    Span,
     has_digit,
     has_plain_shape,
     has_sign,

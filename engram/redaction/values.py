@@ -3,9 +3,159 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import lru_cache
+from typing import NamedTuple
 
-from engram.redaction.randomness import evidence_bits
+# -- Estimate whether a run of characters is random or was written by a person.
+#
+# Every pair of neighbours gives evidence in bits: for a pair of letters, its frequency in English and in identifiers
+# compared with chance; for a change between capitals, small letters and digits, a fixed value. The sum is negative
+# for random strings, and more certain the longer the string.
+
+#: One row for each first letter, one digit for each second letter: 4.5 is chance, 1.2 steps are one bit.
+_LETTER_PAIRS = [
+    "05650140402656050767332230",
+    "63436111650722630553601040",
+    "60316106406521810536510020",
+    "62248220700412620453510020",
+    "52563430200546142776032520",
+    "50336610800521710645501030",
+    "51228145600535420663510000",
+    "70128100601332700535400020",
+    "43554440000558640466040204",
+    "60328200504100720261700020",
+    "52338241700504330373305020",
+    "61248300700611630155410050",
+    "74138000601341660043400010",
+    "60666470503313520167430010",
+    "24551330303557450755534200",
+    "70327203501601650746401040",
+    "10221001100402114451901000",
+    "61448240603344620465321040",
+    "40527225603322551167502030",
+    "61327206700321530654402040",
+    "45435330400657350666000000",
+    "81209110700121410221011000",
+    "71346206700305620652002100",
+    "53636413600431370348121440",
+    "34435321500556470476134022",
+    "60229200700332530122100021",
+]
+
+#: Bits for a change of class; camelCase and digits at the end of a word are common, alternation is not.
+_CLASS_CHANGE = {"lu": -1.0, "ld": -2.2, "ud": -2.4, "dl": -2.6, "du": -2.6, "dd": 1.0}
+
+
+def _pair_bits() -> dict[str, float]:
+    bits: dict[str, float] = {}
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    every = letters + letters.upper() + "0123456789"
+    for first in every:
+        for second in every:
+            kinds = _kind(first) + _kind(second)
+            if kinds in _CLASS_CHANGE:
+                bits[first + second] = _CLASS_CHANGE[kinds]
+            else:
+                row = _LETTER_PAIRS[ord(first.lower()) - 97]
+                bits[first + second] = (int(row[ord(second.lower()) - 97]) - 4.5) / 1.2
+    return bits
+
+
+def _kind(char: str) -> str:
+    if char.isdigit():
+        return "d"
+    return "u" if char.isupper() else "l"
+
+
+_PAIR_BITS = _pair_bits()
+
+
+@lru_cache(maxsize=8192)
+def evidence_bits(piece: str) -> float:
+    """Return the bits of evidence that `piece` (ASCII letters and digits) was written: negative for random strings.
+
+    Pairs with any other character count nothing.
+    """
+    bits = 0.0
+    get = _PAIR_BITS.get
+    previous = ""
+    for char in piece:
+        bits += get(previous + char, 0.0)
+        previous = char
+    return bits
+
+
+# -- The placeholders that replace secrets, and the spans of text to be replaced.
+
+#: A placeholder in redacted text: never masked again, never split.
+MARK = re.compile(r"\[(?:secret:[a-z][a-z-]{1,30}|opaque:\d{1,9})\]")
+
+
+class Span(NamedTuple):
+    """A part of a text to mask: from `start` up to `end`, and the kind of secret ("" = opaque)."""
+
+    start: int
+    end: int
+    kind: str
+
+
+def placeholder_for(span: Span) -> str:
+    """Return the placeholder for a span: `[secret:KIND]`, or `[opaque:LENGTH]` if its kind is unknown."""
+    return f"[secret:{span.kind}]" if span.kind else f"[opaque:{span.end - span.start}]"
+
+
+def merge(spans: Iterable[Span]) -> list[Span]:
+    """Return the spans in order, overlapping ones joined; a named kind wins over an opaque one."""
+    merged: list[Span] = []
+    for span in sorted(spans, key=lambda s: (s.start, -s.end)):
+        if span.end <= span.start:
+            continue
+        if merged and span.start < merged[-1].end:
+            last = merged[-1]
+            merged[-1] = Span(last.start, max(last.end, span.end), last.kind or span.kind)
+        else:
+            merged.append(span)
+    return merged
+
+
+def outside_placeholders(text: str, spans: list[Span]) -> list[Span]:
+    """Return the parts of the (merged) spans that are not placeholders already."""
+    if "[secret:" not in text and "[opaque:" not in text:
+        return spans
+    kept: list[Span] = []
+    marks = [m.span() for m in MARK.finditer(text)]
+    at = 0
+    for span in spans:
+        start = span.start
+        while at < len(marks) and marks[at][1] <= start:
+            at += 1
+        ahead = at
+        while ahead < len(marks) and marks[ahead][0] < span.end:
+            kept.append(Span(start, marks[ahead][0], span.kind))
+            start = marks[ahead][1]
+            ahead += 1
+        kept.append(Span(start, span.end, span.kind))
+    return [s for s in kept if any(c.isalnum() for c in text[s.start : s.end])]
+
+
+def hide_marks(text: str) -> str:
+    """Return the text, of the same length, with blanks for placeholders: what they name is masked already."""
+    if "[secret:" not in text and "[opaque:" not in text:
+        return text
+    return MARK.sub(lambda mark: "[" + " " * (len(mark.group()) - 2) + "]", text)
+
+
+def replace(text: str, spans: list[Span]) -> str:
+    """Return the text with each of the ordered, disjoint spans replaced by its placeholder."""
+    parts: list[str] = []
+    at = 0
+    for span in spans:
+        parts += (text[at : span.start], placeholder_for(span))
+        at = span.end
+    parts.append(text[at:])
+    return "".join(parts)
+
 
 _PLACEHOLDER = re.compile(
     r"(?i)(?:"

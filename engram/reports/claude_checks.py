@@ -10,9 +10,9 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from engram.atomic import read_regular
 from engram.reports.checks import Check, State
 from engram.settings import Settings
+from engram.system.atomic import read_regular
 from engram.transcripts.project import find_repository
 
 #: Projects of Claude Code's user file whose servers are looked at.

@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from engram.clock import iso_time
-from engram.models import counts, transcripts
-from engram.models.meta import get_meta
-from engram.models.migrations import MADE_AT
-from engram.models.stages import list_stages
-from engram.models.store import Store
+from engram.models.engine.meta import get_meta
+from engram.models.engine.migrations import MADE_AT
+from engram.models.engine.transaction import Store
+from engram.models.sessions import sources
+from engram.models.shown import usage
+from engram.models.work.task_runs import list_stages
 from engram.reports.processes import ProcessState, process_state
 from engram.settings import Settings
+from engram.system.clock import iso_time
 from engram.transcripts.registry import discover
 
 
@@ -84,7 +85,7 @@ class Vitals:
     watcher: ProcessState
     stages: dict[str, StageHealth]
     unread: Unread
-    work: list[counts.WorkTotals]
+    work: list[usage.WorkTotals]
 
     def troubles(self) -> list[Trouble]:
         """All problems, those of the processes first."""
@@ -111,7 +112,7 @@ class Vitals:
 class Health(Vitals):
     """Everything that ``engram status`` shows."""
 
-    totals: counts.Totals
+    totals: usage.Totals
     missing_vectors: int
 
     @property
@@ -131,7 +132,7 @@ def take_vitals(store: Store, settings: Settings, *, with_files: bool = True) ->
     Without files this takes a few milliseconds at any size, and unread transcripts are not counted.
     """
     unread = count_unread(store, settings) if with_files else Unread(0, 0, 0.0, 0)
-    by_kind = counts.count_work(store)
+    by_kind = usage.count_work(store)
     return Vitals(
         worker=process_state(settings.places.worker_lock),
         watcher=process_state(settings.places.watcher_lock),
@@ -150,21 +151,21 @@ def take_health(store: Store, settings: Settings) -> Health:
         stages=vitals.stages,
         unread=vitals.unread,
         work=vitals.work,
-        totals=counts.count_totals(store),
-        missing_vectors=counts.count_without_vector(store),
+        totals=usage.count_totals(store),
+        missing_vectors=usage.count_without_vector(store),
     )
 
 
 def count_unread(store: Store, settings: Settings) -> Unread:
     """Count what was not read yet of the transcripts on disk."""
-    seen = transcripts.all_seen(store)
+    seen = sources.all_seen(store)
     files = bytes_left = total_files = 0
     lag, begun_ms = 0.0, _begun_ms(store, settings)
     for source in discover(settings):
         total_files += 1
         # A file may end with a line that is still being written: what the last read saw is no lag.
         known = seen.get(source.place)
-        if transcripts.is_changed(source, known):
+        if sources.is_changed(source, known):
             files += 1
             bytes_left += max(0, (source.size or 0) - (0 if known is None else known.bytes_read))
             lag = max(lag, time.time() - max(source.changed_at_ns / 1e9, begun_ms / 1000))
@@ -183,7 +184,7 @@ def _begun_ms(store: Store, settings: Settings) -> int:
 
 
 def _stages(
-    store: Store, settings: Settings, unread: Unread, by_kind: list[counts.WorkTotals]
+    store: Store, settings: Settings, unread: Unread, by_kind: list[usage.WorkTotals]
 ) -> dict[str, StageHealth]:
     now, begun_ms = store.now_ms(), _begun_ms(store, settings)
     waits = {
@@ -199,7 +200,7 @@ def _stages(
             stages[name] = StageHealth(0, 0, lag)
         else:
             stages[name] = StageHealth(known.seen, known.done, lag, known.last_success_ms, known.last_error)
-    ingest, read = stages["ingest"], counts.count_transcripts(store)
+    ingest, read = stages["ingest"], usage.count_transcripts(store)
     stages["ingest"] = StageHealth(
         read + unread.files,
         read,
@@ -218,3 +219,44 @@ def home_bytes(home: Path) -> int:
             facts = path.lstat()
             total += facts.st_size if stat.S_ISREG(facts.st_mode) else 0
     return total
+
+
+# -- The status of everything for scripts: health, figures of each project, pauses, places.
+
+
+def status_to_json(
+    health: Health,
+    projects: list[usage.ProjectTotals],
+    agents: dict[str, int],
+    paused: list[str],
+    settings: Settings,
+) -> dict[str, Any]:
+    """The JSON of ``engram status``."""
+    totals = health.totals
+    return {
+        "worker": health.worker.as_json(),
+        "watcher": health.watcher.as_json(),
+        "turns": totals.turns,
+        "episodes": totals.episodes,
+        "stages": {name: stage.as_json() for name, stage in health.stages.items()},
+        "sessions": totals.sessions,
+        "agents": agents,
+        "transcripts": totals.transcripts,
+        "archived": totals.archived,
+        "suspects": totals.suspects,
+        "injections": totals.injections,
+        "bad_lines": totals.bad_lines,
+        "unreadable_files": totals.unreadable,
+        "unread": {"files": health.unread.files, "bytes": health.unread.bytes},
+        "missing_vectors": health.missing_vectors,
+        "lag_seconds": round(health.lag_seconds, 1),
+        "work": {work.kind: {"waiting": work.waiting, "due": work.due, "dead": work.dead} for work in health.work},
+        "projects": {
+            project.name: {"sessions": project.sessions, "turns": project.turns, "episodes": project.episodes}
+            for project in projects
+        },
+        "paused": paused,
+        "home": str(settings.home),
+        "home_bytes": home_bytes(settings.home),
+        "claude_folder": str(settings.claude_folder),
+    }

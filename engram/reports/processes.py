@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from engram.atomic import read_regular
 from engram.paths import Home
-from engram.process_lock import is_process_alive
+from engram.system.atomic import read_regular
+from engram.system.process_lock import is_process_alive
 from engram.version import code_version
 
 #: Time limit for ``ps``, in seconds.

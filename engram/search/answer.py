@@ -1,7 +1,4 @@
-"""Choose what answers a question within one budget of words: memories, what sessions were about, then passages.
-
-``engram.search.answer_text`` prints it. Commands, tools and benchmarks use both.
-"""
+"""Choose what answers a question within one budget of words: memories, sessions, days, then passages."""
 
 from __future__ import annotations
 
@@ -9,31 +6,174 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import groupby, islice
 from pathlib import Path
 
-from engram.models.commits import last_commits_of
-from engram.models.pull_requests import pull_requests_of
-from engram.models.sessions import agents_of
-from engram.models.transaction import Reader
-from engram.redaction.display import one_line
-from engram.search.answer_text import DOUBTFUL, HEADING, VERBATIM, answer_head, count_words
-from engram.search.day_log import day_logs
-from engram.search.hit_lines import may_be_planted, text_of
-from engram.search.hits import Hit
-from engram.search.passages.excerpt import excerpt
+from engram.models.engine.transaction import Reader
+from engram.models.memories.judgements import judged_of_session
+from engram.models.sessions.outcomes_of_turns import Commit, commits_between, last_commits_of, pull_requests_of
+from engram.models.sessions.sessions import SessionRow, agents_of, sessions_of
+from engram.search.hit_lines import (
+    COMMIT_CHARACTERS,
+    DOUBTFUL,
+    HEADING,
+    VERBATIM,
+    answer_head,
+    count_words,
+    may_be_planted,
+    text_of,
+)
+from engram.search.hits import Hit, Origin, PublicHit, Standing
 from engram.search.passages.followed import MAX_FOLLOWED_CHARACTERS, what_followed
-from engram.search.public_hits import Origin, PublicHit, Standing
-from engram.search.question.coverage import Coverage
-from engram.search.question.query import MAX_HITS, Query
-from engram.search.service import Searcher
-from engram.search.session_summaries import session_summaries
-from engram.text.excerpt_sentences import sentence_spans
-from engram.text.question_words import terms_of
-from engram.text.recollection_stems import stems
-from engram.text.topic_words import topic_words
-from engram.transcripts.record import Role
+from engram.search.passages.passage_search import excerpt
+from engram.search.question import MAX_HITS, Coverage, Query, parse_date_range
+from engram.search.searcher import Searcher
+from engram.system.clock import day_of
+from engram.text.splitting import sentence_spans
+from engram.text.words import stems, terms_of, topic_words, words_of
+from engram.transcripts.agents import PullRequest
 from engram.transcripts.registry import resume_command
-from engram.transcripts.source import PullRequest
+from engram.transcripts.turns import Role
+from engram.trust.display import one_line
+from engram.trust.suspicion import why_suspect
+
+# -- What was committed on the days that a question names: "what was the last thing committed on 23 February?".
+#
+# The ranking weighs how close a time is, but no passage says what came first, what last, and how many there were.
+
+#: A question about a longer time is not answered by a list of commits, in days.
+MAX_RANGE_DAYS = 10
+#: Days that are told, each of one project: the latest ones with commits.
+MAX_DAYS = 3
+#: Words of one day; the earliest commits are left out.
+MAX_DAY_WORDS = 60
+
+_DAY_MS = 86_400_000
+_START = "committed, in this order: "
+_LEFT_OUT = "… "
+#: Stands behind a subject that was read from the command alone: what it printed is not stored.
+_UNNAMED = "(no hash seen)"
+
+
+def day_logs(store: Reader, query: Query) -> list[PublicHit]:
+    """Return the commits of the days that a question names, a hit for each day and project, the earliest day first."""
+    now_ms = store.now_ms() if query.now_ms is None else query.now_ms
+    date_range = parse_date_range(query.text, now_ms)
+    if date_range is None or date_range.stop_ms - date_range.start_ms > MAX_RANGE_DAYS * _DAY_MS:
+        return []
+    for start_ms, stop_ms in date_range.occurrences(now_ms):
+        commits = [
+            commit
+            for commit in commits_between(store, query.project_id, start_ms, stop_ms)
+            # The subject is what a command printed; the assistant wrote it.
+            if commit.subject and why_suspect(commit.subject, is_typed=False, is_assistant=True) is None
+        ]
+        if commits:
+            commits.sort(key=lambda commit: (*_day_and_project(commit), commit.turn_at_ms))
+            days = [(of_day, list(made)) for of_day, made in groupby(commits, _day_and_project)]
+            return [_hit(day, project, made) for (day, project), made in days[-MAX_DAYS:]]
+    return []
+
+
+def _day_and_project(commit: Commit) -> tuple[str, str]:
+    return day_of(commit.turn_at_ms), commit.project
+
+
+def _hit(day: str, project: str, commits: Sequence[Commit]) -> PublicHit:
+    told = list(_told(commits))
+    words, kept = count_words(_START, _LEFT_OUT), 0
+    while kept < len(told) and words + count_words(told[-kept - 1]) <= MAX_DAY_WORDS:
+        kept += 1
+        words += count_words(told[-kept])
+    # One subject alone is never too long: it is stored cut.
+    kept = max(kept, 1)
+    text = _START + (_LEFT_OUT if kept < len(told) else "") + "; ".join(told[-kept:])
+    return PublicHit.of(
+        Hit(
+            id=f"commits#{day}",
+            kind="commits",
+            text=text,
+            score=0.0,
+            parts={},
+            project=project,
+            created_at_ms=commits[-1].turn_at_ms,
+        )
+    )
+
+
+def _told(commits: Sequence[Commit]) -> Iterable[str]:
+    """Yield a line for each subject, at the place of its last commit; a commit that is made anew repeats it."""
+    last = {commit.subject: commit for commit in commits}
+    counts = {subject: sum(commit.subject == subject and bool(commit.sha) for commit in commits) for subject in last}
+    for commit in commits:
+        if commit is last[commit.subject]:
+            again = f" ({counts[commit.subject]} times)" if counts[commit.subject] > 1 else ""
+            sha = commit.sha[:COMMIT_CHARACTERS]
+            named = f"{sha} {commit.subject}" if sha else f"{commit.subject} {_UNNAMED}"
+            yield f"{named}{again}"
+
+
+# -- What the sessions that answer best were about: the summary that a language model keeps of each.
+#
+# A memory tells one thing and a passage a few sentences; what a session came to and left open stands in neither.
+# Sessions that no model distilled have no summary.
+
+#: Sessions whose summary is shown.
+MAX_SESSIONS = 2
+#: Minimum share of a judged memory's words with which a summary repeats it.
+MIN_REPEATED_SHARE = 0.6
+
+
+def session_summaries(store: Reader, query: Query, passages: Sequence[PublicHit]) -> list[PublicHit]:
+    """Return the summaries of the sessions with the best passages, the best first.
+
+    Args:
+        store: the open memory.
+        query: the question. Sessions of another project than its own are left out, and those whose summary repeats what
+            was judged wrong or outdated.
+        passages: the passages that answer it, the best first.
+    """
+    best: dict[str, PublicHit] = {}
+    for passage in passages:
+        if passage.session_id:
+            best.setdefault(passage.session_id, passage)
+    sessions = sessions_of(store, best)
+    able = (session_id for session_id in best if session_id in sessions and _may_show(sessions[session_id], query))
+    shown = (session_id for session_id in able if not _repeats_judged(store, sessions[session_id]))
+    return [_summary_hit(sessions[session_id], best[session_id]) for session_id in islice(shown, MAX_SESSIONS)]
+
+
+def _repeats_judged(store: Reader, session: SessionRow) -> bool:
+    """True if the summary says a memory of the session that was judged wrong or outdated."""
+    said = words_of(session.rolling_summary)
+    judged = (words_of(memory.episode.summary) for memory in judged_of_session(store, session.id))
+    return any(len(words & said) >= MIN_REPEATED_SHARE * len(words) for words in judged if words)
+
+
+def _may_show(session: SessionRow, query: Query) -> bool:
+    is_own = query.project_id is None or session.own_project_id == query.project_id
+    # A model wrote it, of what the assistant said and what commands printed.
+    text = session.rolling_summary
+    return is_own and bool(text) and why_suspect(text, is_typed=False, is_assistant=True) is None
+
+
+def _summary_hit(session: SessionRow, passage: PublicHit) -> PublicHit:
+    hit = Hit(
+        id=f"session#{session.session_id}",
+        kind="session",
+        text=session.rolling_summary,
+        score=0.0,
+        parts={},
+        project=passage.project,
+        created_at_ms=session.last_at_ms,
+        session_id=session.session_id,
+    )
+    return PublicHit.of(hit, Origin(resume=passage.origin.resume, pull_request=passage.origin.pull_request))
+
+
+# -- Choose what answers a question within one budget of words: memories, what sessions were about, then passages.
+#
+# ``engram.search.hit_lines`` prints it. Commands, tools and benchmarks use both.
 
 #: Words of an answer, all in: heading, ids, dates and what resumes the sessions.
 MAX_ANSWER_WORDS = 400

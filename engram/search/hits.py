@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from engram.enums import Importance, Status
-from engram.models.episodes import Episode
-from engram.models.evidence_places import EvidencePlace
+from engram.models.memories.branches import MAX_BRANCH_CHARACTERS
+from engram.models.memories.memory_records import Episode
+from engram.models.sessions.passages import EvidencePlace
+from engram.system.clock import iso_time, parse_time_ms
+from engram.trust.display import one_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +51,250 @@ class Hit:
     #: The branch that a memory was learned on, if it was not merged and the asker works elsewhere; else "".
     branch: str = ""
     #: What the relevance of a memory is multiplied by before it is shown unasked: below 1 if it was shown often and
-    #: never used, above 1 if it was judged helpful (``engram.models.usefulness``).
+    #: never used, above 1 if it was judged helpful (``engram.models.memories.usefulness``).
     use_factor: float = field(default=1.0, compare=False)
     #: Cosine to the query; None without a model.
     cosine: float | None = field(default=None, compare=False)
     #: No hit of the answer matches the question closely; this one is among the closest.
     is_doubtful: bool = field(default=False, compare=False)
+
+
+# -- ``PublicHit``: a search result as the command line and the MCP server show it, and as JSON.
+#
+# Its JSON crosses engram.sock and is what ``--json`` prints.
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryFields:
+    """What a hit says of a memory beyond what every hit has."""
+
+    content: str
+    scope: str
+    is_pinned: bool
+    is_lowered: bool
+    #: Id of the memory that replaced it; "" for none.
+    superseded_by: str
+    #: Why it may no longer hold; "" if nothing speaks against it.
+    stale_reason: str
+    #: The branch that it was learned on, if it was not merged and the asker works elsewhere; else "".
+    branch: str
+    #: Whose it is, where it is not this person's own: "teammate NAME" or "pack NAME".
+    told_by: str
+    #: Why it may be an order that somebody planted; "" for none.
+    suspect: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where a hit was said, for whoever wants to go back to it."""
+
+    #: The command that resumes its session; "" if the transcript is gone.
+    resume: str = ""
+    #: Hash of the commit that its turn made; "" for none.
+    commit: str = ""
+    #: Web address of the pull request that its session names; "" for none.
+    pull_request: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the user's own files (CLAUDE.md, rules, auto memory) say about the matter of a memory."""
+
+    #: Name of the file that says the same; "" for none.
+    stands_in: str = ""
+    #: What a file says instead, as a short clause such as ``CLAUDE.md: use pnpm``; "" for none.
+    contradicted_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PublicHit:
+    """One hit without what only the search needs. ``to_json`` and ``from_json`` are the one list of its JSON keys."""
+
+    #: ``ep_…`` of a memory, ``q_…`` of a passage (a quotation), ``source#line`` of a note, ``commits#day``,
+    #: ``session#id``.
+    id: str
+    #: A memory's kind; ``turn`` for a passage; ``note``; ``commits`` for what was committed on a day; ``session`` for
+    #: what a model wrote a session was about.
+    kind: str
+    #: A memory's summary, a passage, a part of a note, or what was committed or a session was about.
+    text: str
+    score: float
+    #: Name of a step of the ranking → what it added to the score.
+    parts: Mapping[str, float]
+    #: Display name of the project; "" for none.
+    project: str
+    #: When it was said or written; 0 if that is not known.
+    created_at_ms: int
+    evidence: tuple[EvidencePlace, ...]
+    #: Claude Code's session; "" for none.
+    session_id: str
+    status: Status
+    importance: Importance
+    #: Who said it: user or assistant; "" for a note or a memory.
+    role: str
+    #: Cosine to the query; None if there was no model.
+    cosine: float | None
+    #: No hit of the answer is close: these are the closest.
+    is_doubtful: bool
+    #: None for a passage or a note.
+    memory: MemoryFields | None
+    origin: Origin = Origin()
+    standing: Standing = Standing()
+    #: What a memory rests on and its summary does not say, word for word; "" if that is not shown.
+    quote: str = ""
+    #: What its own session said after a passage, where that contradicts or overtakes it, with who said it; else "".
+    followed: str = ""
+
+    @classmethod
+    def of(cls, hit: Hit, origin: Origin | None = None) -> PublicHit:
+        """Return what others may see of a hit."""
+        episode = hit.episode
+        return cls(
+            id=hit.id,
+            kind=hit.kind,
+            text=hit.text,
+            score=round(hit.score, 6),
+            parts={name: round(float(value), 6) for name, value in hit.parts.items()},
+            project=hit.project,
+            created_at_ms=hit.created_at_ms // 1000 * 1000,
+            evidence=hit.evidence,
+            session_id=hit.session_id,
+            status=hit.status,
+            importance=hit.importance,
+            role=hit.role,
+            cosine=None if hit.cosine is None else round(hit.cosine, 6),
+            is_doubtful=hit.is_doubtful,
+            memory=None
+            if episode is None
+            else MemoryFields(
+                content=episode.content,
+                scope=episode.scope,
+                is_pinned=episode.is_pinned,
+                is_lowered=episode.is_lowered,
+                superseded_by=episode.superseded_by,
+                stale_reason=episode.stale_reason,
+                branch=one_line(hit.branch, MAX_BRANCH_CHARACTERS),
+                told_by=one_line(episode.origin, MAX_BRANCH_CHARACTERS),
+                suspect=one_line(episode.suspect, MAX_BRANCH_CHARACTERS),
+            ),
+            origin=origin or Origin(),
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """The hit for ``--json`` and engram.sock; the keys of a memory are left out of other hits."""
+        values: dict[str, Any] = {
+            "id": self.id,
+            "kind": self.kind,
+            "text": self.text,
+            "score": self.score,
+            "parts": dict(self.parts),
+            "project": self.project,
+            "created_at": iso_time(self.created_at_ms) if self.created_at_ms else None,
+            "evidence": [place.to_json() for place in self.evidence],
+            "session": self.session_id,
+            "status": self.status,
+            "importance": self.importance,
+            "role": self.role,
+            "cosine": self.cosine,
+            "doubtful": self.is_doubtful,
+            "resume": self.origin.resume,
+            "commit": self.origin.commit,
+            "pull_request": self.origin.pull_request,
+        }
+        if self.followed:
+            values["followed"] = self.followed
+        if self.memory is not None:
+            values |= {
+                "content": self.memory.content,
+                "scope": self.memory.scope,
+                "pinned": self.memory.is_pinned,
+                "lowered": self.memory.is_lowered,
+                "superseded_by": self.memory.superseded_by,
+                "stale": self.memory.stale_reason,
+                "unmerged_branch": self.memory.branch,
+                "told_by": self.memory.told_by,
+                "suspect": self.memory.suspect,
+                "stands_in": self.standing.stands_in,
+                "contradicted_by": self.standing.contradicted_by,
+                "quote": self.quote,
+            }
+        return values
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> PublicHit:
+        """A hit that ``to_json`` wrote.
+
+        Raises:
+            KeyError: a key is missing, as in the answer of another version.
+        """
+        return cls(
+            id=values["id"],
+            kind=values["kind"],
+            text=values["text"],
+            score=values["score"],
+            parts=values["parts"],
+            project=values["project"],
+            created_at_ms=parse_time_ms(values["created_at"]) or 0,
+            evidence=tuple(_place_from_json(place) for place in values["evidence"]),
+            session_id=values["session"],
+            status=Status.from_stored(values["status"]),
+            importance=Importance.from_stored(values["importance"]),
+            role=values["role"],
+            cosine=values["cosine"],
+            is_doubtful=values["doubtful"],
+            memory=_memory_from_json(values) if "content" in values else None,
+            origin=Origin(resume=values["resume"], commit=values["commit"], pull_request=values["pull_request"]),
+            standing=Standing(stands_in=values.get("stands_in", ""), contradicted_by=values.get("contradicted_by", "")),
+            quote=values.get("quote", ""),
+            followed=values.get("followed", ""),
+        )
+
+
+def _memory_from_json(values: Mapping[str, Any]) -> MemoryFields:
+    return MemoryFields(
+        content=values["content"],
+        scope=values["scope"],
+        is_pinned=values["pinned"],
+        is_lowered=values["lowered"],
+        superseded_by=values["superseded_by"],
+        stale_reason=values["stale"],
+        branch=values["unmerged_branch"],
+        told_by=values["told_by"],
+        suspect=values.get("suspect", ""),
+    )
+
+
+def _place_from_json(values: Mapping[str, Any]) -> EvidencePlace:
+    return EvidencePlace(
+        session_id=values["session"],
+        uuid=values["uuid"],
+        path=values["path"],
+        line=values["line"] or 0,
+        part=values["part"],
+        position=values["position"],
+    )
+
+
+# -- Let memories of branches that were not merged sink where the asker works on another branch.
+
+#: Share of its score that a memory loses.
+BRANCH_DEDUCTION = 0.3
+
+
+def sink_other_branches(hits: Sequence[Hit], branches: Mapping[int, str], asked_on: str) -> list[Hit]:
+    """Return the hits with the branches that were not merged, the best first.
+
+    Args:
+        hits: memories, the best first.
+        branches: row id of a memory → its branch, if that was not merged.
+        asked_on: the branch that the asker works on, where its memories hold.
+    """
+    marked = [_sink(hit, branch) if (branch := branches.get(hit.row_id, "")) != asked_on else hit for hit in hits]
+    return sorted(marked, key=lambda hit: -hit.score)
+
+
+def _sink(hit: Hit, branch: str) -> Hit:
+    if not branch:
+        return hit
+    deduction = -BRANCH_DEDUCTION * abs(hit.score)
+    return replace(hit, branch=branch, score=hit.score + deduction, parts={**hit.parts, "branch": deduction})

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from engram.errors import AlreadyRunning, EngramError, MissingDatabase, SettingsError
-from engram.models.store import Store
-from engram.process_lock import EXIT_RESTART
+from engram.models.engine.transaction import Store
 from engram.settings import Settings, load
-from engram.tasks.library import WORKER_THREAD, Consumer, ConsumerStopped, Huey, Worker
+from engram.system.process_lock import EXIT_RESTART
+from engram.tasks.queue_file import WORKER_THREAD, Consumer, ConsumerStopped, Huey, Worker
 from engram.tasks.runtime import Runtime, make_runtime
 
 logger = logging.getLogger(__name__)

@@ -6,13 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from engram.models.extractions import sessions_with_due_turns
-from engram.models.work import due_work
+from engram.models.sessions.sessions import sessions_with_due_turns
+from engram.models.work.work import due_work
 from engram.tasks.boundary import run_guarded
-from engram.tasks.consolidate import tidy
-from engram.tasks.embed import Slice, embed_slice
-from engram.tasks.extract import extract_now
-from engram.tasks.index_notes import index_now
+from engram.tasks.keeping import index_now, tidy
+from engram.tasks.reading import Slice, embed_slice, extract_now
 from engram.tasks.runtime import Runtime
 
 #: Rows that are embedded in one call; more than in a worker, since nothing else waits.

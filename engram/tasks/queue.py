@@ -7,34 +7,298 @@ consumer's modules are imported by ``create_consumer``, which only a consumer ca
 from __future__ import annotations
 
 import importlib
+import json
 import logging
 import sys
-from collections.abc import Callable
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from engram.errors import BadRequest, EngramError
 from engram.paths import Home
-from engram.tasks.library import Huey, HueyException, Message, Registry
-from engram.tasks.message import JsonSerializer, name_of
-from engram.tasks.queue_file import BUSY_SECONDS
-from engram.tasks.storage import QueueStorage
+from engram.system.failpoint import reach
+from engram.tasks.queue_file import (
+    BUSY_SECONDS,
+    EmptyData,
+    Huey,
+    HueyException,
+    Message,
+    QueueFile,
+    Registry,
+    WakeListener,
+    WakeSender,
+)
 
 if TYPE_CHECKING:
     from engram.tasks.consumer import EngramConsumer
+
+
+# -- Messages of the queue as JSON: a row can be read by eye, and a forged one can never run code.
+
+#: Longest message, in bytes; tasks carry ids, so a longer one is not ours.
+MAX_MESSAGE_BYTES = 16_384
+#: Longest text argument, in characters.
+MAX_ARGUMENT_CHARS = 512
+_SCALARS = (str, int, float, bool, type(None))
+#: Types of the fields of a message that Huey relies on.
+_FIELD_TYPES: Mapping[str, tuple[type, ...]] = {
+    "id": (str,),
+    "name": (str,),
+    "eta": (datetime, type(None)),
+    "retries": (int,),
+    "retry_delay": (int, float),
+    "priority": (int, float, type(None)),
+    "args": (tuple,),
+    "kwargs": (dict,),
+    "on_complete": (Message, type(None)),
+    "on_error": (Message, type(None)),
+    "expires": (datetime, timedelta, int, float, type(None)),
+    "expires_resolved": (datetime, type(None)),
+    "timeout": (int, float, type(None)),
+    "chord_config": (type(None),),
+    "retry_backoff": (int, float),
+}
+
+
+class JsonSerializer:
+    """Serializes what Huey stores as JSON: messages with their dates and time spans, and plain values."""
+
+    def serialize(self, data: Any) -> bytes:
+        """Return the bytes of a message or a plain value."""
+        return json.dumps(_pack(data), separators=(",", ":"), sort_keys=True).encode()
+
+    def deserialize(self, data: bytes) -> Any:
+        """Return what ``serialize`` was given; lists come back as tuples.
+
+        Raises:
+            BadRequest: the bytes are not one of our messages.
+        """
+        data = bytes(data)
+        if len(data) > MAX_MESSAGE_BYTES:
+            raise BadRequest(f"a message of {len(data)} bytes is too long")
+        try:
+            return _unpack(json.loads(data))
+        except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
+            raise BadRequest(f"not a message: {type(error).__name__}: {str(error)[:100]}") from error
+
+
+def key_of(data: bytes) -> str | None:
+    """Return what messages for the same task share, its name and arguments; None for one that waits for a time."""
+    try:
+        fields = json.loads(data)["message"]
+        if fields["eta"] is not None:
+            return None
+        return json.dumps([fields["name"], fields["args"], fields["kwargs"]], separators=(",", ":"), sort_keys=True)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return None
+
+
+def name_of(data: bytes) -> str:
+    """Return the name of a message's task; "" for bytes that are none."""
+    try:
+        return str(json.loads(data)["message"]["name"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        return ""
+
+
+def _pack(value: Any) -> Any:
+    if isinstance(value, Message):
+        return {"message": {name: _pack(part) for name, part in value._asdict().items()}}
+    if isinstance(value, datetime):
+        return {"time": value.isoformat()}
+    if isinstance(value, timedelta):
+        return {"seconds": value.total_seconds()}
+    if isinstance(value, Mapping):
+        return {"map": {str(name): _pack(part) for name, part in value.items()}}
+    if isinstance(value, list | tuple):
+        return [_pack(part) for part in value]
+    if not isinstance(value, _SCALARS):
+        raise BadRequest(f"a task argument of type {type(value).__name__} cannot be queued; tasks carry ids")
+    return value
+
+
+def _unpack(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(_unpack(part) for part in value)
+    if not isinstance(value, dict):
+        return value
+    (kind, content), *others = value.items()
+    if others:
+        raise ValueError("a value has two kinds")
+    if kind == "message":
+        return _checked(Message(**{name: _unpack(part) for name, part in content.items()}))
+    if kind == "time":
+        return datetime.fromisoformat(content)
+    if kind == "seconds":
+        return timedelta(seconds=content)
+    if kind == "map":
+        return {str(name): _unpack(part) for name, part in content.items()}
+    raise ValueError(f"unknown kind {kind[:20]!r}")
+
+
+def _checked(message: Message) -> Message:
+    """Return the message if its fields have the types that Huey relies on. Raises ValueError."""
+    for name, types in _FIELD_TYPES.items():
+        if not isinstance(getattr(message, name), types):
+            raise ValueError(f"its {name} is a {type(getattr(message, name)).__name__}")
+    for time in (message.eta, message.expires_resolved):
+        if time is not None and time.tzinfo is not None:
+            raise ValueError("a time has a zone")
+    for argument in (*message.args, *message.kwargs.values()):
+        if not isinstance(argument, _SCALARS) or (isinstance(argument, str) and len(argument) > MAX_ARGUMENT_CHARS):
+            raise ValueError("an argument is no id")
+    return message
+
+
+# -- Huey's storage for ``queue.db``: the worker is woken by a datagram, and each key waits only once.
+#
+# Huey's own ``SqliteHuey`` is not enough; ``benchmarks/queue_storage.py`` measures both. It polls (an idle consumer
+# picks a task up after seconds), it queues the same task again and again, every write waits for the disk
+# (``synchronous`` FULL), and it fails for good once the file is deleted or overwritten.
+
+#: Longest wait for a datagram before the queue is read anyway, in seconds: datagrams may get lost.
+MAX_WAIT_SECONDS = 5.0
+
+
+class QueueStorage(QueueFile):
+    """The queue of a memory folder. A worker listens; a producer wakes it after each enqueue."""
+
+    def __init__(self, name: str = "engram") -> None:
+        """Prepare a storage; see ``QueueFile``."""
+        super().__init__(name)
+        self._listener: WakeListener | None = None
+        self._sender: WakeSender | None = None
+        #: How many tasks of one kind may be taken before one of them has ended; 0 for any number. A consumer sets it,
+        #: so that no kind of task ever has all of its threads.
+        self.most_of_a_kind = 0
+        self._running: Counter[str] = Counter()
+        self._taking = threading.Lock()
+
+    @property
+    def blocking(self) -> bool:
+        """True if ``dequeue`` itself waits for a task."""
+        return self._listener is not None
+
+    def enqueue(self, data: bytes, priority: float | None = None) -> None:
+        """Add a message and wake the worker. If the same message waits already, only the higher priority counts."""
+        self.sql(
+            "insert into task (queue, data, priority, key) values (?, ?, ?, ?) on conflict (queue, key) "
+            "where key is not null do update set priority = max(priority, excluded.priority)",
+            (self.name, data, priority or 0, key_of(data)),
+            commit=True,
+        )
+        reach("queue.enqueued")
+        self.wake()
+
+    def dequeue(self) -> bytes | None:
+        """Remove and return the next message; None if none came for a while (immediately without ``listen``).
+
+        With ``most_of_a_kind``, messages of kinds that run as often as they may are passed over until ``end_task``.
+        """
+        data = self._with_repair(self._take)
+        listener = self._listener
+        if data is None and listener is not None:
+            listener.wait(MAX_WAIT_SECONDS)
+            data = self._with_repair(self._take)
+        return data
+
+    def end_task(self, name: str) -> None:
+        """Note that a task of this name ended, which ``dequeue`` had returned."""
+        with self._taking:
+            self._running[name] -= 1
+            self._running += Counter()
+
+    def _take(self) -> bytes | None:
+        with self._taking:
+            full = [name for name, count in self._running.items() if 0 < self.most_of_a_kind <= count]
+            data = self._take_but(full)
+            if data is not None and self.most_of_a_kind:
+                self._running[name_of(data)] += 1
+        return data
+
+    def _take_but(self, full: list[str]) -> bytes | None:
+        """Remove and return the next message that is of none of these kinds."""
+        with self.db() as cursor:
+            cursor.execute("select 1 from task where queue = ? limit 1", (self.name,))
+            if cursor.fetchone() is None:
+                return None
+        with self.db(commit=True) as cursor:
+            cursor.execute(
+                "select id, data from task where queue = ? and (key is null or json_extract(key, '$[0]') not in "
+                "(select value from json_each(?))) order by priority desc, id limit 2",
+                (self.name, json.dumps(full)),
+            )
+            rows = cursor.fetchall()
+            if not rows:
+                return None
+            row_id, data = rows[0]
+            cursor.execute("delete from task where id = ?", (row_id,))
+        if len(rows) > 1:
+            # One thread may have read the datagrams while another was about to wait: wake the next one.
+            self.wake()
+        reach("queue.dequeued")
+        return bytes(data)
+
+    def read_schedule(self, ts: datetime) -> list[bytes]:
+        """Remove and return messages whose time has come. Checks without a lock first: mostly there are none."""
+        if not self.sql(
+            "select 1 from schedule where queue = ? and timestamp <= ? limit 1",
+            (self.name, ts.timestamp()),
+            results=True,
+        ):
+            return []
+        return [bytes(data) for data in self._with_repair(lambda: super(QueueStorage, self).read_schedule(ts))]
+
+    def pop_data(self, key: str) -> Any:
+        """Remove and return a stored value. Checks without a lock first: mostly there is none."""
+        if not self.has_data_for_key(key):
+            return EmptyData
+        return self._with_repair(lambda: super(QueueStorage, self).pop_data(key))
+
+    def waiting(self) -> list[bytes]:
+        """Return every waiting message, the next one first."""
+        return [bytes(data) for data in self.enqueued_items()]
+
+    # -- waking the worker
+
+    def listen(self) -> None:
+        """Bind ``wake.sock``, replacing any stale socket: ``dequeue`` waits from now on. With the worker's lock
+        held.
+        """
+        home = self.placed_home
+        if self._listener is None:
+            self._listener = WakeListener(home.wake_socket)
+        else:
+            self._listener.rebind()
+
+    def wake(self) -> None:
+        """Wake the worker, if there is one; never waits and never fails."""
+        if self.home is None:
+            return
+        if self._sender is None or self._sender.path != self.home.wake_socket:
+            self._sender = WakeSender(self.home.wake_socket)
+        self._sender.send()
+
+    def stop_waiting(self) -> None:
+        """Let every thread return from ``dequeue`` now, and immediately from now on."""
+        if self._listener is not None:
+            self._listener.release()
+
+    def stop_listening(self) -> None:
+        """Remove ``wake.sock``; ``dequeue`` no longer waits."""
+        listener, self._listener = self._listener, None
+        if listener is not None:
+            listener.close()
+
 
 logger = logging.getLogger(__name__)
 
 #: Every module with a task.
 TASK_MODULES = (
-    "engram.tasks.consolidate",
-    "engram.tasks.embed",
-    "engram.tasks.extract",
-    "engram.tasks.flush",
-    "engram.tasks.index_notes",
-    "engram.tasks.ingest",
-    "engram.tasks.recollect",
-    "engram.tasks.scan",
-    "engram.tasks.sync",
+    "engram.tasks.keeping",
+    "engram.tasks.reading",
 )
 #: The module with the worker's start-up and shut-down hooks. Named, not imported: the worker is built on the queue.
 HOOKS_MODULE = "engram.worker.lifecycle"

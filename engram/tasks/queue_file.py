@@ -6,16 +6,124 @@ import contextlib
 import importlib.util
 import logging
 import os
+import select
+import socket
 import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
-from engram.atomic import FILE_MODE, locked_folder
-from engram.causes import behind_rollback, explain_disk, explain_error
 from engram.errors import HomeError, StoreError
 from engram.paths import Home
-from engram.tasks.library import SqliteStorage
+from engram.system.atomic import FILE_MODE, behind_rollback, explain_disk, explain_error, locked_folder
+from engram.system.process_limits import import_without_drivers
+from engram.system.socketpath import bind_at, socket_address
+
+# -- What Engram uses of huey. It is imported here alone, without the PostgreSQL drivers that it would load.
+
+import_without_drivers("huey")
+
+from huey import crontab  # noqa: E402 - the drivers are hidden first
+from huey.api import Huey  # noqa: E402
+from huey.constants import WORKER_THREAD, EmptyData  # noqa: E402
+from huey.consumer import Consumer, ConsumerStopped, Worker  # noqa: E402
+from huey.exceptions import HueyException  # noqa: E402
+from huey.registry import Message, Registry  # noqa: E402
+from huey.storage import SqliteStorage  # noqa: E402
+
+__all__ = [
+    "WORKER_THREAD",
+    "Consumer",
+    "ConsumerStopped",
+    "EmptyData",
+    "Huey",
+    "HueyException",
+    "Message",
+    "Registry",
+    "SqliteStorage",
+    "Worker",
+    "crontab",
+]
+
+
+# -- ``wake.sock``: a datagram that tells an idle worker to look at the queue.
+
+#: Datagrams read at one time, so that a flood of them delays no task.
+MAX_DATAGRAMS = 64
+
+
+class WakeListener:
+    """The worker's end. Any number of threads may wait; any thread may call ``release``."""
+
+    def __init__(self, path: Path) -> None:
+        """Bind ``path``, replacing any stale socket. Call with the worker's lock held. Raises OSError."""
+        self.path = path
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.setblocking(False)
+        try:
+            bind_at(self._socket, path)
+        except OSError:
+            self._socket.close()
+            raise
+        self._released = os.pipe()
+
+    def wait(self, seconds: float) -> bool:
+        """Return after a datagram (then True), after ``release``, or after ``seconds``."""
+        poller = select.poll()
+        poller.register(self._socket, select.POLLIN)
+        poller.register(self._released[0], select.POLLIN)
+        poller.poll(seconds * 1000)
+        has_received = False
+        with contextlib.suppress(OSError):
+            for _ in range(MAX_DATAGRAMS):
+                if not self._socket.recv(16):
+                    break
+                has_received = True
+        return has_received
+
+    def rebind(self) -> None:
+        """Bind the path again, for example after somebody removed the socket file. Raises OSError."""
+        fresh = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        fresh.setblocking(False)
+        try:
+            bind_at(fresh, self.path)
+        except OSError:
+            fresh.close()
+            raise
+        stale, self._socket = self._socket, fresh
+        stale.close()
+
+    def release(self) -> None:
+        """Let every thread return from ``wait`` now; from now on ``wait`` returns immediately."""
+        os.write(self._released[1], b"!")
+
+    def close(self) -> None:
+        """Close the socket and remove its file. No thread may still wait."""
+        self._socket.close()
+        with contextlib.suppress(OSError):
+            self.path.unlink()
+        for descriptor in self._released:
+            os.close(descriptor)
+
+
+class WakeSender:
+    """A producer's end."""
+
+    def __init__(self, path: Path) -> None:
+        """Nothing is opened before ``send``."""
+        self.path = path
+        self._socket: socket.socket | None = None
+
+    def send(self) -> None:
+        """Wake the worker if there is one; never waits and never fails."""
+        with contextlib.suppress(OSError):
+            if self._socket is None:
+                sender = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+                sender.setblocking(False)
+                self._socket = sender
+            with socket_address(self.path) as address:
+                self._socket.sendto(b"!", address)
+
 
 logger = logging.getLogger(__name__)
 

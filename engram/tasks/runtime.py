@@ -4,25 +4,138 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from engram.errors import EmbeddingError, EngramError
-from engram.extraction.api_key import find_api_key
-from engram.models.stages import note_failure, note_success
-from engram.models.store import Store
+from engram.extraction.model.api_key import find_api_key
+from engram.models.engine.transaction import Store
+from engram.models.work.task_runs import note_failure, note_success
 from engram.redaction import redact
 from engram.settings import MODEL_EXTRACTORS, Settings
-from engram.tasks.serial_executor import BackgroundExecutor, SerialExecutor
+from engram.system import process_limits
 
 if TYPE_CHECKING:
     from engram.consolidation.context import Distilling, Reconciling
     from engram.embedding.embedder import Embedder
-    from engram.extraction.language_model import LanguageModel
+    from engram.extraction.model.language_model import LanguageModel
     from engram.extraction.protocol import Extractor
-    from engram.recollection.service import RecollectionService
-    from engram.search.service import Searcher
+    from engram.recollection.recollecting import RecollectionService
+    from engram.search.searcher import Searcher
+
+
+# -- Runs heavy actions one at a time without a thread that waits: the thread at work also runs what is queued
+# meanwhile.
+
+
+class SerialExecutor:
+    """Run actions one after the other; each key is queued at most once.
+
+    Queued actions are lost when the process ends: memory.db still says what is due.
+    """
+
+    def __init__(self) -> None:
+        """Create an executor with an empty queue."""
+        self._guard = threading.Lock()
+        self._queue: dict[str, Callable[[], object]] = {}
+        self._is_busy = False
+        self._is_closed = False
+        #: Monotonic time at which the running action started, in seconds; None while none runs.
+        self._started_seconds: float | None = None
+
+    @property
+    def running_seconds(self) -> float:
+        """How long the running action has run, in seconds; 0 while none runs."""
+        started_seconds = self._started_seconds
+        return 0.0 if started_seconds is None else time.monotonic() - started_seconds
+
+    @property
+    def is_busy(self) -> bool:
+        """True while an action runs."""
+        return self._is_busy
+
+    @property
+    def is_closed(self) -> bool:
+        """True once the process is to stop: a long action ends at its next step."""
+        return self._is_closed
+
+    @property
+    def queued(self) -> int:
+        """Return the number of queued actions."""
+        return len(self._queue)
+
+    def run(self, key: str, action: Callable[[], object]) -> None:
+        """Run ``action`` and everything queued after it; while another thread is at work, queue it and return.
+
+        ``action`` must not raise. If it does, the queue continues with the next call.
+        """
+        if self._enqueue(key, action):
+            self._work()
+
+    def _enqueue(self, key: str, action: Callable[[], object]) -> bool:
+        """Queue an action; return True if the caller is to work the queue off."""
+        with self._guard:
+            if self._is_closed:
+                return False
+            self._queue.setdefault(key, action)
+            if self._is_busy:
+                return False
+            self._is_busy = True
+            return True
+
+    def _work(self) -> None:
+        try:
+            while (action := self._next()) is not None:
+                self._started_seconds = time.monotonic()
+                try:
+                    with process_limits.giving_way():
+                        process_limits.pause()
+                        action()
+                finally:
+                    self._started_seconds = None
+        except BaseException:
+            with self._guard:
+                self._is_busy = False
+            raise
+
+    def _next(self) -> Callable[[], object] | None:
+        with self._guard:
+            if self._is_closed or not self._queue:
+                self._is_busy = False
+                return None
+            return self._queue.pop(next(iter(self._queue)))
+
+    def close(self) -> None:
+        """Drop the queue and start nothing from now on."""
+        with self._guard:
+            self._is_closed = True
+            self._queue.clear()
+
+
+class BackgroundExecutor(SerialExecutor):
+    """A serial executor with its own thread, for tasks that wait long for a language model."""
+
+    def __init__(self, name: str) -> None:
+        """Create an executor whose thread is called ``name``; the thread lives while there is something to run."""
+        super().__init__()
+        self._name = name
+        self._thread: threading.Thread | None = None
+
+    def run(self, key: str, action: Callable[[], object]) -> None:
+        """Queue ``action`` and return immediately."""
+        if self._enqueue(key, action):
+            self._thread = threading.Thread(target=self._work, name=self._name, daemon=True)
+            self._thread.start()
+
+    def wait(self, seconds: float) -> bool:
+        """Wait until the queue is worked off or closed; return False if that takes longer than ``seconds``."""
+        thread = self._thread
+        if thread is not None:
+            thread.join(seconds)
+        return thread is None or not thread.is_alive()
+
 
 logger = logging.getLogger(__name__)
 
@@ -127,8 +240,8 @@ def make_runtime(settings: Settings, store: Store, *, compile_if_missing: bool =
 
     A model that can't be used is recorded for the status; everything else works without it.
     """
-    from engram.recollection.service import RecollectionService
-    from engram.search.service import Searcher
+    from engram.recollection.recollecting import RecollectionService
+    from engram.search.searcher import Searcher
 
     embedder = _load_embedder(settings, store, compile_if_missing)
     searcher = Searcher(store, settings, embedder=embedder)
@@ -147,8 +260,8 @@ def make_runtime(settings: Settings, store: Store, *, compile_if_missing: bool =
 
 def make_vault_runtime(outer: Runtime, settings: Settings, store: Store) -> Runtime:
     """Return the services of a vault: its own memory, with the model and the threads of the worker."""
-    from engram.recollection.service import RecollectionService
-    from engram.search.service import Searcher
+    from engram.recollection.recollecting import RecollectionService
+    from engram.search.searcher import Searcher
 
     searcher = Searcher(store, settings, embedder=outer.embedder)
     searcher.refresh()
@@ -199,15 +312,15 @@ def make_extractor(settings: Settings, store: Store) -> tuple[Extractor | None, 
     local = LocalExtractor()
     if settings.extractor == "local":
         return local, None
-    from engram.extraction.budget import Budget
+    from engram.extraction.model.provider import Budget
 
     if settings.extractor == "claude":
-        from engram.extraction.claude_provider import ClaudeProvider
-        from engram.extraction.model_extractor import ModelExtractor
+        from engram.extraction.model.claude_provider import ClaudeProvider
+        from engram.extraction.model.model_extractor import ModelExtractor
 
         by_claude = ModelExtractor("claude-1", ClaudeProvider(settings), Budget(store, settings), local)
         return by_claude, by_claude.model
-    from engram.extraction.openai_extractor import OpenAIExtractor
+    from engram.extraction.model.openai_provider import OpenAIExtractor
 
     key = find_api_key(settings.places.env_file)
     if not key and not settings.llm_base_url:
@@ -229,11 +342,11 @@ def make_model_steps(
 
     (None, None) without a model.
     """
-    from engram.extraction.model_extractor import ModelExtractor
+    from engram.extraction.model.model_extractor import ModelExtractor
 
     if not isinstance(extractor, ModelExtractor):
         return None, None
-    from engram.extraction.reconcile import Reconciler
+    from engram.extraction.model.reconcile import Reconciler
     from engram.extraction.second_chance import SecondChance
 
     return SecondChance(store, settings, extractor), Reconciler(extractor.model)

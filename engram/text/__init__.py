@@ -2,18 +2,17 @@
 
 They differ because fitted weights and thresholds depend on each; two are merged only together with a new fit.
 
-    module              words and stop words  stems           sentences         used by
-    question_words      terms_of, STOP_WORDS                                    search: questions, recency; bench
-    coverage_stem                             coverage_stem                     search: coverage
-    excerpt_sentences                                         sentence_spans    search: excerpts
-    topic_words         topic_words                                             recollection: prompts, bites
-    recollection_stems                        stems, overlap                    recollection: relevance, duplicates
-    content_words       content_words         prefixes                          extraction: repetition, grounding
-    statements                                                split, sentences  extraction: candidates
-    summary_words       words_of, STOP_WORDS  stem                              consolidation, memories: same matter
-    passages                                                  split_passages    models: what is stored and embedded
-    unspaced            in_pairs                                                models, search: scripts without spaces
+    function                        module     used by
+    question_words_of, terms_of     words      search: questions, recency
+    coverage_stem                   words      search: coverage
+    topic_words                     words      recollection: prompts, bites
+    stems, overlap                  words      recollection: relevance, duplicates
+    content_words, prefixes         words      extraction: repetition, grounding
+    words_of, stem                  words      consolidation, memories: same matter
+    in_pairs                        words      models, search: scripts without spaces
+    sentence_spans                  splitting  search: excerpts
+    split, sentences                splitting  extraction: candidates
+    split_passages                  splitting  models: what is stored and embedded
 
-Two tokenizers stay where they are, since no other code needs them: the words of a score (``extraction/score.py``) and
-the tokens with numbers and units (``text/subject.py``).
+The tokens with numbers and units stay in ``subject.py``, since no other code needs them.
 """

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable
 from itertools import islice
 
-from engram.text.unspaced import is_unspaced
+from engram.text.words import is_unspaced
 
 #: Maximum length of a title, in words and in characters.
 MAX_TITLE_WORDS, MAX_TITLE_CHARACTERS = 10, 90

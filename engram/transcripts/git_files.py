@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from engram.atomic import read_regular
+from engram.system.atomic import read_regular
 
 #: What a transcript calls the branch of a detached head.
 DETACHED = "HEAD"

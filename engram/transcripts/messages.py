@@ -6,10 +6,10 @@ import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from engram.text.failures import telling_lines
-from engram.transcripts.call_facts import MAX_SEARCHED_CHARS, READ_AHEAD, commit_of, shows_environment, telling_line
-from engram.transcripts.record import MAX_COMMAND_CHARS, Action, EntryRef, Opening, Role, TextBlock, Turn, TurnUpdate
-from engram.transcripts.text import storable, storable_text
+from engram.text.shell import telling_lines
+from engram.transcripts.calls import MAX_SEARCHED_CHARS, READ_AHEAD, commit_of, shows_environment, telling_line
+from engram.transcripts.lines import storable, storable_text
+from engram.transcripts.turns import MAX_COMMAND_CHARS, Action, EntryRef, Opening, Role, TextBlock, Turn, TurnUpdate
 
 #: Files of one call, and characters of a path, that are kept at most.
 MAX_FILES, MAX_PATH_CHARS = 20, 1000

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
 from typing import NamedTuple
 
-from engram.atomic import read_regular
+from engram.system.atomic import read_regular
 from engram.transcripts.git_files import (
     MAX_DEPTH,
     config_value,

@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from engram.settings import Settings
-from engram.transcripts.agent import Agent
+from engram.transcripts.agents import Agent, Source
 from engram.transcripts.claude_code.agent import ClaudeCode
 from engram.transcripts.claude_code.history import PromptHistory
 from engram.transcripts.codex.agent import Codex
 from engram.transcripts.gemini.agent import Gemini
-from engram.transcripts.source import Source
 from engram.transcripts.speaker import Speaker
 from engram.transcripts.transcript_files import Skipped
 

@@ -7,30 +7,217 @@ import logging
 import os
 import select
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
+
+from watchdog.events import (
+    FileCreatedEvent,
+    FileDeletedEvent,
+    FileModifiedEvent,
+    FileMovedEvent,
+    FileSystemEvent,
+    FileSystemEventHandler,
+)
+from watchdog.observers import Observer
 
 from engram.errors import BrokenDatabase, EngramError, StoreError
-from engram.failpoint import reach
-from engram.ingest.result import IngestResult
-from engram.ingest.service import in_order_of_change, ingest_path, ingest_source
-from engram.models.pauses import paused_scopes
-from engram.models.stages import note_damage, note_failure, note_success
-from engram.models.store import Store
-from engram.models.transcripts import Seen, all_seen, note_gone
-from engram.process_limits import give_back_memory
-from engram.process_lock import EXIT_RESTART
+from engram.ingest.read_sources import in_order_of_change, ingest_path, ingest_source
+from engram.ingest.writing import IngestResult
+from engram.models.engine.transaction import Store
+from engram.models.sessions.sources import Seen, all_seen, is_changed, note_gone
+from engram.models.work.pauses import paused_scopes
+from engram.models.work.task_runs import note_damage, note_failure, note_success
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.tasks.enqueue import enqueue_consolidation_if_overdue, enqueue_due
-from engram.tasks.recollect import recollect
+from engram.system.failpoint import reach
+from engram.system.process_limits import give_back_memory
+from engram.system.process_lock import EXIT_RESTART
+from engram.tasks.due import enqueue_consolidation_if_overdue, enqueue_due
+from engram.tasks.reading import recollect
 from engram.transcripts import registry
-from engram.transcripts.source import Place, Source
-from engram.watcher.changes import Changes
-from engram.watcher.events import Events
+from engram.transcripts.agents import Agent, Place, Source
+
+# -- Which sources may have changed: those that an event named, and those that a sweep found different.
+
+
+class Changes:
+    """Collects sources to read. Only ``add_path`` may be called from other threads."""
+
+    def __init__(self) -> None:
+        """Begin with nothing."""
+        self._paths: set[Path] = set()
+        self._sources: dict[Place, Source] = {}
+        #: Sources that must not be read: their stamp, and the pauses, at that time.
+        self._passed_over: dict[Place, tuple[str, frozenset[str]]] = {}
+
+    def __bool__(self) -> bool:
+        """True if there is something to read."""
+        return bool(self._paths or self._sources)
+
+    def add_path(self, path: Path) -> None:
+        """Add a file that an event named."""
+        self._paths.add(path)
+
+    def add_source(self, source: Source) -> None:
+        """Add a source."""
+        self._sources[source.place] = source
+
+    def take(self, settings: Settings, load_seen: Callable[[], Mapping[Place, Seen]]) -> Source | Path | None:
+        """Take out the next source to read; a path if it holds no source; None if there is nothing.
+
+        A file that is one session is read whenever an event names it. Of a file that holds several, only the sessions
+        with another stamp than when they were read.
+        """
+        while self._paths and not self._sources:
+            path = self._paths.pop()
+            sources = registry.sources_at(path, settings)
+            if not sources:
+                return path
+            seen = load_seen() if any(source.part for source in sources) else {}
+            for source in sources:
+                if not source.part or is_changed(source, seen.get(source.place)):
+                    self.add_source(source)
+        if not self._sources:
+            return None
+        return self._sources.pop(next(iter(self._sources)))
+
+    def pass_over(self, source: Source, paused: frozenset[str]) -> None:
+        """Leave a source alone until it changes or a pause ends."""
+        self._passed_over[source.place] = (source.stamp, paused)
+
+    def compare(self, sources: Iterable[Source], seen: Mapping[Place, Seen], paused: frozenset[str]) -> int:
+        """Add every source that is not as it was when it was read; returns how many there are."""
+        count = 0
+        for source in sources:
+            if is_changed(source, seen.get(source.place)) and self._passed_over.get(source.place) != (
+                source.stamp,
+                paused,
+            ):
+                self.add_source(source)
+                count += 1
+        return count
+
+
+# -- Hints from the file system that a source may have changed; may fail, since the sweep finds every change anyway.
 
 logger = logging.getLogger(__name__)
+
+#: Reading a file makes events of its own (opened, closed): only these count.
+_WANTED = [FileModifiedEvent, FileCreatedEvent, FileMovedEvent, FileDeletedEvent]
+#: How long ending the observer's threads may take, in seconds.
+_JOIN_SECONDS = 2.0
+
+
+class Events:
+    """Watches the folders of all agents. ``keep_up`` starts it, and starts it again if it broke."""
+
+    def __init__(self, agents: Iterable[Agent], settings: Settings, hint: Callable[[Path], None]) -> None:
+        """``hint`` is called from another thread with the path of a file that may have changed."""
+        self._folders = [
+            FolderEvents(folder, agent.suffixes, hint) for agent in agents for folder in agent.folders(settings)
+        ]
+
+    def keep_up(self) -> bool:
+        """Watch every folder that is there; True if one had to be started."""
+        started = [folder.keep_up() for folder in self._folders]
+        return any(started)
+
+    @property
+    def error(self) -> str:
+        """Why there are no events; "" if all folders are watched."""
+        return "; ".join(folder.error for folder in self._folders if folder.error)
+
+    @property
+    def error_of_present_folders(self) -> str:
+        """Why there are no events from folders that exist: an agent that is not installed has none."""
+        return "; ".join(folder.error for folder in self._folders if folder.error and folder.folder.is_dir())
+
+    def stop(self) -> None:
+        """Stop watching."""
+        for folder in self._folders:
+            folder.stop()
+
+
+class FolderEvents(FileSystemEventHandler):
+    """Watches one folder and everything below it."""
+
+    def __init__(self, folder: Path, suffixes: tuple[str, ...], hint: Callable[[Path], None]) -> None:
+        """Only files whose names end in one of ``suffixes`` count."""
+        self.folder = folder
+        self._suffixes = suffixes
+        self._real = ""
+        self._hint = hint
+        self._observer: Any = None
+        self._watched: tuple[int, int] | None = None
+        #: Why there are no events; "" if there are.
+        self.error = "not started"
+
+    def on_any_event(self, event: FileSystemEvent) -> None:
+        """Take an event of the file system, by its path and the path that the file moved to."""
+        for name in (event.src_path, event.dest_path):
+            path = os.fsdecode(name) if name else ""
+            if path.endswith(self._suffixes):
+                self._hint(self._as_configured(path))
+
+    def _as_configured(self, path: str) -> Path:
+        """Return the path below the folder as configured: some systems name it with links resolved."""
+        if self._real and path.startswith(self._real + os.sep):
+            return self.folder / path[len(self._real) + 1 :]
+        return Path(path)
+
+    def keep_up(self) -> bool:
+        """Watch the folder if it is there and not watched yet; True if it had to be started."""
+        identity = _identity(self.folder)
+        if identity is None:
+            self.stop()
+            self.error = f"there is no folder {self.folder} yet"
+            return False
+        if identity == self._watched and self._is_alive():
+            return False
+        self.stop()
+        return self._start(identity)
+
+    def _is_alive(self) -> bool:
+        """True while events may come. A folder that was made again may have the old inode, but its emitter has
+        ended.
+        """
+        observer = self._observer
+        return observer is not None and observer.is_alive() and all(emitter.is_alive() for emitter in observer.emitters)
+
+    def _start(self, identity: tuple[int, int]) -> bool:
+        observer = Observer()
+        self._real = os.path.realpath(self.folder)
+        try:
+            observer.schedule(self, str(self.folder), recursive=True, event_filter=_WANTED)
+            observer.start()
+        except (OSError, RuntimeError) as error:
+            with contextlib.suppress(OSError, RuntimeError):
+                observer.stop()
+            if self.error != str(error):
+                logger.warning("action=watch folder=%s error=%s", self.folder, error)
+            self.error = str(error)
+            return False
+        self._observer, self._watched, self.error = observer, identity, ""
+        return True
+
+    def stop(self) -> None:
+        """Stop watching."""
+        observer, self._observer, self._watched = self._observer, None, None
+        if observer is not None:
+            with contextlib.suppress(OSError, RuntimeError, KeyError):
+                observer.stop()
+                observer.join(_JOIN_SECONDS)
+
+
+def _identity(folder: Path) -> tuple[int, int] | None:
+    try:
+        facts = os.stat(folder)
+    except OSError:
+        return None
+    return facts.st_dev, facts.st_ino
+
 
 #: Longest wait between two looks at the folder, in seconds.
 LOOK_SECONDS = 5.0

@@ -7,28 +7,28 @@ import logging
 import os
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
 from engram.errors import AlreadyRunning, BrokenDatabase
-from engram.heartbeat import Heartbeat
 from engram.log import start_logging
-from engram.models.replacement import using_database
-from engram.models.stages import note_damage, note_failure
-from engram.models.store import Store
+from engram.models.engine.database import using_database
+from engram.models.engine.transaction import Store
+from engram.models.work.task_runs import note_damage, note_failure
 from engram.paths import Home
-from engram.process_limits import give_back_memory, limit_arenas, limit_matrix_threads
-from engram.process_lock import EXIT_RESTART, ProcessLock
 from engram.redaction import redact
-from engram.tasks.boundary import run_guarded
-from engram.tasks.consumer import EngramConsumer
-from engram.tasks.crash_recovery import recover_from_crash
+from engram.settings import Settings
+from engram.system.process_limits import give_back_memory, limit_arenas, limit_matrix_threads
+from engram.system.process_lock import EXIT_RESTART, Heartbeat, ProcessLock
+from engram.tasks.boundary import recover_from_crash, run_guarded
+from engram.tasks.consumer import SCHEDULER_SECONDS, WORKERS, EngramConsumer
 from engram.tasks.queue import huey
-from engram.tasks.runtime import Runtime, set_runtime
+from engram.tasks.runtime import Runtime, make_runtime, set_runtime
 from engram.version import code_version
 from engram.worker.housekeeping import Housekeeper
 from engram.worker.memory_file import open_or_set_aside
-from engram.worker.server import RecallServer
+from engram.worker.socket_server import RecallServer
 
 logger = logging.getLogger(__name__)
 
@@ -191,7 +191,7 @@ def _load_vectors(runtime: Runtime) -> None:
 
 def _move_saved_notes(home: Home) -> None:
     """Move notes that an earlier version saved inside the daily log to files of their own."""
-    from engram.notes.daily import move_saved_notes
+    from engram.notes.daily_log import move_saved_notes
 
     try:
         moved = move_saved_notes(home)
@@ -224,3 +224,35 @@ def _end_now(code: int) -> NoReturn:
         with contextlib.suppress(OSError, ValueError):
             stream.flush()
     os._exit(code)
+
+
+# -- ``engram work``: the consumer of ``huey_consumer engram.tasks.queue.huey`` with our defaults.
+
+
+def run_worker(
+    settings: Settings, *, make: Callable[[Settings, Store], Runtime] = make_runtime, has_parent: bool = False
+) -> int:
+    """Run until SIGTERM or SIGINT; call it in its own process, from the main thread.
+
+    Args:
+        make: creates the services of the tasks; compiles the model first if that was not done yet.
+        has_parent: a supervisor started it, so that a memory folder that is gone by now is not made anew.
+
+    Returns:
+        0 after a clean stop, if the memory folder went away, or immediately if another worker runs; 75 if it is to be
+        started again: its memory exceeded the limit, memory.db is damaged, or a task did not finish within
+        ``drain_seconds``.
+
+    Raises:
+        HomeError: the memory folder can't be used.
+        StoreError: memory.db can't be opened, or is newer than this program.
+    """
+    logging.getLogger("huey").setLevel(logging.WARNING)
+    consumer = huey.create_consumer(
+        settings=settings,
+        make_runtime=make,
+        has_parent=has_parent,
+        workers=WORKERS,
+        scheduler_interval=SCHEDULER_SECONDS,
+    )
+    return consumer.serve()

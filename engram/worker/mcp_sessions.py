@@ -20,16 +20,16 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import cast
 
-from engram import process_limits
 from engram.errors import BrokenDatabase, EngramError
-from engram.models.file_checks import file_identity
-from engram.models.store import Store
+from engram.models.engine.database import file_identity
+from engram.models.engine.transaction import Store
+from engram.system import process_limits
 from engram.tasks.runtime import Runtime
 from engram.vaults import own_vault
-from engram.worker.answers import Answers
-from engram.worker.connection import is_same_user, open_listener
+from engram.worker.hook_answers import Answers
+from engram.worker.open_vaults import Vaults
 from engram.worker.recall_client import AnsweredBy, RecallRequest, RecallResponse
-from engram.worker.vaults import Vaults
+from engram.worker.reception import is_same_user, open_listener
 from engram_mcp import HELLO
 from engram_mcp.access import Access, access_for
 from engram_mcp.server import WELCOME

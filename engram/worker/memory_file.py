@@ -13,23 +13,20 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from engram.atomic import drop_leftovers
-from engram.clock import SYSTEM_CLOCK, Clock, iso_time
 from engram.errors import BrokenDatabase, MissingDatabase, OlderSchema, StoreError
-from engram.models.backup import Backup, list_backups, make_copy_before_upgrade
-from engram.models.file_checks import is_deleted
-from engram.models.fulltext import rebuild_indexes
+from engram.models.engine.database import is_deleted, is_replaced, using_database
+from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
-from engram.models.recovery import Recovered
-from engram.models.replacement import is_replaced, using_database
-from engram.models.restore import rebuild_memory
-from engram.models.set_aside import clean_after_swap
-from engram.models.soundness import find_all_damage, quick_damage
-from engram.models.stages import is_damage_noted, list_stages, note_failure, note_success
-from engram.models.store import Store
+from engram.models.rescue.backup import Backup, list_backups, make_copy_before_upgrade
+from engram.models.rescue.restore import Recovered, clean_after_swap, rebuild_memory
+from engram.models.rescue.soundness import find_all_damage, quick_damage
+from engram.models.search.fulltext import rebuild_indexes
+from engram.models.work.task_runs import is_damage_noted, list_stages, note_failure, note_success
 from engram.paths import Home
 from engram.reports.processes import OtherProcess, parent_of, processes_of_other_code
 from engram.settings import Settings
+from engram.system.atomic import drop_leftovers
+from engram.system.clock import SYSTEM_CLOCK, Clock, iso_time
 
 logger = logging.getLogger(__name__)
 

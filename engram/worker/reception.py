@@ -9,14 +9,131 @@ from __future__ import annotations
 import contextlib
 import errno
 import logging
+import os
+import select
 import selectors
 import socket
+import struct
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
 
-from engram.worker.connection import Client, close_listener, is_same_user
+from engram.system.socketpath import bind_at
+
+# -- A client's connection to engram.sock, and the listening socket.
+
+
+@dataclass(eq=False, slots=True)
+class Client:
+    """The connection of one client, with what was received and what is still to be sent."""
+
+    connection: socket.socket
+    #: Monotonic time at which its present step times out, in seconds.
+    deadline: float
+    received: bytearray = field(default_factory=bytearray)
+    #: The rest of an answer that is still to be sent.
+    answer: memoryview = field(default_factory=lambda: memoryview(b""))
+    #: Monotonic time at which the request was complete, in seconds.
+    complete_at: float = 0.0
+    #: Monotonic time until which the client is shown signs of life, in seconds.
+    lives_until: float = 0.0
+
+    @property
+    def is_gone(self) -> bool:
+        """True if the client has left. Only Linux can tell that from a finished request."""
+        if sys.platform != "linux":
+            return False
+        poller = select.poll()
+        try:
+            poller.register(self.connection, 0)
+            return bool(poller.poll(0))
+        except (OSError, ValueError):
+            return True
+
+
+def open_listener(path: Path) -> socket.socket:
+    """Return a socket that listens at ``path``, replacing what is there. Raises OSError."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    bind_at(listener, path)
+    listener.listen(1)
+    return listener
+
+
+def close_listener(listener: socket.socket) -> None:
+    """Close a listening socket; clients that wait to be accepted are disconnected."""
+    with contextlib.suppress(OSError):
+        listener.shutdown(socket.SHUT_RDWR)
+    listener.close()
+
+
+def is_same_user(connection: socket.socket) -> bool:
+    """Return False if the system says that the client runs as another user."""
+    try:
+        if hasattr(socket, "SO_PEERCRED"):
+            data = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+            uid = struct.unpack("3i", data)[1]
+        elif hasattr(socket, "LOCAL_PEERCRED"):
+            data = connection.getsockopt(0, socket.LOCAL_PEERCRED, 76)
+            uid = struct.unpack_from("II", data)[1]
+        else:
+            return True
+    except (OSError, struct.error):
+        return True
+    return bool(uid == os.geteuid())
+
+
+# -- Complete requests that wait for a thread: bounded, the oldest first.
+
+Request = tuple[Client, bytes | None]
+
+
+class RequestQueue:
+    """A bounded queue of requests. Any thread may call any method."""
+
+    def __init__(self, limit: int) -> None:
+        """Create a queue for at most ``limit`` requests."""
+        self._limit = limit
+        self._waiting: deque[Request] = deque()
+        self._changed = threading.Condition()
+        self._is_closed = False
+
+    def put(self, client: Client, request: bytes | None) -> Request | None:
+        """Add a request; return the one that is dropped for it: the oldest, or this one once the queue is closed."""
+        with self._changed:
+            if self._is_closed:
+                return client, request
+            dropped = self._waiting.popleft() if len(self._waiting) >= self._limit else None
+            self._waiting.append((client, request))
+            self._changed.notify()
+            return dropped
+
+    def take(self) -> Request | None:
+        """Wait for a request and return the oldest; None once the queue is closed."""
+        with self._changed:
+            while not self._waiting and not self._is_closed:
+                self._changed.wait()
+            return None if self._is_closed else self._waiting.popleft()
+
+    @property
+    def oldest_at(self) -> float | None:
+        """Monotonic time at which the oldest waiting request was complete, in seconds; None while none waits."""
+        with self._changed:
+            return self._waiting[0][0].complete_at if self._waiting else None
+
+    def close(self) -> None:
+        """Release every waiting thread, and drop the requests that still wait."""
+        with self._changed:
+            self._is_closed = True
+            waiting = list(self._waiting)
+            self._waiting.clear()
+            self._changed.notify_all()
+        for client, _ in waiting:
+            client.connection.close()
+
 
 logger = logging.getLogger(__name__)
 

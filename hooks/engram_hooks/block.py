@@ -9,9 +9,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from engram.atomic import make_private_folder
 from engram.errors import HomeError
 from engram.paths import Home
+from engram.system.atomic import make_private_folder
 from engram.version import VERSION
 
 #: The folder of the hooks.

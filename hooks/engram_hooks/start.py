@@ -25,10 +25,10 @@ def main() -> None:
 
 def _start() -> None:
     from engram.reports.processes import is_held
-    from engram.services.background import Background
-    from engram.services.choose import installed_system
-    from engram.services.tools import is_working, wait_until
     from engram.settings import load
+    from engram.setup.services.service_plan import installed_system
+    from engram.setup.services.service_tools import is_working, wait_until
+    from engram.setup.services.supervisor import Background
 
     settings = load().settings
     home = settings.places

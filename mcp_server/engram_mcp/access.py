@@ -10,25 +10,23 @@ from pathlib import Path
 
 from engram import settings as settings_module
 from engram.errors import BadRequest, NotFound, StoreError
-from engram.ingest.folder import scope_of_folder, vault_of
+from engram.ingest.scope import scope_of_folder, vault_of
 from engram.log import start_logging
 from engram.memories.save import QUOTATION_VERBS
-from engram.models.copies import open_memory
-from engram.models.entries import is_quotation_id
-from engram.models.episodes import Episode, find_episode, is_episode_id
-from engram.models.passage_rows import Quotation, find_quotation
-from engram.models.projects import ProjectRow, find_project
-from engram.models.replacement import is_replaced
-from engram.models.sessions import known_values
-from engram.models.store import Store
-from engram.models.visibility import may_see
-from engram.recollection.scope import NO_PROJECT
+from engram.models.engine.database import is_replaced
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import Episode, find_episode, is_episode_id, may_see
+from engram.models.projects.projects import ProjectRow, find_project
+from engram.models.rescue.copies import open_memory
+from engram.models.sessions.passage_rows import Quotation, find_quotation
+from engram.models.sessions.sessions import known_values
+from engram.models.sessions.stored_turns import is_quotation_id
+from engram.recollection.prompts import NO_PROJECT
 from engram.redaction import redact
-from engram.redaction.display import fence_safe, one_line
 from engram.settings import Settings
+from engram.trust.display import fence_safe, one_line
 from engram.vaults import settings_of
-from engram.worker.client import wake_worker
-from engram.worker.recall_client import RecallRequest, RecallResponse, ask_memory
+from engram.worker.recall_client import RecallRequest, RecallResponse, ask_memory, wake_worker
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,18 +7,16 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from engram.enums import Judgement
-from engram.models.branches import branch_remark
-from engram.models.entries import is_quotation_id
-from engram.models.episode_history import Change
-from engram.models.episodes import Episode
-from engram.models.evidence_places import EvidencePlace
-from engram.models.usefulness import Usefulness
-from engram.redaction.display import fence_safe, one_line
-from engram.reports.memory import QuotationReport, turn_text, who_changed
-from engram.reports.usefulness import describe_uses
-from engram.search.answer_text import HEADING, answer_text
-from engram.search.hit_lines import may_be_planted
-from engram.search.public_hits import PublicHit
+from engram.models.memories.branches import branch_remark
+from engram.models.memories.memory_history import Change
+from engram.models.memories.memory_records import Episode
+from engram.models.memories.usefulness import Usefulness
+from engram.models.sessions.passages import EvidencePlace
+from engram.models.sessions.stored_turns import is_quotation_id
+from engram.reports.memory_report import QuotationReport, describe_uses, turn_text, who_changed
+from engram.search.hit_lines import HEADING, answer_text, may_be_planted
+from engram.search.hits import PublicHit
+from engram.trust.display import fence_safe, one_line
 
 #: Longest summary in a list, in characters.
 SUMMARY_CHARACTERS = 300

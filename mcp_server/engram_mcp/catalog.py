@@ -18,7 +18,7 @@ from pydantic.json_schema import GenerateJsonSchema
 
 from engram.errors import BadRequest, EngramError
 from engram.redaction import redact
-from engram.redaction.display import visible
+from engram.trust.display import visible
 from engram_mcp import tools
 from engram_mcp.access import Access
 from engram_mcp.tools import DEFAULT_HITS, MAX_HITS

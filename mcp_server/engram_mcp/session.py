@@ -26,7 +26,7 @@ from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.message import SessionMessage
 
-from engram.transcripts.text import storable_value
+from engram.transcripts.lines import storable_value
 from engram.version import VERSION
 from engram_mcp import HELLO
 from engram_mcp.access import Access, open_access

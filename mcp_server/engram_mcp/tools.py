@@ -9,31 +9,25 @@ import dataclasses
 import re
 from typing import Final
 
-from engram.clock import iso_time, parse_time_ms
 from engram.enums import Actor, Importance, Judgement, Kind, Scope
 from engram.errors import BadRequest
-from engram.ingest.folder import scope_of_folder
-from engram.models import (
-    contexts,
-    episode_changes,
-    episode_history,
-    episode_lists,
-    episodes,
-    injections,
-    notes,
-    visibility,
-)
-from engram.models.branches import unmerged_branch
-from engram.models.contradictions import open_contradictions
-from engram.models.entries import is_quotation_id
-from engram.models.evidence_places import places_of
-from engram.models.projects import ProjectRow
-from engram.models.store import Store
-from engram.models.usefulness import Usefulness, mark_used, usefulness_of
-from engram.redaction.display import fence_safe, one_line
+from engram.ingest.scope import scope_of_folder
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_changes, memory_history, memory_records
+from engram.models.memories.branches import unmerged_branch
+from engram.models.memories.judgements import open_contradictions
+from engram.models.memories.usefulness import Usefulness, mark_used, usefulness_of
+from engram.models.projects import notes
+from engram.models.projects.projects import ProjectRow
+from engram.models.search import memory_lists
+from engram.models.sessions import sessions
+from engram.models.sessions.passages import places_of
+from engram.models.sessions.stored_turns import is_quotation_id
+from engram.models.shown import injections
+from engram.system.clock import iso_time, parse_time_ms
 from engram.transcripts.git_files import read_branch
-from engram.worker.client import ask_status
-from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, RecallResponse
+from engram.trust.display import fence_safe, one_line
+from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, RecallResponse, ask_status
 from engram_mcp import answers
 from engram_mcp.access import Access, View, shown_name
 
@@ -88,16 +82,16 @@ def expand(access: Access, episode_id: str, project: str | None = None) -> str:
         if is_quotation_id(episode_id):
             return _expand_quotation(access, store, view, episode_id) + answers.tail(view.note)
         episode = view.require(store, episode_id)
-        episode_changes.note_access(store, episode_id, session_id=access.session_id)
-        related = episode_lists.related_episodes(store, episode, view.project_id)
-        if not visibility.may_see_context(episode, view.project_id):
+        memory_changes.note_access(store, episode_id, session_id=access.session_id)
+        related = memory_lists.related_episodes(store, episode, view.project_id)
+        if not memory_records.may_see_context(episode, view.project_id):
             return answers.foreign_text(episode, related) + answers.tail(view.note)
-        history = episode_history.history_of(store, episode_id)
+        history = memory_history.history_of(store, episode_id)
         uses = usefulness_of(store, [episode_id]).get(episode_id, Usefulness())
         if not view.is_own(episode):
             nameless = dataclasses.replace(episode, project="another project")
             return answers.expand_text(nameless, [], related, history, uses) + answers.tail(view.note)
-        uuids = [entry.uuid for entry in episodes.evidence_of(store, episode.id) if entry.uuid]
+        uuids = [entry.uuid for entry in memory_records.evidence_of(store, episode.id) if entry.uuid]
         branch = unmerged_branch(store, episode.id, read_branch(access.folder))
         return answers.expand_text(episode, places_of(store, uuids), related, history, uses, branch) + answers.tail(
             view.note
@@ -105,7 +99,7 @@ def expand(access: Access, episode_id: str, project: str | None = None) -> str:
 
 
 def _expand_quotation(access: Access, store: Store, view: View, quotation_id: str) -> str:
-    from engram.reports.memory import report_quotation
+    from engram.reports.memory_report import report_quotation
     from engram.transcripts.project import is_excluded
 
     quotation = view.require_quotation(store, quotation_id)
@@ -119,7 +113,7 @@ def _expand_quotation(access: Access, store: Store, view: View, quotation_id: st
 
 def get(access: Access, source: str, start: int | None, lines: int | None, project: str | None = None) -> str:
     """Lines of a note that search named, without those of other projects."""
-    from engram.notes.index import read_lines
+    from engram.notes.note_index import read_lines
 
     with access.store() as store:
         view = access.view(store, project)
@@ -181,8 +175,8 @@ def save(
 
 
 def _save_note(access: Access, store: Store, content: str, project: ProjectRow | None) -> str:
-    from engram.notes.index import index_notes
-    from engram.notes.saved import save_note
+    from engram.notes.daily_log import save_note
+    from engram.notes.note_index import index_notes
 
     def redact(text: str) -> str:
         return access.redact(store, text)
@@ -197,7 +191,7 @@ def _save_note(access: Access, store: Store, content: str, project: ProjectRow |
 
 def forget(access: Access, episode_id: str, is_source_forgotten: bool = False, project: str | None = None) -> str:
     """Delete a memory and the words that only it rests on, a quoted message, or whole turns, everywhere."""
-    from engram.memories.forget import forget_episode
+    from engram.forgetting.forget import forget_episode
 
     with access.store() as store:
         view = access.view(store, project)
@@ -211,7 +205,7 @@ def forget(access: Access, episode_id: str, is_source_forgotten: bool = False, p
         report = forget_episode(
             store, access.settings.places, episode_id, also_source=is_source_forgotten, actor=Actor.AGENT
         )
-        said = report.describe(lambda memory: visibility.may_see(memory, view.project_id))
+        said = report.describe(lambda memory: memory_records.may_see(memory, view.project_id))
     access.wake_worker()
     return f"Deleted for good: {fence_safe(said, keep_lines=True)}" + answers.tail(view.note)
 
@@ -242,8 +236,8 @@ def correct(access: Access, episode_id: str, text: str, why: str, project: str |
 
 def feedback(access: Access, episode_id: str, verdict: str, why: str, project: str | None = None) -> str:
     """Judge a memory or a quotation as helpful, wrong or outdated."""
+    from engram.forgetting.forget_files import withdraw_bites
     from engram.memories.feedback import judge_memory, judge_quotation
-    from engram.memories.forget_files import withdraw_bites
 
     judgement = Judgement.parse(verdict)
     with access.store() as store:
@@ -306,7 +300,7 @@ def status(access: Access) -> str:
 
 def _episode_lines(store: Store, view: View) -> list[str]:
     """The number of memories: by scope and status for those that may be seen here, in total for the others."""
-    seen, elsewhere = episode_lists.count_episodes(store, view.project_id)
+    seen, elsewhere = memory_lists.count_episodes(store, view.project_id)
     name = shown_name(view.project.name) if view.project else "none is known for this folder"
     return [
         f"project: {name}",
@@ -332,16 +326,16 @@ def timeline(access: Access, around: str | None, project: str | None, limit: int
     with access.store() as store:
         view = access.view(store, project)
         if around is None:
-            memories = episode_lists.latest_episodes(store, project_id=view.project_id, limit=count)[::-1]
+            memories = memory_lists.latest_episodes(store, project_id=view.project_id, limit=count)[::-1]
         else:
             at_ms = _moment(store, view, around)
-            memories = episode_lists.episodes_around(store, at_ms, project_id=view.project_id, limit=count)
+            memories = memory_lists.episodes_around(store, at_ms, project_id=view.project_id, limit=count)
         return answers.timeline_lines(memories, view.project_id) + answers.tail(view.note)
 
 
 def _moment(store: Store, view: View, around: str) -> int:
     """When a memory was made, or the time of a date. Raises NotFound or BadRequest."""
-    if episodes.is_episode_id(around):
+    if memory_records.is_episode_id(around):
         return view.require(store, around).created_at_ms
     at_ms = parse_time_ms(around)
     if at_ms is None:
@@ -353,9 +347,9 @@ def _moment(store: Store, view: View, around: str) -> int:
 
 def context(access: Access, project: str | None) -> str:
     """The briefing of a project; one line if this session already had it."""
-    from engram.recollection.briefing import build_briefing
+    from engram.recollection.branch_state import find_where
     from engram.recollection.briefing_lines import told_in
-    from engram.recollection.where import find_where
+    from engram.recollection.session_briefing import build_briefing
 
     with access.store() as store:
         view = access.view(store, project)
@@ -374,8 +368,8 @@ def context(access: Access, project: str | None) -> str:
         )
 
         def in_context() -> set[str]:
-            began_ms = contexts.context_start_ms(store, access.session_id)
-            return contexts.episodes_in_context(store, access.session_id, began_ms) if access.session_id else set()
+            began_ms = sessions.context_start_ms(store, access.session_id)
+            return sessions.episodes_in_context(store, access.session_id, began_ms) if access.session_id else set()
 
         text = build_briefing(store, access.settings, project_id=project_id, in_context=in_context, where=where)
         if access.session_id and text and not project:

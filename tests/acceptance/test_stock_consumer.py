@@ -15,7 +15,7 @@ import pytest
 from processes import WAIT_SECONDS, members_of_group, wait_for, wait_until_group_gone
 from workers import RUN, SESSION, status, write_rule
 
-from engram.models.store import open_store
+from engram.models.open_memory import open_store
 from engram.settings import Settings
 from engram_hooks.block import settings_block
 

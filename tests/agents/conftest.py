@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from engram.clock import FixedClock
-from engram.models.store import Store, open_store
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 from engram.transcripts import registry
 from tests.agents.database_agent import SCHEMA, DatabaseAgent
 from tests.agents.document_agent import DocumentAgent

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from engram.transcripts.record import Action, EntryRef, Opening, Role, TextBlock, Turn, TurnUpdate
-from engram.transcripts.text import storable
+from engram.transcripts.lines import storable
+from engram.transcripts.turns import Action, EntryRef, Opening, Role, TextBlock, Turn, TurnUpdate
 
 
 @dataclass

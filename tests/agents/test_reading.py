@@ -10,21 +10,22 @@ from typing import Any
 
 import pytest
 
-from engram.clock import FixedClock
-from engram.ingest import step
-from engram.ingest.service import ingest_all, ingest_source, sources_of_session
-from engram.models import fulltext
-from engram.models.evidence_places import places_of
-from engram.models.pauses import pause, resume
-from engram.models.sessions import find_session
-from engram.models.store import Store, open_store
-from engram.models.transcripts import load_progress
-from engram.models.turn_changes import delete_turn
-from engram.models.turns import StoredTurn, turns_of_session
+from engram.ingest import portion
+from engram.ingest.read_sources import ingest_all, ingest_source, sources_of_session
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
+from engram.models.search import fulltext
+from engram.models.sessions.passages import places_of
+from engram.models.sessions.sessions import find_session
+from engram.models.sessions.sources import load_progress
+from engram.models.sessions.stored_turns import StoredTurn, turns_of_session
+from engram.models.sessions.turn_changes import delete_turn
+from engram.models.work.pauses import pause, resume
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 from engram.transcripts import registry
-from engram.transcripts.source import Source
+from engram.transcripts.agents import Source
 from tests.agents.conftest import DatabaseSessions, DocumentSessions, Sessions
 from tests.agents.database_agent import DatabaseAgent
 
@@ -116,7 +117,7 @@ def test_a_long_session_is_read_in_portions(
     talk(database_sessions, "one", 20)
     (source,) = registry.discover(settings)
 
-    first, has_more = step.Step(store, source, settings, redact, 700).run(step.IngestResult(source.path))
+    first, has_more = portion.Step(store, source, settings, redact, 700).run(portion.IngestResult(source.path))
     assert (first.new_turns, has_more) == (3, True)
     assert load_progress(store, source.place).stamp == ""
     read(store, settings, max_bytes=700)
@@ -250,7 +251,7 @@ def test_of_two_readers_of_the_same_content_one_wins(
     store: Store, settings: Settings, sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     talk(sessions, "one", 3)
-    write, others = step.write_portion, [1]
+    write, others = portion.write_portion, [1]
 
     def slow_write(*arguments: Any) -> Any:
         if others:
@@ -258,7 +259,7 @@ def test_of_two_readers_of_the_same_content_one_wins(
             read(store, settings)
         return write(*arguments)
 
-    monkeypatch.setattr(step, "write_portion", slow_write)
+    monkeypatch.setattr(portion, "write_portion", slow_write)
     read(store, settings)
 
     assert store.value("SELECT message_count FROM session") == 6
@@ -268,8 +269,8 @@ def test_of_two_readers_of_the_same_content_one_wins(
 READER = """
 import sys
 from pathlib import Path
-from engram.ingest.service import ingest_source
-from engram.models.store import open_store
+from engram.ingest.read_sources import ingest_source
+from engram.models.open_memory import open_store
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.transcripts import registry

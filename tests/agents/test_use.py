@@ -12,8 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from engram.cli.main import engram
-from engram.models.sessions import find_session
-from engram.models.store import Store, open_store
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
+from engram.models.sessions.sessions import find_session
 from engram.paths import Home, default_home
 from engram.settings import Settings
 from engram.tasks.queue import huey

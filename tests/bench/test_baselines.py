@@ -8,8 +8,8 @@ from engram.bench.baselines import ChunkBaseline
 from engram.bench.datasets import Chat, Unit
 from engram.bench.memories import write_chat
 from engram.embedding.hashed import HashedEmbedder
-from engram.models.store import open_store
-from engram.search.question.query import Query
+from engram.models.open_memory import open_store
+from engram.search.question import Query
 
 
 def test_entries_are_cut_into_hundred_words_and_the_piece_that_tells_is_first(tmp_path: Path) -> None:

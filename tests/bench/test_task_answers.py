@@ -9,8 +9,8 @@ import pytest
 
 from engram.bench.tasks.recorded import SessionAnswers, session_key
 from engram.errors import BadRequest
-from engram.extraction.provider import ModelRequest
-from engram.extraction.recorded import Unanswered
+from engram.extraction.model.language_model import Unanswered
+from engram.extraction.model.provider import ModelRequest
 
 SESSION = "\nThe session:\n[e1] user 2026-01-01 10:00: the sign says 24 now"
 SHOWN = "project: signs\nKept of the project already:\n[m3] 2026-01-01 decision, in force: The sign says 50."

@@ -11,8 +11,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from engram.cli.main import engram
-from engram.cli.up_command import SAMPLES
-from engram.models.store import Store, open_store
+from engram.cli.up_commands import SAMPLES
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
 from engram.paths import Home, default_home
 
 Run = Callable[..., Result]

@@ -15,7 +15,7 @@ from engram.cli.main import engram
 from engram.enums import Actor
 from engram.memories.correct import correct_memory
 from engram.models import tables
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
 from engram.paths import Home
 from engram.tasks.queue import huey, import_tasks
 
@@ -245,7 +245,7 @@ def test_an_import_is_the_users(
 
 
 def test_what_a_restore_carries_over_is_the_users(filled: Store, run: Run, run_json: RunJson, home: Home) -> None:
-    from engram.models.backup import make_backup
+    from engram.models.rescue.backup import make_backup
 
     backup = make_backup(filled, home.backups).path
     made = run_json("save", "--global", "Kept since the backup.")["id"]
@@ -259,7 +259,7 @@ def test_what_a_restore_carries_over_is_the_users(filled: Store, run: Run, run_j
 
 
 def test_a_folder_that_becomes_known_moves_memories_by_tidying(filled: Store) -> None:
-    from engram.models.sessions import ensure_session
+    from engram.models.sessions.sessions import ensure_session
 
     session_id, project_id = filled.rows(
         "SELECT s.session_id, s.project_id FROM session s JOIN episode e ON e.session_ref = s.id "

@@ -12,7 +12,7 @@ from transcript_lines import say
 
 from engram.cli.main import engram
 from engram.errors import BadRequest
-from engram.extraction.recorded import RecordedProvider
+from engram.extraction.model.language_model import RecordedProvider
 
 FIRST, SECOND = (
     "The save button is green because red looked like a warning",

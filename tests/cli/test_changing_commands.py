@@ -12,10 +12,12 @@ from click.testing import Result
 
 from engram.enums import Actor
 from engram.memories.correct import correct_memory
-from engram.models import episodes, projects, work
-from engram.models.episodes import Episode
-from engram.models.store import Store
-from engram.models.uuids import pack_uuid
+from engram.models.engine.packed import pack_uuid
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_records
+from engram.models.memories.memory_records import Episode
+from engram.models.projects import projects
+from engram.models.work import work
 from engram.paths import Home
 
 Run = Callable[..., Result]
@@ -23,7 +25,7 @@ RunJson = Callable[..., Any]
 
 
 def find(store: Store, episode_id: str) -> Episode:
-    episode = episodes.find_episode(store, episode_id)
+    episode = memory_records.find_episode(store, episode_id)
     assert episode is not None
     return episode
 
@@ -126,17 +128,17 @@ def test_edit_opens_an_editor_where_no_option_says_what(
 
 
 def test_forget_asks_and_does_nothing_on_no(filled: Store, run: Run) -> None:
-    episode = episodes.all_episodes(filled)[0]
+    episode = memory_records.all_episodes(filled)[0]
 
     run("forget", episode.episode_id, stdin="n\n", code=1)
 
-    assert episodes.find_episode(filled, episode.episode_id) is not None
+    assert memory_records.find_episode(filled, episode.episode_id) is not None
 
 
 def test_forget_shows_what_goes_and_nothing_brings_it_back(
     filled: Store, run: Run, run_json: RunJson, home: Home
 ) -> None:
-    episode = next(e for e in episodes.all_episodes(filled) if "vat_cents" in e.summary)
+    episode = next(e for e in memory_records.all_episodes(filled) if "vat_cents" in e.summary)
     turns = filled.value("SELECT count(*) FROM turn")
 
     shown = run("forget", episode.episode_id, stdin="source\n").stdout
@@ -153,8 +155,8 @@ def test_forget_shows_what_goes_and_nothing_brings_it_back(
 def test_forget_takes_the_memory_and_its_words_and_no_turn(
     filled: Store, run_json: RunJson, flags: tuple[str, ...]
 ) -> None:
-    episode = episodes.all_episodes(filled)[0]
-    before = {episode.episode_id for episode in episodes.all_episodes(filled)}
+    episode = memory_records.all_episodes(filled)[0]
+    before = {episode.episode_id for episode in memory_records.all_episodes(filled)}
     turns = filled.value("SELECT count(*) FROM turn")
 
     report = run_json("forget", episode.episode_id, *flags)
@@ -162,21 +164,21 @@ def test_forget_takes_the_memory_and_its_words_and_no_turn(
     assert report["forgotten"] == [episode.episode_id]
     assert report["summary"] == episode.summary
     assert report["turns"] == 0
-    assert {episode.episode_id for episode in episodes.all_episodes(filled)} == before - {episode.episode_id}
+    assert {episode.episode_id for episode in memory_records.all_episodes(filled)} == before - {episode.episode_id}
     assert filled.value("SELECT count(*) FROM turn") == turns
 
 
 def test_forget_asks_which_and_does_nothing_unless_told(filled: Store, run: Run) -> None:
-    episode = episodes.all_episodes(filled)[0]
+    episode = memory_records.all_episodes(filled)[0]
 
     shown = run("forget", episode.episode_id, stdin="\n", code=1).stdout
 
     assert "whole turns" in shown
-    assert episodes.find_episode(filled, episode.episode_id) == episode
+    assert memory_records.find_episode(filled, episode.episode_id) == episode
 
 
 def test_forget_for_a_script_needs_yes(filled: Store, run: Run) -> None:
-    episode = episodes.all_episodes(filled)[0]
+    episode = memory_records.all_episodes(filled)[0]
 
     assert "--yes" in run("forget", episode.episode_id, "--json", code=1).stderr
 

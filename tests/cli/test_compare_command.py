@@ -15,12 +15,13 @@ from transcript_lines import commit, say
 
 from engram.enums import Actor, ComparisonAnswer
 from engram.extraction.comparison import answer_of, note_answer
+from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_path
-from engram.models.episode_history import history_of
-from engram.models.episodes import all_episodes
-from engram.models.store import Store, open_store
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_history import history_of
+from engram.models.memories.memory_records import all_episodes
+from engram.models.open_memory import open_store
 from engram.paths import Home
 from engram.redaction import redact
 from engram.settings import Settings

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from engram.models.backup import drop_database, list_backups, make_backup
-from engram.models.store import open_store
+from engram.models.open_memory import open_store
+from engram.models.rescue.backup import drop_database, list_backups, make_backup
 from engram.paths import Home
 from tests.cli.conftest import Run
 

@@ -11,11 +11,13 @@ import pytest
 from click.testing import Result
 from planting import plant
 
-from engram.models import runs, stages, transcripts, work
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_history
+from engram.models.sessions import sources
+from engram.models.work import task_runs, work
 from engram.paths import Home
-from engram.plugin.files import plugin_files
-from engram.transcripts.source import Unreadable
+from engram.setup.agents.registered import plugin_files
+from engram.transcripts.agents import Unreadable
 from engram.version import VERSION
 
 Run = Callable[..., Result]
@@ -185,12 +187,12 @@ def test_a_file_that_others_may_read_is_named(run: Run, claude: Path, home: Home
 def test_failing_stages_dead_work_bad_lines_and_pauses_are_named(run: Run, filled: Store) -> None:
     transcript_id = int(filled.value("SELECT min(id) FROM transcript"))
     with filled.transaction() as tx:
-        transcripts.add_unreadable(tx, transcript_id, 0, [Unreadable(10, 5, "not JSON")])
+        sources.add_unreadable(tx, transcript_id, 0, [Unreadable(10, 5, "not JSON")])
         work.make_due(tx, "extract", "broken", 0)
     task = work.find_work(filled, "extract", "broken")
     assert task is not None
     work.fail(filled, task, "no answer", max_attempts=1)
-    stages.note_failure(filled, "extract", "no answer")
+    task_runs.note_failure(filled, "extract", "no answer")
     run("pause", "--for", "1h")
     plant(filled, "UPDATE episode SET suspect = 'tells the reader what to do' WHERE id = 1")
 
@@ -214,7 +216,7 @@ def test_a_row_that_cannot_be_read_is_found_unless_the_check_is_to_be_quick(
     run: Run, claude: Path, store: Store
 ) -> None:
     with store.transaction() as tx:
-        runs.add_run(tx, "decide")
+        memory_history.add_run(tx, "decide")
     plant(store, "UPDATE run SET report = 'no json'")
 
     found, quick = (json.loads(run("doctor", "--json", *more, code=1).stdout)["checks"] for more in ((), ("--quick",)))

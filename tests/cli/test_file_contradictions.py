@@ -10,8 +10,8 @@ from click.testing import CliRunner
 from engram.cli.main import engram
 from engram.enums import Actor, Scope
 from engram.memories.save import save_memory
-from engram.models.store import open_store
-from engram.notes.standing import read_standing_files
+from engram.models.open_memory import open_store
+from engram.notes.user_files import read_standing_files
 from engram.redaction import redact
 from engram.settings import Settings
 

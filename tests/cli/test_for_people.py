@@ -13,19 +13,22 @@ import pytest
 from click.testing import CliRunner, Result
 from rich.console import Console
 
-from engram.cli import up_command
-from engram.cli.dashboard import draw, line
+from engram.cli import up_commands
 from engram.cli.main import engram
 from engram.cli.output import one_line, safe, span, when
+from engram.cli.up_commands import draw, line
 from engram.cli.workspace import Workspace
 from engram.errors import AlreadyRunning, EngramError
-from engram.models import counts, episodes, stages, transcripts, work
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_records
+from engram.models.sessions import sources
+from engram.models.shown import usage
+from engram.models.work import task_runs, work
 from engram.paths import Home
 from engram.reports.health import home_bytes, take_health
-from engram.services.supervisor import Child, Supervisor
 from engram.settings import load
-from engram.transcripts.source import Unreadable
+from engram.setup.services.supervisor import Child, Supervisor
+from engram.transcripts.agents import Unreadable
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -54,7 +57,7 @@ def test_ingest_without_transcripts_says_where_it_looked(run: Run, tmp_path: Pat
 
 def test_lines_that_cannot_be_read_are_mentioned(run: Run, filled: Store) -> None:
     with filled.transaction() as tx:
-        transcripts.add_unreadable(tx, int(filled.value("SELECT min(id) FROM transcript")), 0, [Unreadable(1, 2, "x")])
+        sources.add_unreadable(tx, int(filled.value("SELECT min(id) FROM transcript")), 0, [Unreadable(1, 2, "x")])
 
     assert "engram doctor" in run("ingest").stdout
     assert "bad lines" in run("up", "--once").stdout
@@ -106,7 +109,7 @@ def test_work_is_steered_in_sentences(filled: Store, run: Run) -> None:
 
 
 def test_expand_shows_related_memories_and_marks(filled: Store, run: Run, run_json: RunJson) -> None:
-    episode = episodes.all_episodes(filled)[0]
+    episode = memory_records.all_episodes(filled)[0]
     run("pin", episode.episode_id)
 
     assert "active, pinned" in run("expand", episode.episode_id).stdout
@@ -137,14 +140,14 @@ def picture(health: Any, children: list[Child]) -> str:
 
 
 def test_the_picture_shows_sessions_turns_memories_queue_and_lag(filled: Store, run: Run) -> None:
-    stages.note_failure(filled, "extract", "no answer from \x1b[2Jthe model")
+    task_runs.note_failure(filled, "extract", "no answer from \x1b[2Jthe model")
     health = take_health(filled, load().settings)
 
     shown = picture(health, [Child("work", [], ended="another one runs")])
 
     assert "5 in 2 projects" in shown
     assert "13" in shown
-    assert f"{counts.count_totals(filled).episodes}, shown to Claude 0 times" in shown
+    assert f"{usage.count_totals(filled).episodes}, shown to Claude 0 times" in shown
     assert "work: another one runs" in shown
     assert "extract: no answer from the model" in shown
     assert line(health).startswith("5 sessions, 13 turns, ")
@@ -160,13 +163,13 @@ def test_the_picture_is_drawn_until_it_is_stopped(
             self.looks += 1
             return self.looks < 3
 
-    monkeypatch.setattr(up_command, "_PICTURE_SECONDS", 0.0)
-    monkeypatch.setattr(up_command, "_LINE_SECONDS", 0.0)
+    monkeypatch.setattr(up_commands, "_PICTURE_SECONDS", 0.0)
+    monkeypatch.setattr(up_commands, "_LINE_SECONDS", 0.0)
 
-    up_command._show(Workspace(), OneLook([Child("work", [])]), threading.Event())
+    up_commands._show(Workspace(), OneLook([Child("work", [])]), threading.Event())
     as_lines = capsys.readouterr().out
-    monkeypatch.setattr(up_command, "console", lambda: Console(force_terminal=True, width=100))
-    up_command._show(Workspace(), OneLook([Child("work", [])]), threading.Event())
+    monkeypatch.setattr(up_commands, "console", lambda: Console(force_terminal=True, width=100))
+    up_commands._show(Workspace(), OneLook([Child("work", [])]), threading.Event())
     as_picture = capsys.readouterr().out
 
     assert "5 sessions, 13 turns" in as_lines
@@ -183,14 +186,14 @@ def test_a_memory_that_cannot_be_opened_is_told_and_looked_at_again(
             self.looks += 1
             return self.looks < 3
 
-    monkeypatch.setattr(up_command, "_PICTURE_SECONDS", 0.0)
-    monkeypatch.setattr(up_command, "_LINE_SECONDS", 0.0)
+    monkeypatch.setattr(up_commands, "_PICTURE_SECONDS", 0.0)
+    monkeypatch.setattr(up_commands, "_LINE_SECONDS", 0.0)
     home.prepare()
     home.memory_db.write_bytes(b"no database at all, but long enough to be taken for a damaged one" * 100)
 
-    up_command._show(Workspace(), OneLook([Child("work", [])]), threading.Event())
-    monkeypatch.setattr(up_command, "console", lambda: Console(force_terminal=True, width=100))
-    up_command._show(Workspace(), OneLook([Child("work", [])]), threading.Event())
+    up_commands._show(Workspace(), OneLook([Child("work", [])]), threading.Event())
+    monkeypatch.setattr(up_commands, "console", lambda: Console(force_terminal=True, width=100))
+    up_commands._show(Workspace(), OneLook([Child("work", [])]), threading.Event())
 
     assert capsys.readouterr().out.count("is damaged") >= 2
 
@@ -200,7 +203,7 @@ def test_a_child_that_cannot_run_ends_up_with_its_reason(run: Run, monkeypatch: 
         def start(self) -> None:
             self.ended, self.has_failed = "Error: the disk is gone", True
 
-    monkeypatch.setattr(up_command, "Child", Broken)
+    monkeypatch.setattr(up_commands, "Child", Broken)
 
     assert "engram watch can't run: the disk is gone" in run("up", code=1).stderr
 
@@ -209,8 +212,8 @@ def test_a_second_watcher_or_worker_ends_at_once_without_failure(run: Run, monke
     def running(_: object, **__: object) -> int:
         raise AlreadyRunning
 
-    monkeypatch.setattr("engram.watcher.main.run_watcher", running)
-    monkeypatch.setattr("engram.worker.main.run_worker", lambda _, **__: 75)
+    monkeypatch.setattr("engram.watcher.watch_process.run_watcher", running)
+    monkeypatch.setattr("engram.worker.lifecycle.run_worker", lambda _, **__: 75)
 
     assert "already running" in run("watch").stderr
     run("work", code=75)
@@ -220,7 +223,7 @@ def test_an_expected_fault_of_a_service_is_one_line(run: Run, monkeypatch: pytes
     def broken(_: object, **__: object) -> int:
         raise EngramError("the folder is gone")
 
-    monkeypatch.setattr("engram.worker.main.run_worker", broken)
+    monkeypatch.setattr("engram.worker.lifecycle.run_worker", broken)
 
     assert run("work", code=1).stderr == "Error: the folder is gone\n"
 

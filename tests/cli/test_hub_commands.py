@@ -113,8 +113,8 @@ def test_a_hub_that_is_down_is_named_and_nothing_else_changes(
     type_command(home, f"engram hub join {hub.url} {hub.invite('joan')}")
     type_command(home, "engram hub sync")
     # Another port, where nobody listens.
-    from engram.models.hub_spaces import change_server, list_servers
-    from engram.models.store import open_store
+    from engram.models.hub.spaces import change_server, list_servers
+    from engram.models.open_memory import open_store
 
     keys = (home / "hub-keys.json").read_text()
     (home / "hub-keys.json").write_text(keys.replace(hub.url, "http://127.0.0.1:9"))
@@ -139,9 +139,9 @@ def test_a_hub_that_is_down_is_named_and_nothing_else_changes(
 
 
 def test_a_link_by_hand_needs_a_project_that_only_another_machine_knows(tmp_path: Path) -> None:
-    from engram.models.hub_projects import place_of
-    from engram.models.projects import ensure_project
-    from engram.models.store import open_store
+    from engram.models.hub.outgoing import place_of
+    from engram.models.open_memory import open_store
+    from engram.models.projects.projects import ensure_project
 
     home = tmp_path / "laptop"
     type_command(home, "engram status")

@@ -18,16 +18,16 @@ import pytest
 from click.testing import CliRunner, Result
 
 from engram.cli.main import engram
-from engram.cli.up_command import SAMPLES
-from engram.install.journal import explain_half_done
-from engram.install.self_test import SelfTest
-from engram.models.backup import list_backups
-from engram.models.migrations import newest_version
-from engram.models.store import open_store
+from engram.cli.up_commands import SAMPLES
+from engram.models.engine.migrations import newest_version
+from engram.models.open_memory import open_store
+from engram.models.rescue.backup import list_backups
 from engram.paths import Home, default_claude_folder
-from engram.plugin.statusline import statusline_entry
-from engram.process_lock import is_process_alive
 from engram.reports.processes import process_state
+from engram.setup.agents.plugin import statusline_entry
+from engram.setup.edits.journal import explain_half_done
+from engram.setup.installing.preflight import SelfTest
+from engram.system.process_lock import is_process_alive
 from engram_hooks.block import settings_block
 from tests.cli.test_upgrade import hold
 from tests.earlier_machine import episode_row, make_machine
@@ -279,7 +279,7 @@ def test_the_questions_say_what_leaves_the_machine_and_what_it_costs(
 def test_both_ways_give_every_byte_mode_and_link_back(
     run: Callable[..., Result], user: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
-    monkeypatch.setattr("engram.cli.install_command.run_self_test", lambda _: SelfTest("", 0.0))
+    monkeypatch.setattr("engram.cli.install_commands.run_self_test", lambda _: SelfTest("", 0.0))
     (tmp_path / "elsewhere").mkdir()
     if "link" in form:
         monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "elsewhere" / "claude"))
@@ -338,7 +338,7 @@ def test_gemini_and_opencode_get_the_tools_too_and_lose_them_at_the_end(
     run: Callable[..., Result], user: Path, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
-    monkeypatch.setattr("engram.cli.install_command.run_self_test", lambda _: SelfTest("", 0.0))
+    monkeypatch.setattr("engram.cli.install_commands.run_self_test", lambda _: SelfTest("", 0.0))
     gemini, opencode = user / ".gemini" / "settings.json", user / ".config" / "opencode" / "opencode.jsonc"
     theirs = '{\n  // mine\n  "mcp": {"a": {"type": "local"}}\n}\n'
     for path, text in ((gemini, '{"theme": "x"}\n'), (opencode, theirs)):
@@ -443,7 +443,7 @@ def test_an_interrupted_import_leaves_the_installation_and_goes_on_later(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("engram.cli.once.run_once", interrupt)
+        patched.setattr("engram.cli.up_commands.run_once", interrupt)
         said = run("install", "--yes", "--no-service").output
     assert "goes on" in said
     assert (user / ".claude" / "skills" / "engram").is_dir()
@@ -451,7 +451,7 @@ def test_an_interrupted_import_leaves_the_installation_and_goes_on_later(
     run("install", "--yes")
 
     with open_store(home.memory_db) as store:
-        from engram.models.counts import count_totals
+        from engram.models.shown.usage import count_totals
 
         assert count_totals(store).turns == 13
 
@@ -545,7 +545,7 @@ def test_an_installation_that_fails_at_its_end_leaves_nothing(
         home.memory_db.write_bytes(b"garbage" * 5000)
     else:
         test = interrupt if failure == "interrupt" else lambda _: SelfTest("no memory was made of a session", 0.0)
-        monkeypatch.setattr("engram.cli.install_command.run_self_test", test)
+        monkeypatch.setattr("engram.cli.install_commands.run_self_test", test)
     if failure == "earlier version":
         put_version(home.memory_db, 2)
 
@@ -568,7 +568,7 @@ def test_an_installation_that_fails_at_its_end_leaves_nothing(
 def test_what_runs_of_another_version_is_shown_and_ended_with_consent(
     run: Callable[..., Result], home: Home, code: str, lock: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engram.cli.install_command.run_self_test", lambda _: SelfTest("", 0.0))
+    monkeypatch.setattr("engram.cli.install_commands.run_self_test", lambda _: SelfTest("", 0.0))
     put_version(home.prepare().memory_db, 3)
     with hold(getattr(home, lock), code) as other:
         said = run("install", "--no-service", "--no-import", stdin="n\n", code=1).output
@@ -602,7 +602,7 @@ def test_a_memory_of_a_newer_version_is_refused_before_anything_is_asked(
 def test_several_configuration_folders_are_read_connected_and_taken_back(
     run: Callable[..., Result], user: Path, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engram.cli.install_command.run_self_test", lambda _: SelfTest("", 0.0))
+    monkeypatch.setattr("engram.cli.install_commands.run_self_test", lambda _: SelfTest("", 0.0))
     work = user / "work claude"
     (work / "projects").mkdir(parents=True)
     (user / ".claude" / "projects" / "-home-dev-harbor").rename(work / "projects" / "-home-dev-harbor")
@@ -630,7 +630,7 @@ def test_several_configuration_folders_are_read_connected_and_taken_back(
 def test_a_further_folder_that_is_not_connected_is_named_and_taken_back_without_a_journal(
     run: Callable[..., Result], user: Path, home: Home, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("engram.cli.install_command.run_self_test", lambda _: SelfTest("", 0.0))
+    monkeypatch.setattr("engram.cli.install_commands.run_self_test", lambda _: SelfTest("", 0.0))
     run("install", "--yes", "--no-service", "--no-import")
     work = user / "work"
     work.mkdir()
@@ -653,7 +653,7 @@ def test_a_further_folder_that_is_not_connected_is_named_and_taken_back_without_
 def test_the_plugin_declares_that_it_talks_to_no_host_where_that_is_known(
     run: Callable[..., Result], user: Path, monkeypatch: pytest.MonkeyPatch, version: str, hosts: list[str] | None
 ) -> None:
-    monkeypatch.setattr("engram.cli.install_command.run_self_test", lambda _: SelfTest("", 0.0))
+    monkeypatch.setattr("engram.cli.install_commands.run_self_test", lambda _: SelfTest("", 0.0))
     if version:
         add_claude(user, monkeypatch, version)
 

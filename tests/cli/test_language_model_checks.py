@@ -13,11 +13,11 @@ import pytest
 from click.testing import Result
 from processes import read_pid, wait_until_gone
 
-from engram.extraction.budget import STAGE
+from engram.extraction.model.provider import STAGE
 from engram.extraction.second_chance import STAGE as SECOND_CHANCE
-from engram.models.model_readings import waiting_sessions
-from engram.models.stages import note_failure
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
+from engram.models.sessions.stored_turns import waiting_sessions
+from engram.models.work.task_runs import note_failure
 
 Run = Callable[..., Result]
 

@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 
 from engram.cli.main import COMMANDS, main
-from engram.cli.up_command import SAMPLES
+from engram.cli.up_commands import SAMPLES
 from engram.paths import Home
 
 Run = Callable[..., Result]
@@ -86,7 +86,7 @@ def test_a_fault_is_one_line_and_its_traceback_goes_to_the_log(
         raise ZeroDivisionError("the fault of a test")
 
     home.prepare()
-    monkeypatch.setattr("engram.cli.config_command.print_json", broken)
+    monkeypatch.setattr("engram.cli.config_commands.print_json", broken)
 
     with pytest.raises(SystemExit) as ended:
         main(["config", "--json"])
@@ -101,7 +101,7 @@ def test_ctrl_c_ends_a_command_with_130(monkeypatch: pytest.MonkeyPatch) -> None
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("engram.cli.config_command.print_json", interrupted)
+    monkeypatch.setattr("engram.cli.config_commands.print_json", interrupted)
 
     with pytest.raises(SystemExit) as ended:
         main(["config", "--json"])

@@ -12,9 +12,9 @@ from click.testing import CliRunner, Result
 
 from engram.cli.main import engram
 from engram.enums import Scope, Source, Voice
-from engram.models.episodes import all_episodes
-from engram.models.projects import ensure_project
-from engram.models.store import open_store
+from engram.models.memories.memory_records import all_episodes
+from engram.models.open_memory import open_store
+from engram.models.projects.projects import ensure_project
 
 Type = Callable[..., Result]
 

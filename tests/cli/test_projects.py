@@ -11,8 +11,8 @@ from click.testing import Result
 from planting import plant
 from repositories import repository, worktree
 
-from engram.models.projects import find_project, list_projects
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
+from engram.models.projects.projects import find_project, list_projects
 from engram.paths import Home
 
 Run = Callable[..., Result]

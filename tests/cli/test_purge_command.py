@@ -9,8 +9,8 @@ import pytest
 from click.testing import Result
 
 from engram.enums import Actor, Importance, Status
-from engram.models import episode_changes, episodes
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_changes, memory_records
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -19,10 +19,10 @@ RunJson = Callable[..., Any]
 @pytest.fixture
 def archived(filled: Store) -> list[str]:
     """Ids of two archived memories, none of which is important."""
-    chosen = episodes.all_episodes(filled)[:2]
+    chosen = memory_records.all_episodes(filled)[:2]
     with filled.transaction() as tx:
         for episode in chosen:
-            episode_changes.change_episode(
+            memory_changes.change_episode(
                 tx,
                 episode,
                 "age",
@@ -35,7 +35,7 @@ def archived(filled: Store) -> list[str]:
 
 
 def left(store: Store) -> set[str]:
-    return {episode.episode_id for episode in episodes.all_episodes(store)}
+    return {episode.episode_id for episode in memory_records.all_episodes(store)}
 
 
 def test_without_yes_it_shows_what_would_go_and_deletes_nothing(
@@ -73,7 +73,9 @@ def test_with_yes_they_are_gone_and_their_turns_stay(
 def test_a_named_memory_must_be_archived_and_options_do_not_mix_with_names(
     filled: Store, run: Run, archived: list[str]
 ) -> None:
-    (active,) = [episode.episode_id for episode in episodes.all_episodes(filled) if episode.status == "active"][:1]
+    (active,) = [episode.episode_id for episode in memory_records.all_episodes(filled) if episode.status == "active"][
+        :1
+    ]
 
     assert "is active" in run("purge", active, "--yes", code=1).stderr
     assert "not both" in run("purge", archived[0], "--archived", "5", code=1).stderr

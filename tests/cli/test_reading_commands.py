@@ -13,15 +13,19 @@ import pytest
 from click.testing import Result
 from planting import plant
 
-from engram.cli.up_command import SAMPLES
+from engram.cli.up_commands import SAMPLES
 from engram.log import LOG_KINDS, LogKind, append_warning
-from engram.models import counts, episodes, extractions, injections, reading_progress, sessions, transcripts, work
-from engram.models.injections import Injection
-from engram.models.meta import put_meta
-from engram.models.migrations import MADE_AT
-from engram.models.store import Store, open_store
+from engram.models.engine.meta import put_meta
+from engram.models.engine.migrations import MADE_AT
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_records
+from engram.models.open_memory import open_store
+from engram.models.sessions import sessions, sources
+from engram.models.shown import injections, usage
+from engram.models.shown.injections import Injection
+from engram.models.work import work
 from engram.paths import Home
-from engram.transcripts.source import Unreadable
+from engram.transcripts.agents import Unreadable
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -189,7 +193,7 @@ def test_an_empty_question_is_refused(run: Run) -> None:
 
 
 def test_expand_shows_why_and_counts_as_a_use(filled: Store, run: Run, run_json: RunJson) -> None:
-    (episode, *_) = episodes.all_episodes(filled)
+    (episode, *_) = memory_records.all_episodes(filled)
 
     facts = run_json("expand", episode.episode_id)
     shown = run("expand", episode.episode_id, "--why").stdout
@@ -198,7 +202,7 @@ def test_expand_shows_why_and_counts_as_a_use(filled: Store, run: Run, run_json:
     assert facts["evidence"][0]["uuid"]
     assert facts["history"][0]["action"] == "extract"
     assert facts["evidence"][0]["uuid"] in shown
-    again = episodes.find_episode(filled, episode.episode_id)
+    again = memory_records.find_episode(filled, episode.episode_id)
     assert again is not None
     assert again.access_count == 2
 
@@ -227,7 +231,7 @@ def test_status_has_the_keys_that_scripts_rely_on(filled: Store, run: Run, run_j
     assert {"alive", "pid", "rss_mb"} <= set(status["worker"])
     assert {"alive", "pid", "rss_mb"} <= set(status["watcher"])
     assert status["worker"]["alive"] is False
-    assert status["turns"] == counts.count_totals(filled).turns
+    assert status["turns"] == usage.count_totals(filled).turns
     assert status["stages"]["ingest"]["done"] == 5
     assert set(status["stages"]["extract"]) == {"seen", "done", "lag_seconds", "last_success", "last_error"}
     assert status["unread"] == {"files": 0, "bytes": 0}
@@ -254,7 +258,7 @@ def test_status_tells_how_far_reading_is_behind(
 
 
 def test_a_worker_that_holds_its_lock_is_alive(home: Home, run_json: RunJson) -> None:
-    from engram.process_lock import ProcessLock
+    from engram.system.process_lock import ProcessLock
 
     home.prepare()
     lock = ProcessLock(home.worker_lock)
@@ -270,7 +274,7 @@ def test_a_worker_that_holds_its_lock_is_alive(home: Home, run_json: RunJson) ->
 def test_sessions_lists_all_and_tells_everything_of_one(filled: Store, run: Run, run_json: RunJson) -> None:
     every = run_json("sessions")["sessions"]
     chosen = next(row for row in every if row["id"].startswith("5d4da058"))
-    bite = episodes.episodes_of_session(filled, chosen["id"])[0]
+    bite = memory_records.episodes_of_session(filled, chosen["id"])[0]
     with filled.transaction() as tx:
         injections.add_injections(tx, [Injection(chosen["id"], "p", "prompt", bite.episode_id, 0.7, 31, "shown")])
 
@@ -288,7 +292,7 @@ def test_sessions_lists_all_and_tells_everything_of_one(filled: Store, run: Run,
 def test_sessions_tells_what_a_model_wrote_of_one(filled: Store, run: Run, run_json: RunJson) -> None:
     row = next(session for session in sessions.list_sessions(filled) if session.session_id.startswith("5d4da058"))
     with filled.transaction() as tx:
-        extractions.set_rolling_summary(tx, row.id, "The importer was slow.\nNow it is not.")
+        sessions.set_rolling_summary(tx, row.id, "The importer was slow.\nNow it is not.")
 
     assert run_json("sessions", "5d4da058")["summary"] == "The importer was slow.\nNow it is not."
     assert "The importer was slow. Now it is not." in run("sessions", "5d4da058").stdout
@@ -350,8 +354,8 @@ def test_tasks_shows_due_failed_and_given_up_work(run: Run, run_json: RunJson, f
 
 
 def test_tasks_shows_what_the_queue_holds(run_json: RunJson, home: Home) -> None:
-    from engram.tasks.flush import flush
     from engram.tasks.queue import huey
+    from engram.tasks.reading import flush
 
     home.prepare()
     huey.bind(home)
@@ -416,10 +420,10 @@ def test_completion_prints_a_script(run: Run, shell: str) -> None:
 def test_unreadable_lines_are_counted_in_status(run_json: RunJson, filled: Store) -> None:
     transcript_id = int(filled.value("SELECT min(id) FROM transcript"))
     with filled.transaction() as tx:
-        transcripts.add_unreadable(tx, transcript_id, 0, [Unreadable(10, 5, "not JSON")])
+        sources.add_unreadable(tx, transcript_id, 0, [Unreadable(10, 5, "not JSON")])
 
     assert run_json("status")["bad_lines"] == 1
-    assert reading_progress.read_faults(filled)[0].reason == "not JSON"
+    assert sources.read_faults(filled)[0].reason == "not JSON"
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from click.testing import CliRunner
 from engram.cli.main import engram
 from engram.enums import Actor
 from engram.memories.save import save_memory
-from engram.models import episode_changes, episodes
-from engram.models.backup import make_backup
-from engram.models.store import open_store
+from engram.models.memories import memory_changes, memory_records
+from engram.models.open_memory import open_store
+from engram.models.rescue.backup import make_backup
 from engram.paths import Home, default_home
-from engram.process_lock import ProcessLock
+from engram.system.process_lock import ProcessLock
 
 
 @pytest.fixture
@@ -26,8 +26,11 @@ def home() -> Home:
         save_memory(store, "The mast is brown", str, scope="global", actor=Actor.AGENT)
         make_backup(store, places.backups)
         with store.transaction() as tx:
-            episode_changes.add_episode(
-                tx, episodes.Episode(episodes.new_episode_id(), "fact", "Nonsense", "x"), [], actor=Actor.MODEL
+            memory_changes.add_episode(
+                tx,
+                memory_records.Episode(memory_records.new_episode_id(), "fact", "Nonsense", "x"),
+                [],
+                actor=Actor.MODEL,
             )
     return places
 
@@ -57,7 +60,7 @@ def test_the_newest_is_put_back(home: Home) -> None:
     assert code == 0
     assert json.loads(output)["episodes"] == 1
     with open_store(home.memory_db) as store:
-        assert [episode.summary for episode in episodes.all_episodes(store)] == ["The mast is brown"]
+        assert [episode.summary for episode in memory_records.all_episodes(store)] == ["The mast is brown"]
     assert (home.root / "memory.replaced.db").exists()
 
 

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 from processes import wait_for
 
-from engram.models.store import Store, open_store
-from engram.models.task_runs import KEPT_RUNS, NOTHING, RunState, begin_task_run, end_task_run
-from engram.models.work import make_due
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
+from engram.models.work.task_runs import KEPT_RUNS, NOTHING, RunState, begin_task_run, end_task_run
+from engram.models.work.work import make_due
 from engram.paths import Home
 
 Run = Callable[..., Any]
@@ -26,9 +27,9 @@ SECRET = "sk-ant-api03-" + "Ab3" * 30
 PROGRAM = """
 import pathlib, sys, time
 from engram.log import start_logging
-from engram.models.store import open_store
-from engram.recollection.service import RecollectionService
-from engram.search.service import Searcher
+from engram.models.open_memory import open_store
+from engram.recollection.recollecting import RecollectionService
+from engram.search.searcher import Searcher
 from engram.settings import load
 from engram.tasks.boundary import run_guarded
 from engram.tasks.runtime import Runtime

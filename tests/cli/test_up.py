@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from processes import wait_for
 
-from engram.cli.up_command import SAMPLES
+from engram.cli.up_commands import SAMPLES
 from engram.paths import Home
 from engram.reports.processes import is_held, process_state
 

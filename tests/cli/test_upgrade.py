@@ -19,18 +19,18 @@ from click.testing import CliRunner
 from engram.cli import main
 from engram.cli.main import engram
 from engram.errors import OlderSchema
-from engram.models import episodes
-from engram.models.backup import drop_database, list_backups, make_backup
-from engram.models.migrations import newest_version
-from engram.models.soundness import find_all_damage
-from engram.models.store import open_store
+from engram.models.engine.migrations import newest_version
+from engram.models.memories import memory_records
+from engram.models.open_memory import open_store
+from engram.models.rescue.backup import drop_database, list_backups, make_backup
+from engram.models.rescue.soundness import find_all_damage
 from engram.paths import Home
-from engram.process_lock import ProcessLock
 from engram.reports.processes import processes_of_other_code
 from engram.settings import Settings
+from engram.system.process_lock import ProcessLock
 from engram.vaults import Vault, write_vault
 from engram.version import code_version
-from engram.watcher import main as watcher
+from engram.watcher import watch_process as watcher
 from engram.worker.memory_file import open_or_set_aside, upgrade_memory
 from tests.cli.conftest import Run
 from tests.models.version_1 import FORGOTTEN, PINNED, REPLACED, SAVED, put_version
@@ -72,7 +72,7 @@ UPGRADE = (
 )
 #: Holds a lock as a process of another version does, until its input ends.
 HOLD = (
-    "import sys; from pathlib import Path; from engram.process_lock import ProcessLock; "
+    "import sys; from pathlib import Path; from engram.system.process_lock import ProcessLock; "
     "lock = ProcessLock(Path(sys.argv[1]), sys.argv[2]); print('held', flush=True); sys.stdin.read()"
 )
 
@@ -259,7 +259,7 @@ def test_versions_from_before_the_first_release_lose_nothing_and_bring_nothing_b
     with open_store(settings.places.memory_db) as store:
         assert find_all_damage(store) == ""
         assert store.value("SELECT count(*) FROM pragma_foreign_key_check") == 0
-        kept = {name: episodes.find_episode(store, name) for name in (SAVED, PINNED, REPLACED)}
+        kept = {name: memory_records.find_episode(store, name) for name in (SAVED, PINNED, REPLACED)}
         assert kept[SAVED].content.startswith("The ferry leaves at seven; the harbour master")
         assert kept[PINNED].is_pinned
         assert kept[REPLACED].status == "active", "what replaced it was forgotten"

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from click.testing import Result
 
-from engram.models.store import Store, open_store
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
 from engram.paths import Home
 from engram.vaults import find_vault
 
@@ -138,7 +139,7 @@ def test_an_interrupted_move_is_finished_by_the_same_command(
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        for module in ("engram.memories.vault", "engram.memories.forget_project"):
+        for module in ("engram.forgetting.vault", "engram.forgetting.forget_project"):
             patched.setattr(f"{module}.reach", stop)
         run("projects", "vault", "harbor", "--yes", code=1)
     vault = find_vault(home, "harbor")

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from engram.cli.main import engram
-from engram.consolidation.branches import read_branches
+from engram.consolidation.stale import read_branches
 from engram.enums import Kind
 from tests.branch_sessions import Workshop, bash, edit, todo_list
 

@@ -9,12 +9,13 @@ from typing import Any
 from click.testing import Result
 
 from engram.enums import Channel, Verdict
-from engram.models import outcomes, tables
-from engram.models.outcomes import Candidate, Outcome
-from engram.models.sessions import list_sessions
-from engram.models.store import Store
-from engram.models.turns import turns_of_session
-from engram.reports.verdicts import REASONS
+from engram.models import tables
+from engram.models.engine.transaction import Store
+from engram.models.sessions import outcomes
+from engram.models.sessions.outcomes import Candidate, Outcome
+from engram.models.sessions.sessions import list_sessions
+from engram.models.sessions.stored_turns import turns_of_session
+from engram.reports.session_report import REASONS
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]

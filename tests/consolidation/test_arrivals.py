@@ -6,17 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from engram.clock import FixedClock
-from engram.consolidation.on_extract import reconcile_new
+from engram.consolidation.joining import reconcile_new
 from engram.embedding.embedder import Embedder
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Kind, Status
-from engram.models import episode_history, episodes
-from engram.models.episodes import Episode
-from engram.models.store import Store
-from engram.search.service import Searcher
-from engram.search.vectors.backfill import embed_missing
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_history, memory_records
+from engram.models.memories.memory_records import Episode
+from engram.search.searcher import Searcher
+from engram.search.vectors.stored_vectors import embed_missing
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 
 Keep = Callable[..., Episode]
 
@@ -34,11 +34,11 @@ def test_a_decision_that_gives_up_an_older_one_replaces_it_at_once(
 
     told = reconcile_new(store, settings, "s1", [new.id], similar((new, old, 0.7)), duplicate_cosine=0.92)
 
-    found = episodes.find_episode(store, old.episode_id)
+    found = memory_records.find_episode(store, old.episode_id)
     assert found is not None
     assert (found.status, found.superseded_by) == ("superseded", new.episode_id)
     assert len(told) == 1
-    assert episode_history.history_of(store, old.episode_id)[-1].action == "supersede"
+    assert memory_history.history_of(store, old.episode_id)[-1].action == "supersede"
 
 
 def test_what_is_there_already_takes_the_new_words_up_and_keeps_what_it_said(
@@ -50,11 +50,11 @@ def test_what_is_there_already_takes_the_new_words_up_and_keeps_what_it_said(
 
     reconcile_new(store, settings, "s1", [new.id], similar((new, old, 0.95)), duplicate_cosine=0.92)
 
-    found = episodes.find_episode(store, old.episode_id)
+    found = memory_records.find_episode(store, old.episode_id)
     assert found is not None
     assert found.summary == "the queue is SQLite | SQLite holds the queue"
-    assert episode_history.history_of(store, old.episode_id)[-1].before["summary"] == "the queue is SQLite"
-    assert [e.episode_id for e in episodes.all_episodes(store) if e.status == Status.ACTIVE] == [old.episode_id]
+    assert memory_history.history_of(store, old.episode_id)[-1].before["summary"] == "the queue is SQLite"
+    assert [e.episode_id for e in memory_records.all_episodes(store) if e.status == Status.ACTIVE] == [old.episode_id]
 
 
 def test_memories_of_one_extraction_are_not_compared_with_each_other(

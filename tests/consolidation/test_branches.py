@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from engram.consolidation.branches import read_branches
-from engram.consolidation.service import consolidate
+from engram.consolidation.stale import read_branches
+from engram.consolidation.tidying import consolidate
 from engram.enums import Actor, BranchState, Kind, Scope, Source, Status
-from engram.memories.forget_project import forget_project
-from engram.models import branches
-from engram.models.branches import MAX_BRANCHES, open_branches
-from engram.models.episode_history import history_of
-from engram.models.pauses import pause
-from engram.models.store import open_store
+from engram.forgetting.forget_project import forget_project
+from engram.models.memories import branches
+from engram.models.memories.branches import MAX_BRANCHES, open_branches
+from engram.models.memories.memory_history import history_of
+from engram.models.open_memory import open_store
+from engram.models.work.pauses import pause
 from engram.settings import Settings
 from tests.branch_sessions import Workshop, todo_list
 
@@ -162,7 +162,7 @@ def test_a_paused_or_excluded_folder_is_not_read(workshop: Workshop) -> None:
 
 
 def test_branches_are_bounded(workshop: Workshop, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engram.consolidation.branches.MAX_BRANCHES", 2)
+    monkeypatch.setattr("engram.consolidation.stale.MAX_BRANCHES", 2)
     for name in ("a", "b", "c"):
         workshop.work(name, session=name)
         read(workshop)

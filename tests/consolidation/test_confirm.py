@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 from transcript_lines import say
 
-from engram.consolidation.service import consolidate
+from engram.consolidation.tidying import consolidate
 from engram.enums import Status
-from engram.ingest.service import ingest_path
-from engram.models import episodes
-from engram.models.episodes import Episode, Evidence
-from engram.models.runs import sessions_grown_since
-from engram.models.store import Store
-from engram.models.turns import turns_of_session
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_records
+from engram.models.memories.memory_history import sessions_grown_since
+from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.sessions.stored_turns import turns_of_session
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.text.agreement import agrees
+from engram.text.subject import agrees
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 Keep = Callable[..., Episode]
@@ -73,7 +73,7 @@ def transcript(store: Store, settings: Settings) -> Transcript:
 
 
 def status(store: Store, episode: Episode) -> str:
-    found = episodes.find_episode(store, episode.episode_id)
+    found = memory_records.find_episode(store, episode.episode_id)
     assert found is not None
     return found.status
 
@@ -255,6 +255,6 @@ def test_turns_and_memories_outlive_the_transcript(
         "Where should the cache live?",
         "In SQLite.",
     ]
-    found = episodes.find_episode(store, made.episode_id)
+    found = memory_records.find_episode(store, made.episode_id)
     assert found is not None
     assert (found.status, found.content) == ("active", made.content)

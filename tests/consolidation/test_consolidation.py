@@ -10,29 +10,30 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from showing import show_and_use
 
-from engram.clock import FixedClock, day_of
-from engram.consolidation.service import consolidate, undo_run
+from engram.consolidation.tidying import consolidate, undo_run
 from engram.enums import Actor, Importance, Scope, Source, Voice
 from engram.errors import BadRequest
-from engram.memories.merging import merged_content, merged_summary
-from engram.models import episode_changes, episode_history, episodes, runs
-from engram.models.episodes import Episode, Evidence
-from engram.models.projects import ensure_project
-from engram.models.store import Store, open_store
+from engram.forgetting.forget_plan import merged_content, merged_summary
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_changes, memory_history, memory_records
+from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.open_memory import open_store
+from engram.models.projects.projects import ensure_project
 from engram.settings import Settings
+from engram.system.clock import FixedClock, day_of
 
 DAY = 86_400
 
 
 def keep(store: Store, summary: str, **changes: object) -> Episode:
-    made = Episode(episodes.new_episode_id(), "decision", summary, f"content of {summary}", scope=Scope.GLOBAL)
+    made = Episode(memory_records.new_episode_id(), "decision", summary, f"content of {summary}", scope=Scope.GLOBAL)
     made = dataclasses.replace(made, **changes)  # type: ignore[arg-type]
     with store.transaction() as tx:
-        return episode_changes.add_episode(tx, made, [Evidence(f"uuid of {made.episode_id}", "s1")], actor=Actor.MODEL)
+        return memory_changes.add_episode(tx, made, [Evidence(f"uuid of {made.episode_id}", "s1")], actor=Actor.MODEL)
 
 
 def status_of(store: Store, episode: Episode) -> str:
-    found = episodes.find_episode(store, episode.episode_id)
+    found = memory_records.find_episode(store, episode.episode_id)
     assert found is not None
     return found.status
 
@@ -44,7 +45,7 @@ def test_of_exact_duplicates_one_stays_and_takes_over_the_evidence(store: Store,
     consolidate(store, settings)
 
     assert (status_of(store, first), status_of(store, second)) == ("active", "archived")
-    assert len(episodes.evidence_of(store, first.id)) == 2
+    assert len(memory_records.evidence_of(store, first.id)) == 2
 
 
 def test_near_duplicates_are_joined_with_both_wordings(store: Store, settings: Settings) -> None:
@@ -53,7 +54,7 @@ def test_near_duplicates_are_joined_with_both_wordings(store: Store, settings: S
 
     consolidate(store, settings, similar=lambda *_: iter([(first.id, second.id, 0.95)]))
 
-    merged = episodes.find_episode(store, first.episode_id)
+    merged = memory_records.find_episode(store, first.episode_id)
     assert merged is not None
     assert merged.summary == "the queue is SQLite | SQLite holds the queue"
     assert "\n---\n" in merged.content
@@ -69,7 +70,7 @@ def test_a_newer_decision_replaces_the_older_one_and_names_it(
 
     consolidate(store, settings, similar=lambda floor, _: iter([(old.id, new.id, 0.8)] if floor < 0.8 else []))
 
-    found = episodes.find_episode(store, old.episode_id)
+    found = memory_records.find_episode(store, old.episode_id)
     assert found is not None
     assert (found.status, found.superseded_by) == ("superseded", new.episode_id)
     assert found.valid_to_ms == new.created_at_ms
@@ -86,7 +87,7 @@ def test_unused_memories_sink_then_leave_but_never_high_pinned_or_saved_ones(
     ]
     clock.advance(31 * DAY)
     consolidate(store, settings)
-    aged = episodes.find_episode(store, plain.episode_id)
+    aged = memory_records.find_episode(store, plain.episode_id)
     assert aged is not None
     assert (aged.weight, aged.status) == (0.7, "active")
 
@@ -105,7 +106,7 @@ def test_packed_content_reads_as_before_and_the_index_stays_whole(
 
     consolidate(store, settings)
 
-    found = episodes.find_episode(store, old.episode_id)
+    found = memory_records.find_episode(store, old.episode_id)
     assert found is not None
     assert found.content == old.content
     assert store.value("SELECT content FROM episode WHERE id = ?", (old.id,)) == ""
@@ -175,23 +176,23 @@ def test_a_second_run_right_after_changes_nothing(store: Store, settings: Settin
     keep(store, "we use pnpm", content="same")
     clock.advance(40 * DAY)
     consolidate(store, settings, is_forced=True)
-    before = runs.content_digest(store)
+    before = memory_history.content_digest(store)
 
     report = consolidate(store, settings, is_forced=True)
 
     assert report.lines == ()
-    assert runs.content_digest(store) == before
+    assert memory_history.content_digest(store) == before
 
 
 def test_a_dry_run_tells_what_would_be_done_and_does_nothing(store: Store, settings: Settings) -> None:
     keep(store, "we use pnpm", content="same")
     keep(store, "we use pnpm", content="same")
-    before = runs.content_digest(store)
+    before = memory_history.content_digest(store)
 
     report = consolidate(store, settings, is_dry=True)
 
     assert len(report.lines) == 1
-    assert runs.content_digest(store) == before
+    assert memory_history.content_digest(store) == before
 
 
 def test_undo_restores_memories_and_notes_byte_for_byte(store: Store, settings: Settings, clock: FixedClock) -> None:
@@ -200,13 +201,13 @@ def test_undo_restores_memories_and_notes_byte_for_byte(store: Store, settings: 
         keep(store, f"memory {number}")
     settings.places.memory_note.write_text("# mine\n\nkept by hand\n")
     clock.advance(200 * DAY)
-    before, note = runs.content_digest(store), settings.places.memory_note.read_bytes()
+    before, note = memory_history.content_digest(store), settings.places.memory_note.read_bytes()
     report = consolidate(store, settings, is_forced=True)
-    assert runs.content_digest(store) != before
+    assert memory_history.content_digest(store) != before
 
     undo_run(store, settings, report.run_id, actor=Actor.USER)
 
-    assert runs.content_digest(store) == before
+    assert memory_history.content_digest(store) == before
     assert settings.places.memory_note.read_bytes() == note
     assert store.find_damage() == ""
     with pytest.raises(BadRequest):
@@ -278,9 +279,9 @@ def test_no_run_reduces_what_can_be_recovered(data: st.DataObject, tmp_path_fact
             consolidate(store, settings, similar=lambda *_: iter(pairs), is_forced=True)
 
         for episode_id, (summary, content) in texts.items():
-            found = episodes.find_episode(store, episode_id)
+            found = memory_records.find_episode(store, episode_id)
             assert found is not None
-            history = episode_history.history_of(store, episode_id)
+            history = memory_history.history_of(store, episode_id)
             assert summary == found.summary or summary in [c.before.get("summary") for c in history]
             assert content == found.content or content in [c.before.get("content") for c in history]
         assert store.find_damage() == ""

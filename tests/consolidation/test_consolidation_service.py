@@ -9,22 +9,22 @@ import pytest
 from planting import plant
 from showing import show_and_use
 
-from engram.clock import FixedClock
 from engram.consolidation import steps
 from engram.consolidation.context import Context
-from engram.consolidation.service import consolidate, undo_run
+from engram.consolidation.tidying import consolidate, undo_run
 from engram.enums import Actor, Importance, Source, Status, Voice
-from engram.models import episode_changes, episodes, runs
-from engram.models.episodes import Episode
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_changes, memory_history, memory_records
+from engram.models.memories.memory_records import Episode
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 
 DAY = 86_400
 Keep = Callable[..., Episode]
 
 
 def now(store: Store, episode: Episode) -> Episode:
-    found = episodes.find_episode(store, episode.episode_id)
+    found = memory_records.find_episode(store, episode.episode_id)
     assert found is not None
     return found
 
@@ -63,7 +63,7 @@ def test_a_change_made_by_hand_while_a_step_looks_elsewhere_stays(
     context = Context(store, settings, run_id=1)
     seen = now(store, first)
     with store.transaction() as tx:
-        episode_changes.change_episode(
+        memory_changes.change_episode(
             tx, seen, "edit", "by hand", summary="my own words", content="mine", actor=Actor.USER
         )
 
@@ -78,7 +78,7 @@ def test_uses_that_are_counted_meanwhile_are_not_uncounted(store: Store, setting
     episode = keep("used right now")
     context = Context(store, settings)
     seen = now(store, episode)
-    episode_changes.note_access(store, episode.episode_id)
+    memory_changes.note_access(store, episode.episode_id)
 
     context.change(seen, "age", "old", actor=Actor.TIDYING, weight=0.7)
 
@@ -99,7 +99,7 @@ def test_memories_are_read_in_batches_the_most_trusted_first_and_as_they_are_the
 
     assert [next(reading).id, next(reading).id] == [pinned.id, saved.id]
     with store.transaction() as tx:
-        episode_changes.change_episode(tx, plain[2], "archive", "by hand", status=Status.ARCHIVED, actor=Actor.USER)
+        memory_changes.change_episode(tx, plain[2], "archive", "by hand", status=Status.ARCHIVED, actor=Actor.USER)
     assert [episode.id for episode in reading] == [high.id, plain[1].id, plain[0].id]
 
 
@@ -171,7 +171,7 @@ def test_a_long_step_stops_at_the_time_budget_and_the_next_run_goes_on_inside_it
     assert {one.run_id for one in reports} == {1}
     assert sum(line.startswith("age ") for line in reports[-1].lines) == 20
     undo_run(store, settings, 1, actor=Actor.USER)
-    assert {e.weight for e in episodes.all_episodes(store)} == {1.0}
+    assert {e.weight for e in memory_records.all_episodes(store)} == {1.0}
 
 
 def test_a_replaced_memory_leaves_the_note_for_the_archive_and_undo_brings_it_back(
@@ -185,7 +185,7 @@ def test_a_replaced_memory_leaves_the_note_for_the_archive_and_undo_brings_it_ba
     before = note.read_bytes()
     assert b"we use npm" in before
     with store.transaction() as tx:
-        episode_changes.change_episode(
+        memory_changes.change_episode(
             tx, now(store, old), "supersede", "by hand", status=Status.SUPERSEDED, actor=Actor.TIDYING
         )
 
@@ -235,7 +235,7 @@ def test_an_undo_that_was_undone_by_a_later_run_is_refused_until_that_one_is_und
     store: Store, settings: Settings, clock: FixedClock, keep: Keep
 ) -> None:
     keep("plain one")
-    before = runs.content_digest(store)
+    before = memory_history.content_digest(store)
     clock.advance(31 * DAY)
     first = consolidate(store, settings, is_forced=True)
     clock.advance(200 * DAY)
@@ -244,4 +244,4 @@ def test_an_undo_that_was_undone_by_a_later_run_is_refused_until_that_one_is_und
     undo_run(store, settings, second.run_id, actor=Actor.USER)
     undo_run(store, settings, first.run_id, actor=Actor.USER)
 
-    assert runs.content_digest(store) == before
+    assert memory_history.content_digest(store) == before

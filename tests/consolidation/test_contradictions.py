@@ -10,25 +10,24 @@ import pytest
 from memory_states import states_of
 from near_pairs import BOTH_HOLD, CHANGES
 
-from engram.clock import FixedClock
-from engram.consolidation.service import consolidate
-from engram.consolidation.supersede import why_outdated
+from engram.consolidation.steps import why_outdated
+from engram.consolidation.tidying import consolidate
 from engram.embedding.embedder import Embedder
 from engram.enums import Actor, Kind, Scope, Voice
 from engram.memories.save import save_memory
-from engram.models import contradictions, episodes
-from engram.models.episodes import Episode
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
+from engram.models.memories import judgements, memory_records
+from engram.models.memories.memory_records import Episode
 from engram.redaction import redact
-from engram.search.vectors.backfill import embed_missing
-from engram.search.vectors.pairs import similar_pairs
+from engram.search.vectors.stored_vectors import embed_missing, similar_pairs
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 
 Keep = Callable[..., Episode]
 
 
 def decision(summary: str) -> Episode:
-    return Episode(episodes.new_episode_id(), "decision", summary, summary, scope=Scope.GLOBAL)
+    return Episode(memory_records.new_episode_id(), "decision", summary, summary, scope=Scope.GLOBAL)
 
 
 def why(embedder: Embedder, older: str, newer: str) -> str:
@@ -82,10 +81,10 @@ def test_no_saved_memory_goes_out_of_force_by_itself(
     tidy(store, settings, bundled)
 
     assert states_of(store, *saved) == [("active", "")] * len(saved)
-    waiting = contradictions.open_contradictions(store)
+    waiting = judgements.open_contradictions(store)
     assert len(waiting) >= 15
     assert tidy(store, settings, bundled) == ()
-    assert len(contradictions.open_contradictions(store)) == len(waiting)
+    assert len(judgements.open_contradictions(store)) == len(waiting)
 
 
 @pytest.mark.model
@@ -103,7 +102,7 @@ def test_a_saved_memory_and_what_is_said_later_become_a_contradiction(
     lines = tidy(store, settings, bundled)
 
     assert states_of(store, saved, pinned, later, moved) == [("active", "")] * 4
-    assert {(one.older_id, one.newer_id) for one in contradictions.open_contradictions(store)} == {
+    assert {(one.older_id, one.newer_id) for one in judgements.open_contradictions(store)} == {
         (saved.episode_id, later.episode_id),
         (pinned.episode_id, moved.episode_id),
     }

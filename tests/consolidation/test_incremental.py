@@ -6,13 +6,13 @@ from collections.abc import Callable, Collection, Iterator
 
 import pytest
 
-from engram.clock import FixedClock
-from engram.consolidation.service import consolidate
+from engram.consolidation.tidying import consolidate
 from engram.enums import Actor, Importance
-from engram.models import episode_changes
-from engram.models.episodes import Episode
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_changes
+from engram.models.memories.memory_records import Episode
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 
 Keep = Callable[..., Episode]
 Asked = list[Collection[int] | None]
@@ -48,7 +48,7 @@ def test_the_first_run_compares_everything_and_the_next_only_what_came_or_change
     assert tidy() == frozenset()
 
     with store.transaction() as tx:
-        episode_changes.change_episode(tx, edited, "edit", "by hand", importance=Importance.HIGH, actor=Actor.USER)
+        memory_changes.change_episode(tx, edited, "edit", "by hand", importance=Importance.HIGH, actor=Actor.USER)
     new = keep("a new memory")
 
     assert tidy() == {edited.id, new.id}
@@ -60,7 +60,7 @@ def test_the_first_run_compares_everything_and_the_next_only_what_came_or_change
 def test_a_memory_is_compared_once_it_has_a_vector(
     store: Store, keep: Keep, tidy: Callable[..., Collection[int] | None]
 ) -> None:
-    from engram.models.vectors import put_vectors
+    from engram.models.search.vectors import put_vectors
 
     keep("embedded late")
     late = keep("and this one too")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from branch_sessions import Workshop, todo_list
 
-from engram.consolidation.on_extract import reconcile_new
-from engram.consolidation.service import consolidate, undo_run
+from engram.consolidation.joining import reconcile_new
+from engram.consolidation.tidying import consolidate, undo_run
 from engram.enums import Actor, Status
+from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.service import extract_session
-from engram.models.episode_changes import change_episode
-from engram.models.episodes import Episode, all_episodes
-from engram.models.runs import list_runs
+from engram.models.memories.memory_changes import change_episode
+from engram.models.memories.memory_history import list_runs
+from engram.models.memories.memory_records import Episode, all_episodes
 
 TODOS = todo_list(**{"Mend the cache": "pending"})
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from engram.consolidation.proven import why_not_proven
-from engram.consolidation.service import consolidate
+from engram.consolidation.graduation import why_not_proven
+from engram.consolidation.tidying import consolidate
 from engram.enums import Actor, Status
-from engram.models.contradictions import Ending, ending_of
-from engram.models.episodes import Episode, find_episode
-from engram.models.store import Store
-from engram.models.usefulness import Usefulness
+from engram.models.engine.transaction import Store
+from engram.models.memories.judgements import Ending, ending_of
+from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.memories.usefulness import Usefulness
 from engram.settings import Settings
 
 Keep = Callable[..., Episode]

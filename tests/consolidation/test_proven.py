@@ -11,16 +11,16 @@ from click.testing import CliRunner
 from showing import show_and_use
 
 from engram.cli.main import engram
-from engram.consolidation.proven import confirmed_by, why_not_proven
-from engram.consolidation.service import consolidate
+from engram.consolidation.graduation import confirmed_by, why_not_proven
+from engram.consolidation.tidying import consolidate
 from engram.enums import Actor, Importance, Judgement, Scope, Source, Status, Voice
 from engram.memories.feedback import judge_memory, take_back_judgement
 from engram.memories.save import edit_memory
-from engram.models.episode_changes import change_episode, note_access
-from engram.models.episode_history import history_of
-from engram.models.episodes import Episode, all_episodes
-from engram.models.store import Store
-from engram.models.usefulness import Usefulness
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import change_episode, note_access
+from engram.models.memories.memory_history import history_of
+from engram.models.memories.memory_records import Episode, all_episodes
+from engram.models.memories.usefulness import Usefulness
 from engram.redaction import redact
 from engram.settings import Settings
 

@@ -9,21 +9,21 @@ from typing import Any
 
 import pytest
 
-from engram.clock import FixedClock
-from engram.consolidation.service import consolidate, undo_run
+from engram.consolidation.tidying import consolidate, undo_run
 from engram.enums import Actor, Source, Status, Voice
-from engram.extraction.budget import OWN_SERVER_PRICE, Budget, Price
-from engram.extraction.language_model import LanguageModel
-from engram.extraction.provider import ModelReply, ModelRequest, NotServed
-from engram.extraction.reconcile import Reconciler
-from engram.models.contradictions import open_contradictions
-from engram.models.episode_changes import add_episode
-from engram.models.episodes import Episode, Evidence, all_episodes, evidence_of, new_episode_id
-from engram.models.projects import ensure_project
-from engram.models.runs import content_digest
-from engram.models.sessions import ensure_session
-from engram.models.store import Store, open_store
+from engram.extraction.model.language_model import LanguageModel
+from engram.extraction.model.provider import OWN_SERVER_PRICE, Budget, ModelReply, ModelRequest, NotServed, Price
+from engram.extraction.model.reconcile import Reconciler
+from engram.models.engine.transaction import Store
+from engram.models.memories.judgements import open_contradictions
+from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_history import content_digest
+from engram.models.memories.memory_records import Episode, Evidence, all_episodes, evidence_of, new_episode_id
+from engram.models.open_memory import open_store
+from engram.models.projects.projects import ensure_project
+from engram.models.sessions.sessions import ensure_session
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 
 NOW_MS = 1_780_000_000_000
 OLD, NEW = "The session folders are numbered from one", "The session folders are numbered from zero now"

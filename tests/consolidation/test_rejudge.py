@@ -14,22 +14,22 @@ from transcript_lines import say
 
 from engram.consolidation.graduation import NOTE, note_line
 from engram.consolidation.rejudge import BY_PROGRAM, NO_LONGER_KEPT, Picked, picked_memories
-from engram.consolidation.service import consolidate, undo_run
+from engram.consolidation.tidying import consolidate, undo_run
 from engram.enums import Actor, Importance, Judgement, Kind, Scope, Source, Status, Voice
 from engram.extraction.local.writer import LocalExtractor
-from engram.ingest.service import ingest_path
+from engram.ingest.read_sources import ingest_path
 from engram.memories.feedback import judge_memory
 from engram.memories.save import edit_memory
 from engram.models import tables
-from engram.models.episode_history import history_of
-from engram.models.episodes import Episode, Evidence, find_episode
-from engram.models.fulltext import search_passages
-from engram.models.projects import ensure_project
-from engram.models.reading_progress import unknown_elements
-from engram.models.recent import user_texts_elsewhere
-from engram.models.sessions import find_session
-from engram.models.store import Store
-from engram.models.turns import load_turn, turns_of_session
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_history import history_of
+from engram.models.memories.memory_records import Episode, Evidence, find_episode
+from engram.models.projects.projects import ensure_project
+from engram.models.search.fulltext import search_passages
+from engram.models.sessions.recent import user_texts_elsewhere
+from engram.models.sessions.sessions import find_session
+from engram.models.sessions.sources import unknown_elements
+from engram.models.sessions.stored_turns import load_turn, turns_of_session
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.transcripts import speaker

@@ -10,19 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from engram.clock import FixedClock
 from engram.consolidation import stale
-from engram.consolidation.service import consolidate
 from engram.consolidation.stale import changes_since, read_numstat
+from engram.consolidation.tidying import consolidate
 from engram.enums import Actor, Kind
-from engram.ingest.service import ingest_path
-from engram.models import episodes
-from engram.models.episodes import Episode, Evidence
-from engram.models.sessions import find_session
-from engram.models.store import Store
-from engram.models.turns import turns_of_session
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_records
+from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.sessions.sessions import find_session
+from engram.models.sessions.stored_turns import turns_of_session
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 Keep = Callable[..., Episode]
@@ -131,7 +131,7 @@ def bound(store: Store, settings: Settings, repository: Repository, keep: Keep) 
 
 
 def reason(store: Store, episode: Episode) -> str:
-    found = episodes.find_episode(store, episode.episode_id)
+    found = memory_records.find_episode(store, episode.episode_id)
     assert found is not None
     return found.stale_reason
 
@@ -139,7 +139,7 @@ def reason(store: Store, episode: Episode) -> str:
 def test_much_change_since_marks_it_and_undo_takes_that_back(
     store: Store, settings: Settings, repository: Repository, bound: Callable[..., Episode]
 ) -> None:
-    from engram.consolidation.service import undo_run
+    from engram.consolidation.tidying import undo_run
 
     episode = bound()
     repository.commit("src/cache.py", lines("new"), days=5)

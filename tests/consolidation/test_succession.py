@@ -9,18 +9,19 @@ from pathlib import Path
 import pytest
 from memory_states import current_row, states_of
 
-from engram.clock import FixedClock
-from engram.consolidation.on_extract import reconcile_new
-from engram.consolidation.service import consolidate, undo_run
+from engram.consolidation.joining import reconcile_new
+from engram.consolidation.tidying import consolidate, undo_run
 from engram.enums import Actor, Importance, Kind, Scope, Status
-from engram.memories.forget import forget_episode
-from engram.memories.purge import plan_named, purge
+from engram.forgetting.forget import forget_episode
+from engram.forgetting.purge import plan_named, purge
 from engram.memories.save import save_memory, supersede
-from engram.models import episode_changes, episodes, forgetting, runs, tombstones
-from engram.models.episodes import Episode, Evidence
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
+from engram.models.forgetting import forgetting
+from engram.models.memories import memory_changes, memory_history, memory_records, tombstones
+from engram.models.memories.memory_records import Episode, Evidence
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 
 DAY = 86_400
 Keep = Callable[..., Episode]
@@ -34,7 +35,7 @@ def chain(store: Store, *memories: Episode) -> None:
 
 def archive(store: Store, episode: Episode, run_id: int | None = None) -> None:
     with store.transaction() as tx:
-        episode_changes.change_episode(
+        memory_changes.change_episode(
             tx,
             current_row(store, episode),
             "age",
@@ -96,7 +97,7 @@ def test_an_archived_successor_gives_it_back_and_the_undo_takes_that_back(
 ) -> None:
     old, new = keep("the cache is Redis", importance=Importance.HIGH), keep("the cache is SQLite")
     chain(store, old, new)
-    before = runs.content_digest(store)
+    before = memory_history.content_digest(store)
     clock.advance((settings.archive_days + 1) * DAY)
 
     run_id = consolidate(store, settings, is_forced=True).run_id
@@ -104,14 +105,14 @@ def test_an_archived_successor_gives_it_back_and_the_undo_takes_that_back(
     assert states_of(store, old, new) == [("active", ""), ("archived", "")]
     undo_run(store, settings, run_id, actor=Actor.USER)
     assert states_of(store, old, new) == [("superseded", new.episode_id), ("active", "")]
-    assert runs.content_digest(store) == before
+    assert memory_history.content_digest(store) == before
 
 
 def test_a_successor_that_was_merged_still_stands_for_it(store: Store, settings: Settings, keep: Keep) -> None:
     old, new, kept = keep("the cache is Redis"), keep("the cache is SQLite"), keep("the cache lives in SQLite")
     chain(store, old, new)
     with store.transaction() as tx:
-        episode_changes.change_episode(
+        memory_changes.change_episode(
             tx,
             current_row(store, new),
             "archive",
@@ -188,7 +189,7 @@ def test_what_an_extraction_joined_and_replaced_is_a_run_that_can_be_undone(
     clock.advance(3600)
     new = keep("Decided: the cache lives in SQLite instead of Redis")
     twin = keep("SQLite holds the queue", kind=Kind.FACT, evidence=[Evidence("other", "s2")], session_id="")
-    before = runs.content_digest(store)
+    before = memory_history.content_digest(store)
     pairs = [(twin.id, same.id, 0.95), (new.id, old.id, 0.7)]
 
     lines = reconcile_new(
@@ -201,10 +202,10 @@ def test_what_an_extraction_joined_and_replaced_is_a_run_that_can_be_undone(
     )
 
     assert len(lines) == 2
-    (run,) = runs.list_runs(store)
+    (run,) = memory_history.list_runs(store)
     assert (run.kind, run.state, run.report["lines"]) == ("extract", "done", lines)
     undo_run(store, settings, run.id, actor=Actor.USER)
-    assert runs.content_digest(store) == before
+    assert memory_history.content_digest(store) == before
     again = reconcile_new(
         store,
         settings,
@@ -219,7 +220,7 @@ def test_what_an_extraction_joined_and_replaced_is_a_run_that_can_be_undone(
 def test_an_extraction_that_changes_nothing_older_leaves_no_run(store: Store, settings: Settings, keep: Keep) -> None:
     reconcile_new(store, settings, "s1", [keep("new").id], lambda row_ids, least: [], duplicate_cosine=0.92)
 
-    assert runs.list_runs(store) == []
+    assert memory_history.list_runs(store) == []
 
 
 def test_a_save_that_replaces_is_a_run_that_can_be_undone(store: Store, settings: Settings, keep: Keep) -> None:
@@ -227,7 +228,7 @@ def test_a_save_that_replaces_is_a_run_that_can_be_undone(store: Store, settings
     new = save_memory(
         store, "Deploy on Tuesday", redact, scope=Scope.GLOBAL, supersedes=old.episode_id, actor=Actor.AGENT
     )
-    (run,) = runs.list_runs(store)
+    (run,) = memory_history.list_runs(store)
     assert run.kind == "save"
 
     undo_run(store, settings, run.id, actor=Actor.USER)
@@ -256,10 +257,10 @@ def test_a_purge_and_a_forget_leave_different_tombstones(
     barred = tombstones.barred_entries(store, [f"uuid of {one.episode_id}" for one in (purged, forgotten)])
     assert barred == {f"uuid of {forgotten.episode_id}"}
     with store.transaction() as tx:
-        again = [episode_changes.add_episode(tx, one, [], actor=Actor.MODEL) for one in (purged, forgotten)]
+        again = [memory_changes.add_episode(tx, one, [], actor=Actor.MODEL) for one in (purged, forgotten)]
     with store.transaction() as tx:
         forgetting.apply_tombstones(tx, actor=Actor.TIDYING)
-    assert [episodes.find_episode(store, one.episode_id) is not None for one in again] == [True, False]
+    assert [memory_records.find_episode(store, one.episode_id) is not None for one in again] == [True, False]
 
 
 @pytest.mark.parametrize("status", ["archived", "superseded"])

@@ -6,22 +6,21 @@ from collections.abc import Callable
 
 import pytest
 
-from engram.clock import FixedClock
-from engram.consolidation.service import consolidate, undo_run
+from engram.consolidation.tidying import consolidate, undo_run
 from engram.consolidation.undo import plan_undo, undo_last_change
 from engram.enums import Actor, Importance, Judgement, Kind, Scope, Status, Voice
 from engram.errors import BadRequest, NotFound
+from engram.forgetting.forget import forget_episode
 from engram.memories.correct import correct_memory, keep_both, keep_one
 from engram.memories.feedback import judge_memory, take_back_judgement
-from engram.memories.forget import forget_episode
 from engram.memories.save import edit_memory, pin_memory, save_memory
-from engram.models import episodes, runs
-from engram.models.contradictions import open_contradictions
-from engram.models.episode_history import history_of
-from engram.models.episodes import Episode, Evidence
-from engram.models.judgements import judgement_of, standing_judgements
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_history, memory_records
+from engram.models.memories.judgements import judgement_of, open_contradictions, standing_judgements
+from engram.models.memories.memory_history import history_of
+from engram.models.memories.memory_records import Episode, Evidence
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 
 DAY = 86_400
 Keep = Callable[..., Episode]
@@ -33,7 +32,7 @@ def plain(text: str) -> str:
 
 
 def find(store: Store, episode_id: str) -> Episode:
-    found = episodes.find_episode(store, episode_id)
+    found = memory_records.find_episode(store, episode_id)
     assert found is not None
     return found
 
@@ -61,7 +60,7 @@ def test_every_change_is_taken_back_and_done_again(store: Store, settings: Setti
     memory = keep("the mast is brown", is_pinned=act == "correct")
     before = find(store, memory.episode_id)
     ACTS[act](store, memory.episode_id)
-    changed = runs.content_digest(store)
+    changed = memory_history.content_digest(store)
     steps = len(history_of(store, memory.episode_id))
 
     undo(store, settings, memory.episode_id)
@@ -74,11 +73,11 @@ def test_every_change_is_taken_back_and_done_again(store: Store, settings: Setti
         before.is_lowered,
         before.scope,
     )
-    others = [one for one in episodes.all_episodes(store) if one.episode_id != memory.episode_id]
+    others = [one for one in memory_records.all_episodes(store) if one.episode_id != memory.episode_id]
     assert [one.status for one in others] == [Status.ARCHIVED] * len(others)
 
     undo(store, settings, memory.episode_id)
-    assert runs.content_digest(store) == changed
+    assert memory_history.content_digest(store) == changed
     undone = history_of(store, memory.episode_id)[steps:]
     assert [step.actor for step in undone] == [Actor.USER] * 2
     assert undone[-1].undoes == undone[0].id
@@ -121,24 +120,24 @@ def test_of_a_consolidation_only_what_belongs_together_is_taken_back(
             store, settings, similar=lambda least, _: iter(p for p in pairs if p[2] >= least), is_forced=True
         ).run_id
 
-    untouched = runs.content_digest(store)
+    untouched = memory_history.content_digest(store)
     run_id = tidy()
-    merged = runs.content_digest(store)
-    evidence = len(episodes.evidence_of(store, first.id))
+    merged = memory_history.content_digest(store)
+    evidence = len(memory_records.evidence_of(store, first.id))
 
     lines = undo(store, settings, second.episode_id)
 
     assert {line.rpartition(" ")[2] for line in lines} == {first.episode_id, second.episode_id}
     assert [find(store, one.episode_id).is_current for one in (first, second, third, fourth)] == [True] * 3 + [False]
-    assert (evidence, len(episodes.evidence_of(store, first.id))) == (2, 1)
+    assert (evidence, len(memory_records.evidence_of(store, first.id))) == (2, 1)
     undo(store, settings, first.episode_id)
-    assert runs.content_digest(store) == merged
+    assert memory_history.content_digest(store) == merged
     undo(store, settings, first.episode_id)
     tidy()
     assert find(store, second.episode_id).is_current  # it is not merged again
     undo_run(store, settings, run_id, actor=Actor.USER)  # the rest of the run
-    assert runs.content_digest(store) == untouched
-    rest = runs.list_runs(store)[0]
+    assert memory_history.content_digest(store) == untouched
+    rest = memory_history.list_runs(store)[0]
     assert rest.kind == "undo"
     undo_run(store, settings, rest.id, actor=Actor.USER)
     assert [find(store, one.episode_id).is_current for one in (first, second, third, fourth)] == [True] * 3 + [False]
@@ -151,7 +150,7 @@ def test_a_run_whose_every_change_was_taken_back_is_undone(store: Store, setting
 
     for state in ("undone", "done"):
         undo(store, settings, copy.episode_id)
-        run = runs.find_run(store, run_id)
+        run = memory_history.find_run(store, run_id)
         assert run is not None
         assert run.state == state
 
@@ -164,13 +163,13 @@ def test_a_decision_is_open_again_and_decided_again(store: Store, settings: Sett
         keep_one(store, old.episode_id, actor=Actor.USER)
     else:
         keep_both(store, old.episode_id, actor=Actor.USER)
-    decided = runs.content_digest(store)
+    decided = memory_history.content_digest(store)
 
     undo(store, settings, new.episode_id)
     assert [one.newer_id for one in open_contradictions(store)] == [new.episode_id]
     undo(store, settings, new.episode_id)
     assert open_contradictions(store) == []
-    assert runs.content_digest(store) == decided
+    assert memory_history.content_digest(store) == decided
     undo(store, settings, new.episode_id)
     assert len(open_contradictions(store)) == 1
 
@@ -179,12 +178,12 @@ def test_what_was_changed_since_is_never_overwritten(store: Store, settings: Set
     old = keep("the mast is brown")
     new = correct_memory(store, old.episode_id, "the mast is white", "seen", plain, actor=Actor.USER).made
     judge_memory(store, new.episode_id, Judgement.OUTDATED, "painted", plain, actor=Actor.USER)
-    before = runs.content_digest(store)
+    before = memory_history.content_digest(store)
 
     with pytest.raises(BadRequest, match=f"engram undo {new.episode_id}"):
         undo(store, settings, old.episode_id)
 
-    assert runs.content_digest(store) == before
+    assert memory_history.content_digest(store) == before
     plan = plan_undo(store, find(store, new.episode_id))
     edit_memory(store, new.episode_id, plain, summary="the mast is grey", actor=Actor.USER)
     with pytest.raises(BadRequest, match="changed since"):

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engram.clock import FixedClock
-from engram.consolidation.on_extract import reconcile_new
-from engram.consolidation.service import consolidate, undo_run
+from engram.consolidation.joining import reconcile_new
+from engram.consolidation.tidying import consolidate, undo_run
 from engram.enums import Actor, Importance, Kind, Voice
-from engram.models import episodes, runs
-from engram.models.episodes import Episode
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_history, memory_records
+from engram.models.memories.memory_records import Episode
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 
 DAY = 86_400
 Keep = Callable[..., Episode]
 
 
 def state(store: Store, *memories: Episode) -> list[str]:
-    found = [episodes.find_episode(store, one.episode_id) for one in memories]
+    found = [memory_records.find_episode(store, one.episode_id) for one in memories]
     return [one.status for one in found if one is not None]
 
 
@@ -34,13 +34,13 @@ def test_merging_and_replacing_are_not_repeated_once_taken_back(store: Store, se
         )
         return report.run_id, report.lines
 
-    before = runs.content_digest(store)
+    before = memory_history.content_digest(store)
     run_id, lines = tidy()
     assert len(lines) == 2
     undo_run(store, settings, run_id, actor=Actor.USER)
 
     assert tidy()[1] == ()
-    assert runs.content_digest(store) == before
+    assert memory_history.content_digest(store) == before
     assert (
         reconcile_new(store, settings, "s1", [same.id, new.id], lambda ids, least: pairs, duplicate_cosine=0.92) == []
     )

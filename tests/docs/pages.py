@@ -15,7 +15,7 @@ from unittest.mock import patch
 from click.testing import CliRunner
 
 from engram.cli.main import engram as root_command
-from engram.models.store import open_store
+from engram.models.open_memory import open_store
 from engram.paths import Home
 
 REPO = Path(__file__).resolve().parents[2]

@@ -11,18 +11,18 @@ import pytest
 from click.testing import CliRunner
 
 from engram.cli.main import engram
-from engram.doctor.fixes import FIXES
+from engram.setup.doctor.doctor_report import FIXES
 
 REPO = Path(__file__).resolve().parents[2]
 #: Modules whose texts tell the user what to type.
 SOURCES = sorted(
     [
-        *(REPO / "engram" / "doctor").glob("*.py"),
+        *(REPO / "engram" / "setup" / "doctor").glob("*.py"),
         *(REPO / "engram" / "reports").glob("*checks.py"),
         REPO / "engram" / "reports" / "health.py",
-        REPO / "engram" / "plugin" / "checks.py",
-        REPO / "engram" / "install" / "journal.py",
-        *(REPO / "engram" / "services").glob("*.py"),
+        REPO / "engram" / "setup" / "agents" / "plugin.py",
+        REPO / "engram" / "setup" / "edits" / "journal.py",
+        *(REPO / "engram" / "setup" / "services").glob("*.py"),
     ]
 )
 _COMMAND = re.compile(r"(?:^|[`:(] ?)engram((?: --?[a-z-]+| [a-z]+)+)")

@@ -11,9 +11,9 @@ REPO = Path(__file__).resolve().parents[2]
 def names() -> set[str]:
     """The name of every finding that the source makes."""
     found = set()
-    folders = [(REPO / "engram" / "doctor", "*.py"), (REPO / "engram" / "reports", "*checks.py")]
+    folders = [(REPO / "engram" / "setup" / "doctor", "*.py"), (REPO / "engram" / "reports", "*checks.py")]
     paths = [path for folder, pattern in folders for path in folder.glob(pattern)]
-    for path in [*paths, REPO / "engram" / "plugin" / "checks.py"]:
+    for path in [*paths, REPO / "engram" / "setup" / "agents" / "plugin.py"]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and ast.unparse(node.func) in ("Check", "_mended_by_install") and node.args:
                 name = node.args[0]

@@ -16,24 +16,24 @@ from pathlib import Path
 import pytest
 from transcript_lines import say
 
-from engram.doctor import running
-from engram.doctor.programs import find_programs
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Scope
-from engram.ingest.service import ingest_path
-from engram.install.journal import Journal, Ledger, Phase, StepRecord, save_journal
+from engram.ingest.read_sources import ingest_path
 from engram.memories.save import save_memory
-from engram.models.backup import drop_database, make_backup
-from engram.models.database import SAFE_SQLITE, sqlite_version
-from engram.models.episodes import all_episodes
-from engram.models.store import open_store
-from engram.process_lock import ProcessLock
+from engram.models.engine.database import SAFE_SQLITE, sqlite_version
+from engram.models.memories.memory_records import all_episodes
+from engram.models.open_memory import open_store
+from engram.models.rescue.backup import drop_database, make_backup
 from engram.redaction import redact
-from engram.search.vectors.backfill import embed_missing
-from engram.services.launchd import Launchd
-from engram.services.systemd import Systemd
+from engram.search.vectors.stored_vectors import embed_missing
 from engram.settings import Settings, load
-from engram.worker.client import WorkerStatus
+from engram.setup.doctor import doctor_checks
+from engram.setup.doctor.doctor_checks import find_programs
+from engram.setup.edits.journal import Journal, Ledger, Phase, StepRecord, save_journal
+from engram.setup.services.launchd import Launchd
+from engram.setup.services.systemd import Systemd
+from engram.system.process_lock import ProcessLock
+from engram.worker.recall_client import WorkerStatus
 from tests.doctor.conftest import Doctor
 from tests.earlier_machine import LABEL, make_machine
 from tests.services.conftest import StandIns
@@ -229,8 +229,8 @@ def test_a_memory_folder_that_cannot_be_written_is_named(doctor: Doctor) -> None
     code = (
         "import os\n"
         "from pathlib import Path\n"
-        "from engram.doctor.folders import check_writable\n"
-        "from engram.doctor.machine import Machine\n"
+        "from engram.setup.doctor.doctor_checks import check_writable\n"
+        "from engram.setup.doctor.doctor_checks import Machine\n"
         "from engram.settings import Settings\n"
         "if os.geteuid() == 0:\n"
         f"    os.setuid({NOBODY})\n"
@@ -308,7 +308,7 @@ def answering(doctor: Doctor, monkeypatch: pytest.MonkeyPatch) -> Iterator[Calla
             "waiting": 0,
         }
         status = WorkerStatus(**(values | changes))  # type: ignore[arg-type]
-        monkeypatch.setattr(running, "ask_status", lambda home: status)
+        monkeypatch.setattr(doctor_checks, "ask_status", lambda home: status)
 
     answer()
     yield answer
@@ -338,7 +338,7 @@ def test_a_worker_with_older_settings_or_without_an_answer_is_named(
     assert doctor.run("config", "set", "recall_limit", "7").exit_code == 0
     assert doctor.findings()["worker's settings"]["command"] == "engram service restart"
 
-    monkeypatch.setattr(running, "ask_status", lambda home: None)
+    monkeypatch.setattr(doctor_checks, "ask_status", lambda home: None)
     assert "does not answer" in doctor.findings()["worker's answers"]["detail"]
 
 

@@ -11,8 +11,8 @@ from transcript_lines import say
 from engram.enums import Actor, Scope
 from engram.log import start_logging
 from engram.memories.save import save_memory
-from engram.models import stages, work
-from engram.models.store import open_store
+from engram.models.open_memory import open_store
+from engram.models.work import task_runs, work
 from engram.redaction import redact
 from tests.doctor.conftest import Doctor
 
@@ -60,7 +60,7 @@ def plant(doctor: Doctor, folder: Path) -> None:
         task = work.find_work(store, "extract", CANARY)
         assert task is not None
         work.fail(store, task, f"no answer from {CANARY}", max_attempts=1)
-        stages.note_failure(store, "extract", f"no answer from {CANARY}")
+        task_runs.note_failure(store, "extract", f"no answer from {CANARY}")
     doctor.write_claude("settings.json", {"hooks": {"Stop": [{"hooks": [{"command": f"engram_hooks {CANARY}"}]}]}})
     doctor.write_claude(".claude.json", {"mcpServers": {"engram": {"command": f"/home/{CANARY}/python"}}})
     log_failures(doctor)

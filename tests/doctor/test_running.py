@@ -11,10 +11,10 @@ from collections.abc import Iterator
 import pytest
 from processes import processes_of_home, wait_for, wait_until_gone
 
-from engram.doctor import running
 from engram.reports.processes import holder_of, process_state
-from engram.services.background import Background
 from engram.settings import load
+from engram.setup.doctor import doctor_checks
+from engram.setup.services.supervisor import Background
 from engram.version import code_version
 from tests.doctor.conftest import Doctor
 
@@ -23,7 +23,7 @@ OLD_WATCHER = """
 import engram.version
 engram.version.code_version = lambda: "0.0.9+abcd"
 from engram.settings import load
-from engram.watcher.main import run_watcher
+from engram.watcher.watch_process import run_watcher
 raise SystemExit(run_watcher(load().settings))
 """
 
@@ -68,12 +68,12 @@ def test_a_watcher_of_other_code_and_one_that_hangs_are_named(doctor: Doctor, mo
 
         watcher.send_signal(signal.SIGSTOP)
         os.utime(lock, (1, 1))
-        monkeypatch.setattr(running, "PATIENCE_SECONDS", 0.0)
+        monkeypatch.setattr(doctor_checks, "PATIENCE_SECONDS", 0.0)
         finding = doctor.findings()["watcher's heartbeat"]
         assert (finding["state"], finding["command"]) == ("bad", "engram service restart")
 
         # A laptop that just woke up: the next heartbeat comes within seconds.
-        monkeypatch.setattr(running, "PATIENCE_SECONDS", 60.0)
+        monkeypatch.setattr(doctor_checks, "PATIENCE_SECONDS", 60.0)
         watcher.send_signal(signal.SIGCONT)
         assert "watcher's heartbeat" not in doctor.findings()
     finally:

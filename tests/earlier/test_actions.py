@@ -7,13 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from engram.earlier.actions import BootOut, SetDatabaseAside
-from engram.earlier.databases import find_databases
-from engram.earlier.find import find_earlier
-from engram.earlier.plan import plan_retirement
-from engram.install.actions import action_from_json, action_to_json
-from engram.models.store import open_store
+from engram.models.open_memory import open_store
 from engram.settings import Settings
+from engram.setup.installing.run import action_from_json, action_to_json
+from engram.setup.old_engram.find import find_databases, find_earlier
+from engram.setup.old_engram.retire import BootOut, SetDatabaseAside, plan_retirement
 from tests.earlier_machine import LABEL, episode_row, make_database, make_machine
 
 #: Knows one label as long as a file is there, and records what it is asked.

@@ -8,14 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from engram.earlier.actions import EndProcess
-from engram.earlier.find import EarlierEngram, find_earlier
-from engram.earlier.plan import plan_retirement
-from engram.earlier.processes import RunningProcess, find_listener
-from engram.earlier.settings_files import without_comments
-from engram.earlier.signs import is_earlier_command, is_earlier_process
-from engram.install.changes import JsonEdit
 from engram.settings import Settings
+from engram.setup.edits.changes import JsonEdit
+from engram.setup.old_engram.find import EarlierEngram, find_earlier
+from engram.setup.old_engram.old_processes import RunningProcess, find_listener
+from engram.setup.old_engram.retire import EndProcess, plan_retirement
+from engram.setup.old_engram.signs import is_earlier_command, is_earlier_process, without_comments
 from tests.earlier_machine import LABEL, EarlierMachine, episode_row, make_database, make_machine
 
 

@@ -11,9 +11,8 @@ from tiny_bert import TinyBert, write_tiny_bert
 
 from engram.embedding.compile import ensure_compiled
 from engram.embedding.embedder import Prompts
-from engram.embedding.extra import has_extra
 from engram.embedding.hashed import HashedEmbedder
-from engram.embedding.source import BUNDLED_NAME, BUNDLED_SHA256, ModelSource
+from engram.embedding.source import BUNDLED_NAME, BUNDLED_SHA256, ModelSource, has_extra
 
 
 @pytest.fixture(scope="session")

@@ -53,7 +53,7 @@ def test_the_bundled_model_keeps_the_id_of_vectors_that_are_stored(bundled: Embe
 @pytest.mark.model
 @pytest.mark.reference
 def test_the_stored_vectors_of_the_original_are_those_of_sentence_transformers(original: ModelSource) -> None:
-    from engram.embedding.reference import ReferenceEmbedder
+    from engram.embedding.original_model import ReferenceEmbedder
 
     rows = ReferenceEmbedder(original, Prompts(), "asked for").embed(CHECK_TEXTS)
 
@@ -62,7 +62,7 @@ def test_the_stored_vectors_of_the_original_are_those_of_sentence_transformers(o
 
 @pytest.mark.reference
 def test_a_model_of_sentence_transformers_has_the_same_vectors_without_it(tiny_model: Path, tmp_path: Path) -> None:
-    from engram.embedding.reference import ReferenceEmbedder
+    from engram.embedding.original_model import ReferenceEmbedder
 
     source = ModelSource("tiny", tiny_model, "", "", Prompts())
     reference = ReferenceEmbedder(source, Prompts(), "asked for")

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from engram.embedding.card import CARD_NAME, FORM, ModelCard, model_id, read_card, write_card
-from engram.embedding.embedder import Prompts
+from engram.embedding.embedder import CARD_NAME, FORM, ModelCard, Prompts, model_id, read_card, write_card
 from engram.errors import EmbeddingError
 
 CARD = ModelCard("tiny", "00ff", 4, 32, "mean", Prompts("d: ", "q: "), 0.9999, {"torch": "2"})

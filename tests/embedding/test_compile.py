@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from engram.embedding import compile as compiling
-from engram.embedding import reference
-from engram.embedding.card import ModelCard, read_card, write_card
-from engram.embedding.embedder import Prompts
+from engram.embedding import original_model
+from engram.embedding.embedder import ModelCard, Prompts, read_card, write_card
 from engram.embedding.load import load_embedder
 from engram.embedding.source import ModelSource, find_source
 from engram.errors import EmbeddingError
@@ -138,7 +137,7 @@ def test_pinned_weights_that_changed_are_refused(model_folder: Path) -> None:
     source = ModelSource("all-minilm-l6-v2", model_folder, "", "0" * 64, Prompts())
 
     with pytest.raises(EmbeddingError, match="not the ones"):
-        reference.source_folder(source)
+        original_model.source_folder(source)
 
 
 def test_a_compiled_model_that_answers_otherwise_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -152,7 +151,7 @@ def test_a_compiled_model_that_answers_otherwise_is_refused(monkeypatch: pytest.
             return np.tile(np.array([0.0, 1.0], dtype=np.float32), (len(texts), 1))
 
     monkeypatch.setattr(onnx_model, "OnnxEmbedder", Wrong)
-    monkeypatch.setattr(reference, "encode", lambda model, texts: np.tile([1.0, 0.1], (len(texts), 1)))
+    monkeypatch.setattr(original_model, "encode", lambda model, texts: np.tile([1.0, 0.1], (len(texts), 1)))
 
     with pytest.raises(EmbeddingError, match="differs"):
         compiling._checked(CARD, tmp_path, object())
@@ -223,4 +222,4 @@ def test_weights_that_are_none_are_an_embedding_error(tiny_model: Path, tmp_path
     (folder / "model.safetensors").write_bytes(b"broken")
 
     with pytest.raises(EmbeddingError, match="cannot load"):
-        reference.load_original(folder)
+        original_model.load_original(folder)

@@ -133,7 +133,7 @@ def test_a_fetched_model_is_ready_and_needs_no_network_any_more(hub: Hub, tmp_pa
 
 def test_of_a_model_that_cannot_run_here_the_weights_are_not_fetched(hub: Hub, tmp_path: Path) -> None:
     write_tiny_bert(hub.folder, model_type="other")
-    program = "from engram.embedding import extra\nextra._MODULES = ('a_package_that_nobody_has',)"
+    program = "from engram.embedding import source as extra\nextra._MODULES = ('a_package_that_nobody_has',)"
 
     answer = engram(hub, tmp_path, "model", "fetch", NAME, program=program)
 

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 from tiny_bert import TinyBert
 
-from engram.embedding import extra, load, reference
+from engram.embedding import load, original_model
+from engram.embedding import source as extra
 from engram.embedding.compile import CHECK_TEXTS
 from engram.embedding.embedder import Embedder, Prompts
 from engram.embedding.source import ModelSource, find_source
@@ -77,7 +78,7 @@ def test_where_compiling_fails_the_original_runs_and_says_why(
 
     monkeypatch.setattr(extra, "_MODULES", ())
     monkeypatch.setattr(load, "ensure_compiled", fail)
-    monkeypatch.setattr(reference, "ReferenceEmbedder", Original)
+    monkeypatch.setattr(original_model, "ReferenceEmbedder", Original)
 
     embedder = load.load_embedder(str(foreign_model), tmp_path, compile_if_missing=True)
 
@@ -106,7 +107,7 @@ def test_a_damaged_compiled_model_is_compiled_once_more(
 @pytest.mark.reference
 def test_the_original_model_gives_the_vectors_of_the_bundled_one(bundled: Embedder, original: ModelSource) -> None:
     """Both have one id, so vectors of either may stand side by side in the database."""
-    embedder = reference.ReferenceEmbedder(original, Prompts(), "asked for")
+    embedder = original_model.ReferenceEmbedder(original, Prompts(), "asked for")
 
     rows = embedder.embed(CHECK_TEXTS)
 
@@ -121,4 +122,4 @@ def test_the_original_model_gives_the_vectors_of_the_bundled_one(bundled: Embedd
 
 def test_a_hub_model_that_is_not_on_the_machine_is_refused_without_the_network(tmp_path: Path) -> None:
     with pytest.raises(EmbeddingError, match="network is not allowed"):
-        reference.source_folder(find_source("nobody/no-such-model"))
+        original_model.source_folder(find_source("nobody/no-such-model"))

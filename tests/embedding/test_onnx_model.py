@@ -14,8 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.embedding.card import ModelInfo
-from engram.embedding.embedder import Embedder, Prompts
+from engram.embedding.embedder import Embedder, ModelInfo, Prompts
 from engram.embedding.load import load_embedder
 from engram.embedding.onnx_model import MAX_BATCH_TOKENS, OnnxEmbedder, batches
 from engram.errors import EmbeddingError

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from engram.embedding.tensors import Tensor, read_header
+from engram.embedding.bert import Tensor, read_header
 from engram.errors import EmbeddingError
 
 

@@ -7,22 +7,23 @@ from pathlib import Path
 
 import pytest
 
-from engram.clock import FixedClock
 from engram.consolidation.undo import undo_last_change
 from engram.enums import Actor, Importance, Judgement, Kind, Scope
+from engram.forgetting.forget import forget_episode
 from engram.memories.correct import correct_memory
 from engram.memories.feedback import judge_memory
-from engram.memories.forget import forget_episode
 from engram.memories.save import edit_memory, pin_memory, save_memory
-from engram.models.contradictions import note_contradiction
-from engram.models.episode_changes import move_episodes_of_session, pack_old_content
-from engram.models.episodes import Episode, Evidence
-from engram.models.project_folders import note_hints
-from engram.models.projects import ensure_project
-from engram.models.sessions import ensure_session
-from engram.models.store import Store, open_store
+from engram.models.engine.transaction import Store
+from engram.models.memories.judgements import note_contradiction
+from engram.models.memories.memory_changes import move_episodes_of_session, pack_old_content
+from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.open_memory import open_store
+from engram.models.projects.project_folders import note_hints
+from engram.models.projects.projects import ensure_project
+from engram.models.sessions.sessions import ensure_session
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 from tests.exchange.exports import home_settings
 
 

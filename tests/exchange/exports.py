@@ -8,11 +8,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from engram.exchange.importing import ImportReport, import_memories
+from engram.exchange.export import export_records, read_json_lines
+from engram.exchange.importing import ImportReport, PlaceFinder, import_memories
 from engram.exchange.incoming import Source
-from engram.exchange.json_lines import export_records, read_json_lines
-from engram.exchange.places import PlaceFinder
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
 from engram.redaction import redact
 from engram.settings import Settings
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from engram.cli.main import engram
 from engram.enums import Actor, Scope
 from engram.memories.save import save_memory
-from engram.models.store import open_store
+from engram.models.open_memory import open_store
 from engram.redaction import redact
 from engram.settings import Settings
 

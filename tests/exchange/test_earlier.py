@@ -12,18 +12,19 @@ import pytest
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Importance, Scope, Source
-from engram.exchange.earlier import split_merged
 from engram.exchange.formats import open_source
 from engram.exchange.importing import ImportReport, Outcome, undo_import
-from engram.memories.forget import forget_episode
-from engram.models.episode_history import history_of
-from engram.models.episodes import Episode, all_episodes, evidence_of
-from engram.models.projects import ensure_project, list_projects
-from engram.models.sessions import ensure_session
-from engram.models.store import Store, open_store
-from engram.search.question.query import Query
-from engram.search.service import Searcher
-from engram.search.vectors.backfill import embed_missing
+from engram.exchange.other_programs import split_merged
+from engram.forgetting.forget import forget_episode
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_history import history_of
+from engram.models.memories.memory_records import Episode, all_episodes, evidence_of
+from engram.models.open_memory import open_store
+from engram.models.projects.projects import ensure_project, list_projects
+from engram.models.sessions.sessions import ensure_session
+from engram.search.question import Query
+from engram.search.searcher import Searcher
+from engram.search.vectors.stored_vectors import embed_missing
 from engram.settings import Settings
 from tests.earlier_machine import FEBRUARY_MS, episode_row, make_database
 from tests.exchange.exports import import_into

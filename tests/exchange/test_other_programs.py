@@ -12,9 +12,9 @@ from engram.enums import Importance, Kind, Scope, Source, Voice
 from engram.errors import BadRequest, NotFound
 from engram.exchange.formats import open_source
 from engram.exchange.importing import ImportReport, Outcome
-from engram.models.episodes import Episode, all_episodes
-from engram.models.projects import ensure_project
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import Episode, all_episodes
+from engram.models.projects.projects import ensure_project
 from engram.settings import Settings
 from tests.exchange.exports import import_into
 
@@ -157,8 +157,7 @@ def test_notes_become_a_memory_a_section_with_the_date_that_they_tell(
 
 
 def test_notes_need_a_project_or_everywhere(store: Store, settings: Settings, tmp_path: Path) -> None:
-    from engram.exchange.importing import import_memories
-    from engram.exchange.places import PlaceFinder
+    from engram.exchange.importing import PlaceFinder, import_memories
 
     note = tmp_path / "note.md"
     note.write_text("Buoys are red.")

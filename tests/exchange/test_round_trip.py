@@ -11,15 +11,15 @@ import pytest
 
 from engram.enums import Actor, Scope
 from engram.errors import BadRequest
+from engram.exchange.export import from_markdown, read_markdown, to_markdown, write_markdown
 from engram.exchange.importing import Outcome
-from engram.exchange.markdown import from_markdown, read_markdown, to_markdown, write_markdown
+from engram.forgetting.forget import forget_episode
 from engram.ingest.moves import find_moves
-from engram.memories.forget import forget_episode
 from engram.memories.save import save_memory
-from engram.models.episodes import Episode, evidence_of, find_episode
-from engram.models.projects import list_projects
-from engram.models.store import Store
-from engram.models.tombstone_transfer import read_tombstones
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import Episode, evidence_of, find_episode
+from engram.models.projects.projects import list_projects
+from engram.models.rescue.copies import read_tombstones
 from engram.redaction import redact
 from engram.settings import Settings
 from tests.exchange.exports import as_source, import_into, records
@@ -188,8 +188,8 @@ def test_a_dry_run_tells_the_same_and_changes_nothing(lived_in: Store, other: St
 def test_evidence_is_tied_to_a_turn_that_was_read_before(other: Store, other_settings: Settings) -> None:
     """Where the transcripts were read first, an imported memory is traced to its turn."""
     uuid = "22222222-0000-4000-8000-000000000002"
-    from engram.models.entries import claim_entries
-    from engram.transcripts.record import EntryRef
+    from engram.models.sessions.stored_turns import claim_entries
+    from engram.transcripts.turns import EntryRef
 
     with other.transaction() as tx:
         claim_entries(tx, 41, [EntryRef(uuid, 0, 10, 1)])
@@ -211,7 +211,7 @@ def test_evidence_is_tied_to_a_turn_that_was_read_before(other: Store, other_set
 def test_a_project_of_which_only_the_name_is_known_is_suggested_for_a_folder_of_that_name(
     other: Store, other_settings: Settings, tmp_path: Path
 ) -> None:
-    from engram.models.projects import ensure_project
+    from engram.models.projects.projects import ensure_project
 
     line = {"id": "ep_0123456789ab", "kind": "fact", "summary": "s", "project": "harbor"}
     import_into(other, other_settings, as_source([line]))

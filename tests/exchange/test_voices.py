@@ -9,13 +9,12 @@ from typing import Any
 import pytest
 
 from engram.enums import Actor, Scope, Voice
+from engram.exchange.export import export_records, read_markdown, write_markdown
 from engram.exchange.formats import open_source
-from engram.exchange.json_lines import export_records
-from engram.exchange.markdown import read_markdown, write_markdown
 from engram.memories.save import save_memory
-from engram.models.episodes import Episode, all_episodes
-from engram.models.meta import get_meta, put_meta
-from engram.models.store import Store
+from engram.models.engine.meta import get_meta, put_meta
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import Episode, all_episodes
 from engram.redaction import redact
 from engram.settings import Settings
 from tests.exchange.exports import as_source, import_into

@@ -14,24 +14,23 @@ import pytest
 from planting import plant
 from transcript_lines import say
 
-from engram.clock import FixedClock
-from engram.consolidation.service import undo_run
+from engram.consolidation.tidying import undo_run
 from engram.enums import Actor
-from engram.extraction.budget import OWN_SERVER_PRICE, Budget, Price
+from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.model_extractor import ModelExtractor
-from engram.extraction.provider import ModelReply, ModelRequest
-from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_path
-from engram.memories.forget import forget_episode
-from engram.models.contradictions import open_contradictions
-from engram.models.episode_changes import change_episode
-from engram.models.episode_history import history_of
-from engram.models.episodes import MAX_CONTENT_CHARACTERS, Episode, all_episodes, evidence_of
-from engram.models.runs import content_digest, list_runs
-from engram.models.store import Store, open_store
+from engram.extraction.model.model_extractor import ModelExtractor
+from engram.extraction.model.provider import OWN_SERVER_PRICE, Budget, ModelReply, ModelRequest, Price
+from engram.forgetting.forget import forget_episode
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.transaction import Store
+from engram.models.memories.judgements import open_contradictions
+from engram.models.memories.memory_changes import change_episode
+from engram.models.memories.memory_history import content_digest, history_of, list_runs
+from engram.models.memories.memory_records import MAX_CONTENT_CHARACTERS, Episode, all_episodes, evidence_of
+from engram.models.open_memory import open_store
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 
 OLD = "The cache lives in Redis because the queue needs Redis anyway"
 NEW = "The cache lives in Postgres instead of Redis because one server is enough"

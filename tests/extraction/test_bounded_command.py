@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from processes import WAIT_SECONDS, read_pid, wait_until_gone
 
-from engram.extraction.bounded_command import MAX_ERROR_BYTES, MAX_OUTPUT_BYTES, Finished, run_bounded
+from engram.extraction.model.bounded_command import MAX_ERROR_BYTES, MAX_OUTPUT_BYTES, Finished, run_bounded
 
 ENVIRONMENT = {"PATH": os.environ["PATH"]}
 
@@ -178,7 +178,7 @@ def test_the_command_ends_when_its_caller_is_killed(tmp_path: Path) -> None:
         f"import os, time; {CHILD.format(str(child))}; open({str(own)!r}, 'w').write(str(os.getpid())); time.sleep(600)"
     )
     caller = (
-        "import sys; from pathlib import Path; from engram.extraction.bounded_command import run_bounded; "
+        "import sys; from pathlib import Path; from engram.extraction.model.bounded_command import run_bounded; "
         f"run_bounded([sys.executable, '-c', {program!r}], b'', folder=Path('.'), environment={{}}, seconds=600)"
     )
     process = subprocess.Popen([sys.executable, "-c", caller], cwd=tmp_path)

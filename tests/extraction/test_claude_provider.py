@@ -16,20 +16,19 @@ from typing import Any
 import pytest
 from processes import WAIT_SECONDS, wait_until_gone, wait_until_group_gone
 
-from engram.clock import FixedClock
 from engram.enums import Kind
 from engram.errors import ExtractionError, RetryLater
-from engram.extraction.budget import STAGE, Budget
 from engram.extraction.candidate import Candidate
-from engram.extraction.claude_command import find_claude
-from engram.extraction.claude_provider import ClaudeProvider
-from engram.extraction.model_extractor import ModelExtractor
+from engram.extraction.model.claude_provider import ClaudeProvider, find_claude
+from engram.extraction.model.model_extractor import ModelExtractor
+from engram.extraction.model.provider import STAGE, BrokenOff, Budget, ModelRequest, NotServed, Unfit
 from engram.extraction.protocol import ExtractionContext
-from engram.extraction.provider import BrokenOff, ModelRequest, NotServed, Unfit
-from engram.models.stages import list_stages
-from engram.models.store import Store, open_store
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
+from engram.models.work.task_runs import list_stages
 from engram.settings import Settings
-from engram.transcripts.record import Opening, Role, TextBlock, Turn
+from engram.system.clock import FixedClock
+from engram.transcripts.turns import Opening, Role, TextBlock, Turn
 
 CONTEXT = ExtractionContext(project="harbor")
 TURN = Turn(

@@ -12,11 +12,9 @@ import fake_llm
 import pytest
 from transcript_lines import commit, say
 
-from engram.clock import FixedClock
-from engram.consolidation.service import undo_run
+from engram.consolidation.tidying import undo_run
 from engram.enums import Actor, ComparisonAnswer
 from engram.errors import BudgetReached, Conflict, ExtractionError
-from engram.extraction.budget import Budget
 from engram.extraction.comparison import (
     Comparison,
     Offer,
@@ -27,25 +25,26 @@ from engram.extraction.comparison import (
     keep,
     note_answer,
 )
+from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.openai_extractor import OpenAIExtractor
-from engram.extraction.request import MAX_REQUEST_CHARACTERS
+from engram.extraction.model.openai_provider import OpenAIExtractor
+from engram.extraction.model.provider import Budget
+from engram.extraction.model.request import MAX_REQUEST_CHARACTERS
 from engram.extraction.second_chance import PART_TURNS
-from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_path
-from engram.memories.forget import forget_episode
-from engram.models.episode_history import history_of
-from engram.models.episodes import all_episodes
-from engram.models.model_readings import note_model_reading, waiting_sessions
-from engram.models.pauses import pause
-from engram.models.projects import list_projects
-from engram.models.runs import list_runs
-from engram.models.sessions import find_session
-from engram.models.spend import spending
-from engram.models.store import Store, open_store
-from engram.models.turns import turns_of_session
+from engram.forgetting.forget import forget_episode
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_history import history_of, list_runs
+from engram.models.memories.memory_records import all_episodes
+from engram.models.open_memory import open_store
+from engram.models.projects.projects import list_projects
+from engram.models.sessions.sessions import find_session
+from engram.models.sessions.stored_turns import note_model_reading, turns_of_session, waiting_sessions
+from engram.models.work.pauses import pause
+from engram.models.work.spend import spending
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 OTHER = "22222222-3333-4444-5555-666666666666"

@@ -9,24 +9,24 @@ from typing import Any
 
 import pytest
 
-from engram.clock import SYSTEM_CLOCK, Clock
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Scope, Voice
-from engram.extraction.answer import ModelOutput, ProposedMemory
-from engram.extraction.grounding import ground
+from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.model.grounding import ground
+from engram.extraction.model.model_answer import ModelOutput, ProposedMemory
+from engram.extraction.model.request import request_text
 from engram.extraction.protocol import ExtractionContext
-from engram.extraction.request import request_text
-from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_all, ingest_path
-from engram.models.episodes import Episode, all_episodes, evidence_of
-from engram.models.sessions import find_session
-from engram.models.store import Store
-from engram.models.turns import turns_of_session
+from engram.ingest.read_sources import ingest_all, ingest_path
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import Episode, all_episodes, evidence_of
+from engram.models.sessions.sessions import find_session
+from engram.models.sessions.stored_turns import turns_of_session
 from engram.redaction import redact
-from engram.search.service import Query, Searcher
+from engram.search.searcher import Query, Searcher
 from engram.settings import Settings
-from engram.transcripts.record import Role
+from engram.system.clock import SYSTEM_CLOCK, Clock
+from engram.transcripts.turns import Role
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 PLAN = "# Move the ledger\n1. Copy the rows\n2. Switch over"

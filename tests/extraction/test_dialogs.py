@@ -10,7 +10,7 @@ from made_turns import Make
 from engram.enums import Importance, Voice
 from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, Candidate
 from engram.extraction.local.dialogs import decisions
-from engram.transcripts.record import Action, Role, TextBlock, Turn
+from engram.transcripts.turns import Action, Role, TextBlock, Turn
 
 QUESTION = "Where shall the ledger live?"
 OPTIONS = f"{QUESTION}\n- SQLite: a small file\n- Postgres (Recommended): shared by all machines"

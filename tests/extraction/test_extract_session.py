@@ -10,25 +10,26 @@ from typing import Any
 import pytest
 from transcript_lines import say
 
-from engram.clock import FixedClock
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Importance, Kind, Status
 from engram.errors import RetryLater
-from engram.extraction.batch import BATCH_TURNS
 from engram.extraction.candidate import Candidate
+from engram.extraction.extracting import ExtractReport, extract_session
 from engram.extraction.protocol import ExtractionContext
-from engram.extraction.service import ExtractReport, extract_session
-from engram.ingest.service import ingest_path
-from engram.models.episode_changes import change_episode, delete_episode
-from engram.models.episode_history import history_of
-from engram.models.episodes import all_episodes, evidence_of
-from engram.models.sessions import find_session
-from engram.models.store import Store, open_store
-from engram.models.vectors import load_vectors
-from engram.models.work import WorkState, find_work
+from engram.extraction.surroundings import BATCH_TURNS
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import change_episode, delete_episode
+from engram.models.memories.memory_history import history_of
+from engram.models.memories.memory_records import all_episodes, evidence_of
+from engram.models.open_memory import open_store
+from engram.models.search.vectors import load_vectors
+from engram.models.sessions.sessions import find_session
+from engram.models.work.work import WorkState, find_work
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.transcripts.record import Turn
+from engram.system.clock import FixedClock
+from engram.transcripts.turns import Turn
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 NOW_MS = 1_780_000_000_000

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from engram.enums import Refusal, Status, Voice
-from engram.extraction.answer import ModelOutput, ProposedMemory
-from engram.extraction.grounding import Grounded, ground
+from engram.extraction.model.grounding import Grounded, ground
+from engram.extraction.model.model_answer import ModelOutput, ProposedMemory
+from engram.extraction.model.request import request_text
 from engram.extraction.protocol import ExtractionContext, NearMemory
-from engram.extraction.request import request_text
-from engram.transcripts.record import Action, EntryRef, Opening, Role, TextBlock, Turn
+from engram.transcripts.turns import Action, EntryRef, Opening, Role, TextBlock, Turn
 
 
 def turn(key: str, prompt: str, *parts: str | Action) -> Turn:

@@ -7,12 +7,12 @@ import re
 import pytest
 
 from engram.enums import Actor, Judgement
-from engram.extraction.judged import is_said_again, says_the_same
+from engram.extraction.candidate import is_said_again, says_the_same
+from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.service import extract_session
 from engram.memories.feedback import judge_memory, take_back_judgement
-from engram.models.episodes import Episode, all_episodes
-from engram.models.judgements import JudgedMemory
+from engram.models.memories.judgements import JudgedMemory
+from engram.models.memories.memory_records import Episode, all_episodes
 from engram.redaction import redact
 from tests.extraction.test_apply_answer import NEW, OLD, Desk, desk, memory
 

@@ -8,11 +8,10 @@ import pytest
 from made_turns import Make
 
 from engram.enums import Importance, Kind, Scope, Status, Voice
-from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS
+from engram.extraction.candidate import INJECTION_MARKER, MAX_CANDIDATE_SUMMARY_CHARACTERS
 from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.protocol import ExtractionContext
-from engram.extraction.write_filter import INJECTION_MARKER
-from engram.models.episodes import MAX_CONTENT_CHARACTERS
+from engram.models.memories.memory_records import MAX_CONTENT_CHARACTERS
 
 CLOSING = """Fixed. All tests pass.
 

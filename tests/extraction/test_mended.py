@@ -11,8 +11,8 @@ from engram.enums import Kind, Status
 from engram.extraction.local.mended import commits, fix_episodes, fixes, normal_command
 from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.protocol import ExtractionContext
-from engram.transcripts.commit_message import read_message
-from engram.transcripts.record import MAX_COMMAND_CHARS, Turn
+from engram.transcripts.calls import read_message
+from engram.transcripts.turns import MAX_COMMAND_CHARS, Turn
 
 HEREDOC = """git add -A && git commit -m "$(cat <<'EOF'
 fix(cache): key entries by branch

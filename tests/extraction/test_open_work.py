@@ -10,7 +10,7 @@ from made_turns import Make
 
 from engram.enums import Kind, Status
 from engram.extraction.local.open_work import open_work
-from engram.transcripts.record import Action, Todo, TodoState, Turn
+from engram.transcripts.turns import Action, Todo, TodoState, Turn
 
 
 def todos(*texts: str, done: tuple[str, ...] = (), uuid: str = "u1") -> Action:

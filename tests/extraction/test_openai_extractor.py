@@ -12,20 +12,20 @@ import httpx2
 import pytest
 from fake_llm import FakeLanguageModel, answer, chat, http, memory, responses_body
 
-from engram.clock import FixedClock
 from engram.enums import Kind, Scope, Status, Voice
 from engram.errors import ExtractionError, RetryLater
-from engram.extraction import bounded_http
-from engram.extraction.budget import Budget, price_of
 from engram.extraction.candidate import Candidate
-from engram.extraction.language_model import MAX_PROSE, MAX_PROSE_AT_FIRST
-from engram.extraction.openai_extractor import OpenAIExtractor
+from engram.extraction.model import openai_provider
+from engram.extraction.model.language_model import MAX_PROSE, MAX_PROSE_AT_FIRST
+from engram.extraction.model.openai_provider import OpenAIExtractor
+from engram.extraction.model.provider import Budget, price_of
+from engram.extraction.model.request import MARKER, MAX_REQUEST_CHARACTERS
 from engram.extraction.protocol import ExtractionContext
-from engram.extraction.request import MARKER, MAX_REQUEST_CHARACTERS
-from engram.models.stages import list_stages
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
+from engram.models.work.task_runs import list_stages
 from engram.settings import Settings
-from engram.transcripts.record import Opening, Role, TextBlock, Turn
+from engram.system.clock import FixedClock
+from engram.transcripts.turns import Opening, Role, TextBlock, Turn
 
 CONTEXT = ExtractionContext(project="demo", project_id=None)
 
@@ -457,7 +457,7 @@ def test_whatever_is_no_answer_reaches_the_local_extractor_after_few_tries(
 
 
 def test_an_answer_of_many_megabytes_is_not_read_to_the_end(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounded_http, "MAX_ANSWER_BYTES", 100_000)
+    monkeypatch.setattr(openai_provider, "MAX_ANSWER_BYTES", 100_000)
     bench.server.reply = lambda body: chat("x" * 10_000_000)
 
     with pytest.raises(RetryLater):

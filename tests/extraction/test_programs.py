@@ -11,28 +11,28 @@ import pytest
 from growing_transcript import Transcript
 from rollouts import Rollout
 
-from engram.consolidation.service import consolidate
+from engram.consolidation.tidying import consolidate
 from engram.enums import Actor, Importance, Kind, Scope, Status, Voice
-from engram.extraction.answer import ModelOutput, ProposedMemory
-from engram.extraction.grounding import ground
+from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
+from engram.extraction.model.grounding import ground
+from engram.extraction.model.model_answer import ModelOutput, ProposedMemory
+from engram.extraction.model.request import request_text
 from engram.extraction.protocol import ExtractionContext
-from engram.extraction.request import request_text
-from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_path
-from engram.models.episode_changes import change_episode
-from engram.models.episodes import Episode, all_episodes
-from engram.models.recent import latest_prompts
-from engram.models.sessions import find_session
-from engram.models.store import Store
-from engram.models.turns import turns_of_session
-from engram.notes.daily import session_section
-from engram.recollection.why import why_session
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import change_episode
+from engram.models.memories.memory_records import Episode, all_episodes
+from engram.models.sessions.recent import latest_prompts
+from engram.models.sessions.sessions import find_session
+from engram.models.sessions.stored_turns import turns_of_session
+from engram.notes.daily_log import session_section
+from engram.recollection.explain import why_session
 from engram.redaction import redact
-from engram.search.question.query import Query
-from engram.search.service import Searcher
+from engram.search.question import Query
+from engram.search.searcher import Searcher
 from engram.settings import Settings
-from engram.transcripts.record import Turn
+from engram.transcripts.turns import Turn
 
 SESSION = "77777777-2222-4333-8444-555555555555"
 RULE = "Never use tabs in this repository, always four spaces."

@@ -10,12 +10,12 @@ import pytest
 from memories_fingerprint import memories_fingerprint
 from transcript_lines import line
 
+from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_path
-from engram.models.sessions import find_session
-from engram.models.store import open_store
-from engram.models.turns import turns_of_session
+from engram.ingest.read_sources import ingest_path
+from engram.models.open_memory import open_store
+from engram.models.sessions.sessions import find_session
+from engram.models.sessions.stored_turns import turns_of_session
 from engram.redaction import redact
 from engram.settings import Settings
 

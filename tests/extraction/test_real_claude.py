@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from claude_binary import StandInServer, find_real_claude
 
-from engram.extraction.claude_provider import ClaudeProvider
-from engram.extraction.provider import ModelRequest, NotServed
+from engram.extraction.model.claude_provider import ClaudeProvider
+from engram.extraction.model.provider import ModelRequest, NotServed
 from engram.settings import Settings
 
 pytestmark = pytest.mark.timeout(300)

@@ -10,18 +10,17 @@ import pytest
 from memories_fingerprint import MemoriesFingerprint, memories_fingerprint
 from transcript_lines import line
 
-from engram.clock import FixedClock
 from engram.embedding.hashed import HashedEmbedder
 from engram.extraction.local.writer import LocalExtractor
-from engram.ingest.service import ingest_path
-from engram.models.sessions import list_sessions
-from engram.models.store import open_store
-from engram.recollection.service import RecollectionService
+from engram.ingest.read_sources import ingest_path
+from engram.models.open_memory import open_store
+from engram.models.sessions.sessions import list_sessions
+from engram.recollection.recollecting import RecollectionService
 from engram.redaction import redact
-from engram.search.service import Searcher
+from engram.search.searcher import Searcher
 from engram.settings import Settings
-from engram.tasks.extract import extract_now
-from engram.tasks.flush import read_and_make_due
+from engram.system.clock import FixedClock
+from engram.tasks.reading import extract_now, read_and_make_due
 from engram.tasks.runtime import Runtime
 
 #: Sessions of the corpus that one run reads, and how large one may be, in bytes.

@@ -9,23 +9,21 @@ import re
 
 import pytest
 
-from engram.extraction.protocol import ExtractionContext, NearMemory
-from engram.extraction.request import (
+from engram.extraction.model.request import (
     MAX_MEMORIES,
     MAX_MEMORIES_LONG,
-    MAX_REQUEST_CHARACTERS,
-    batches,
-    request_text,
-)
-from engram.extraction.request_lines import (
     MAX_PASTED_CHARACTERS,
+    MAX_REQUEST_CHARACTERS,
     MAX_TEXT_CHARACTERS,
     MIN_TEXT_CHARACTERS,
+    batches,
     fitting_length,
     is_acknowledgement,
+    request_text,
     sent_text,
 )
-from engram.transcripts.record import Action, EntryRef, Opening, Role, TextBlock, Turn
+from engram.extraction.protocol import ExtractionContext, NearMemory
+from engram.transcripts.turns import Action, EntryRef, Opening, Role, TextBlock, Turn
 
 #: 2026-02-21 14:02 UTC.
 AT_MS = 1_771_682_520_000

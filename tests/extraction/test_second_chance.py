@@ -15,26 +15,26 @@ import fake_llm
 import pytest
 from transcript_lines import commit, say
 
-from engram.clock import FixedClock
-from engram.consolidation.service import consolidate, undo_run
+from engram.consolidation.tidying import consolidate, undo_run
 from engram.enums import Actor, Status
 from engram.errors import BudgetReached
-from engram.extraction.budget import Budget
+from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.openai_extractor import OpenAIExtractor
+from engram.extraction.model.openai_provider import OpenAIExtractor
+from engram.extraction.model.provider import Budget
 from engram.extraction.second_chance import STAGE, SecondChance
-from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_path
-from engram.memories.forget import forget_episode
-from engram.models.episode_changes import change_episode
-from engram.models.episode_history import history_of
-from engram.models.episodes import Episode, all_episodes, evidence_of, find_episode
-from engram.models.model_readings import second_chances, waiting_sessions
-from engram.models.runs import list_runs
-from engram.models.stages import list_stages
-from engram.models.store import Store, open_store
+from engram.forgetting.forget import forget_episode
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import change_episode
+from engram.models.memories.memory_history import history_of, list_runs
+from engram.models.memories.memory_records import Episode, all_episodes, evidence_of, find_episode
+from engram.models.open_memory import open_store
+from engram.models.sessions.stored_turns import second_chances, waiting_sessions
+from engram.models.work.task_runs import list_stages
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 NOW_MS = 1_780_000_000_000
@@ -242,11 +242,11 @@ def test_turns_that_the_model_extracted_itself_do_not_wait(machine: Machine) -> 
 KILLED = """
 import sys
 from pathlib import Path
-from engram.extraction.budget import Budget
+from engram.extraction.model.provider import Budget
 from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.openai_extractor import OpenAIExtractor
+from engram.extraction.model.openai_provider import OpenAIExtractor
 from engram.extraction.second_chance import SecondChance
-from engram.models.store import open_store
+from engram.models.open_memory import open_store
 from engram.settings import Settings
 
 settings = Settings(home=Path(sys.argv[1]), claude_folder=Path(sys.argv[2]), llm_base_url=sys.argv[3])

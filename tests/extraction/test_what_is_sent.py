@@ -15,21 +15,22 @@ import pytest
 from planting import plant
 from transcript_lines import say
 
-from engram.clock import FixedClock
-from engram.consolidation.service import consolidate
+from engram.consolidation.tidying import consolidate
 from engram.enums import Actor
-from engram.extraction.budget import Budget
-from engram.extraction.claude_provider import ClaudeProvider
+from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.model_extractor import ModelExtractor
+from engram.extraction.model.claude_provider import ClaudeProvider
+from engram.extraction.model.model_extractor import ModelExtractor
+from engram.extraction.model.provider import Budget
 from engram.extraction.protocol import Extractor
-from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_path
-from engram.memories.forget import forget_episode
-from engram.models.episodes import all_episodes
-from engram.models.store import Store, open_store
+from engram.forgetting.forget import forget_episode
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import all_episodes
+from engram.models.open_memory import open_store
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 from engram.tasks.runtime import make_model_steps
 
 CANARIES = ("ghp_x7Kq2mZr9TbV4nWc8YhJ3sLd6PfGa1Qe5Uo0", "hunter2-swordfish-Zq9!", "AKIAQ3EGRX7LMZ2VJT5W")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engram.extraction.write_filter import INJECTION_MARKER, is_log, is_own, repeats
-from engram.text.content_words import content_words
+from engram.extraction.candidate import INJECTION_MARKER, is_log, is_own, repeats
+from engram.text.words import content_words
 
 
 def test_engrams_own_text_is_recognised() -> None:

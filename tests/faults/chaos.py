@@ -26,31 +26,31 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from engram import failpoint
-from engram.consolidation.service import consolidate as run_consolidation
+from engram.consolidation.tidying import consolidate as run_consolidation
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Kind, Status
 from engram.extraction.candidate import Candidate
-from engram.ingest.service import ingest_all
-from engram.models.episode_changes import add_episode
-from engram.models.episodes import Episode, new_episode_id
-from engram.models.packed_entries import unpack_entries
-from engram.models.store import Store, open_store
-from engram.models.transaction import Tx
-from engram.process_lock import ProcessLock
-from engram.recollection.service import RecollectionService
+from engram.ingest.read_sources import ingest_all
+from engram.models.engine.packed import unpack_entries
+from engram.models.engine.transaction import Store, Tx
+from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_records import Episode, new_episode_id
+from engram.models.open_memory import open_store
+from engram.recollection.recollecting import RecollectionService
 from engram.redaction import redact
-from engram.search.service import Searcher
+from engram.search.searcher import Searcher
 from engram.settings import Settings
-from engram.tasks.crash_recovery import recover_from_crash
+from engram.system import failpoint
+from engram.system.process_lock import ProcessLock
+from engram.tasks.boundary import recover_from_crash
 from engram.tasks.drain import drain
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
-from engram.watcher import main as watch_module
-from engram.watcher.main import run_watcher
+from engram.watcher import watch_process as watch_module
 from engram.watcher.watch import Watcher
+from engram.watcher.watch_process import run_watcher
 from engram.worker import lifecycle as worker_module
-from engram.worker.main import run_worker
+from engram.worker.lifecycle import run_worker
 
 #: Longest life of a process that is to reach a point, in seconds.
 LIFE_SECONDS = 2.5

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from engram.clock import SYSTEM_CLOCK, Clock
 from engram.settings import Settings
+from engram.system.clock import SYSTEM_CLOCK, Clock
 
 
 @pytest.fixture

@@ -27,14 +27,15 @@ from engram.cli.main import main as run_engram
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
 from engram.errors import EngramError
-from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_all
-from engram.memories.forget import forget_episode
+from engram.extraction.extracting import extract_session
+from engram.forgetting.forget import forget_episode
+from engram.ingest.read_sources import ingest_all
 from engram.memories.save import save_memory
-from engram.models import episodes
-from engram.models.backup import make_backup
-from engram.models.stages import list_stages
-from engram.models.store import Store, open_store
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_records
+from engram.models.open_memory import open_store
+from engram.models.rescue.backup import make_backup
+from engram.models.work.task_runs import list_stages
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.worker.memory_file import open_or_set_aside
@@ -301,7 +302,7 @@ def opened(settings: Settings) -> Iterator[Store]:
 def repair(settings: Settings) -> dict[str, Any]:
     """What the worker does: open, read again, and start again where damage is met; then what is there."""
     from engram.errors import BrokenDatabase
-    from engram.models.stages import note_damage
+    from engram.models.work.task_runs import note_damage
 
     error: EngramError | None = None
     for store in opened(settings):
@@ -318,7 +319,7 @@ def repair(settings: Settings) -> dict[str, Any]:
 
 
 def look_inside(store: Store, settings: Settings) -> dict[str, Any]:
-    contents = [memory.content for memory in episodes.all_episodes(store)]
+    contents = [memory.content for memory in memory_records.all_episodes(store)]
     said = "; ".join(stage.last_error for stage in list_stages(store) if stage.name == "memory")
     lost = [int(word) for word, after in zip(said.split(), said.split()[1:], strict=False) if after == "memories"]
     missing = [number for number in range(SAVED) if saved_text(number) not in contents]

@@ -25,15 +25,16 @@ from typing import Any
 
 from planting import plant
 
-from engram import failpoint
 from engram.embedding.hashed import HashedEmbedder
-from engram.models.store import Store, open_store
-from engram.recollection.service import RecollectionService
-from engram.search.service import Searcher
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
+from engram.recollection.recollecting import RecollectionService
+from engram.search.searcher import Searcher
 from engram.settings import Settings
+from engram.system import failpoint
 from engram.tasks.runtime import Runtime
-from engram.watcher.main import run_watcher
-from engram.worker.main import run_worker
+from engram.watcher.watch_process import run_watcher
+from engram.worker.lifecycle import run_worker
 
 PATIENCE_SECONDS = 30
 

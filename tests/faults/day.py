@@ -20,7 +20,8 @@ from typing import Any
 
 from planting import plant
 
-from engram.models.store import Store, open_store
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
 from engram.settings import Settings
 
 SESSIONS, HOURS = 20, 24

@@ -26,11 +26,12 @@ from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Kind, Status
 from engram.errors import EngramError
 from engram.extraction.candidate import Candidate
-from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_path
-from engram.memories.forget import forget_episode
-from engram.models.episodes import all_episodes
-from engram.models.store import Store, open_store
+from engram.extraction.extracting import extract_session
+from engram.forgetting.forget import forget_episode
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import all_episodes
+from engram.models.open_memory import open_store
 from engram.redaction import redact
 from engram.settings import Settings
 

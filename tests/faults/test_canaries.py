@@ -14,32 +14,31 @@ from transcript_lines import say
 
 from engram.cli.main import engram
 from engram.cli.workspace import Workspace
-from engram.consolidation.service import consolidate
+from engram.consolidation.tidying import consolidate
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
 from engram.errors import ExtractionError
-from engram.extraction.budget import Budget
+from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.openai_extractor import OpenAIExtractor
-from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_path
+from engram.extraction.model.openai_provider import OpenAIExtractor
+from engram.extraction.model.provider import Budget
+from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget_preview import preview_forget
+from engram.ingest.read_sources import ingest_path
 from engram.log import start_logging
-from engram.memories.forget import forget_episode
-from engram.memories.forget_preview import preview_forget
 from engram.memories.save import edit_memory, save_memory
-from engram.models import episodes
-from engram.models.backup import make_backup
-from engram.models.replacement import free_name
-from engram.models.store import Store
-from engram.notes.daily import log_session
-from engram.notes.index import index_notes
-from engram.notes.saved import save_note
-from engram.recollection.service import RecollectionService
+from engram.models.engine.database import free_name
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_records
+from engram.models.rescue.backup import make_backup
+from engram.notes.daily_log import log_session, save_note
+from engram.notes.note_index import index_notes
+from engram.recollection.recollecting import RecollectionService
 from engram.redaction import redact
-from engram.search.service import Searcher
+from engram.search.searcher import Searcher
 from engram.settings import Settings
-from engram.tasks.flush import flush
 from engram.tasks.queue import huey
+from engram.tasks.reading import flush
 from engram_mcp.access import Access
 from engram_mcp.catalog import answer
 
@@ -217,7 +216,7 @@ def test_what_was_forgotten_is_in_no_byte_afterwards_however_much_is_around_it(
     places = settings.places
     ingest_path(store, transcript, settings=settings, redact=redact, close=True)
     extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
-    target = next(one for one in episodes.all_episodes(store) if canaries[0] in one.summary)
+    target = next(one for one in memory_records.all_episodes(store) if canaries[0] in one.summary)
     saved = save_memory(
         store, f"The {canaries[3]} is green. It was {canaries[0]} once.", redact, scope="global", actor=Actor.AGENT
     )
@@ -273,14 +272,14 @@ def test_one_forgotten_memory_takes_the_words_that_it_alone_rested_on(
     log_session(store, places, SESSION)
     index_notes(store, settings, redact)
     make_backup(store, places.backups)
-    going = [one for one in episodes.all_episodes(store) if "kanarie" in f"{one.summary} {one.content}"]
-    staying = [one for one in episodes.all_episodes(store) if one not in going]
+    going = [one for one in memory_records.all_episodes(store) if "kanarie" in f"{one.summary} {one.content}"]
+    staying = [one for one in memory_records.all_episodes(store) if one not in going]
     assert going
     assert staying
     assert {line.split(": ")[1] for line in found_in(settings.home, canaries)} == set(canaries)
 
     for one in going:
-        if episodes.find_episode(store, one.episode_id) is not None:
+        if memory_records.find_episode(store, one.episode_id) is not None:
             forget_episode(store, places, one.episode_id, actor=Actor.USER)
     index_notes(store, settings, redact)
     store.checkpoint("TRUNCATE")
@@ -290,7 +289,7 @@ def test_one_forgotten_memory_takes_the_words_that_it_alone_rested_on(
         canaries[1]
     }  # no memory rested on it
     assert int(store.value("SELECT count(*) FROM turn")) == 2
-    assert episodes.all_episodes(store) == staying
+    assert memory_records.all_episodes(store) == staying
 
 
 def test_another_programs_database_that_was_set_aside_is_never_touched(settings: Settings, store: Store) -> None:

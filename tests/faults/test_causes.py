@@ -85,7 +85,7 @@ def test_a_binary_file_is_no_export(tmp_path: Path, content: bytes) -> None:
 def test_the_log_of_a_fault_lies_in_the_named_home(tmp_path: Path) -> None:
     home = tmp_path / "named"
     code = (
-        "import engram.cli.status_command as module\n"
+        "import engram.cli.status_commands as module\n"
         "from engram.cli.main import main\n"
         "def fail(*_):\n"
         "    raise RuntimeError('a fault')\n"

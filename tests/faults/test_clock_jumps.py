@@ -8,20 +8,19 @@ from pathlib import Path
 import pytest
 import transcript_lines
 
-from engram.clock import FixedClock
-from engram.consolidation.service import consolidate
+from engram.consolidation.tidying import consolidate
 from engram.embedding.hashed import HashedEmbedder
+from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_path
-from engram.models import episodes
-from engram.models.leases import release_lease, take_lease
-from engram.models.store import Store
-from engram.models.work import due_work, make_due
-from engram.recollection.service import RecollectionService
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_records
+from engram.models.work.work import due_work, make_due, release_lease, take_lease
+from engram.recollection.recollecting import RecollectionService
 from engram.redaction import redact
-from engram.search.service import Searcher
+from engram.search.searcher import Searcher
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 DAY_MS = 86_400_000
@@ -63,7 +62,7 @@ def test_a_whole_life_goes_on(settings: Settings, store: Store, clock: FixedCloc
     }
     answer = service.answer_hook(payload | {"hook_event_name": "UserPromptSubmit"})
 
-    kept = [one for one in episodes.all_episodes(store) if one.status == "active"]
+    kept = [one for one in memory_records.all_episodes(store) if one.status == "active"]
     assert len(kept) == 2
     assert all(one.weight >= 0 and one.created_at_ms <= max(clock.at_ms, clock.at_ms - jump_ms) for one in kept)
     assert b"make lantern" in answer

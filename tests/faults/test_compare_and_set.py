@@ -10,19 +10,18 @@ import pytest
 from transcript_lines import say
 
 from engram.enums import Kind, Status
-from engram.extraction import service as extraction
+from engram.extraction import extracting as extraction
 from engram.extraction.candidate import Candidate
+from engram.extraction.extracting import extract_session
 from engram.extraction.protocol import ExtractionContext
-from engram.extraction.service import extract_session
-from engram.ingest import step as ingest
-from engram.ingest import write as ingest_write
-from engram.ingest.service import ingest_path
-from engram.models.store import Store
-from engram.models.transaction import Tx
-from engram.models.transcripts import Progress
+from engram.ingest import portion as ingest
+from engram.ingest import writing as ingest_write
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.transaction import Store, Tx
+from engram.models.sessions.sources import Progress
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.transcripts.record import Turn
+from engram.transcripts.turns import Turn
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 

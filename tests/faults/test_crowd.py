@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from fault_programs import run_program
 
-from engram.models.database import SAFE_SQLITE, sqlite_version
+from engram.models.engine.database import SAFE_SQLITE, sqlite_version
 
 DRIVERS = ("cysqlite", "sqlite3")
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from engram.atomic import drop_leftovers, read_regular, write_atomic
 from engram.errors import HomeError, StoreError
-from engram.ingest.service import ingest_path
-from engram.models.store import open_store
+from engram.ingest.read_sources import ingest_path
+from engram.models.open_memory import open_store
 from engram.paths import Home
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.system.atomic import drop_leftovers, read_regular, write_atomic
 from engram.transcripts import transcript_files
 
 SESSION = "11111111-2222-3333-4444-555555555555"
@@ -112,7 +112,7 @@ def test_a_full_disk_keeps_the_old_file_and_leaves_no_half_one(tmp_path: Path) -
         "import resource, signal\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
-        "from engram.atomic import write_atomic\n"
+        "from engram.system.atomic import write_atomic\n"
         "from pathlib import Path\n"
         "try:\n"
         f"    write_atomic(Path({str(path)!r}), b'x' * 5000)\n"
@@ -133,7 +133,7 @@ def test_a_file_size_limit_stops_writing_and_loses_nothing_that_was_committed(tm
         "import resource, signal, sys\n"
         "from pathlib import Path\n"
         "from engram.errors import StoreError\n"
-        "from engram.models.store import open_store\n"
+        "from engram.models.open_memory import open_store\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         f"store = open_store(Path({str(tmp_path / 'memory.db')!r}), driver={driver!r})\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))\n"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from transcript_lines import say
 
-from engram.ingest import step as ingest
-from engram.ingest.service import ingest_path
-from engram.models.store import Store
+from engram.ingest import portion as ingest
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.transaction import Store
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.queue import huey

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from transcript_lines import line
 
-from engram.ingest.service import ingest_path
-from engram.models.store import open_store
+from engram.ingest.read_sources import ingest_path
+from engram.models.open_memory import open_store
 from engram.redaction import redact
 from engram.settings import Settings
 
@@ -91,8 +91,8 @@ def test_a_line_of_50_megabytes_is_read_and_one_above_the_limit_is_named(tmp_pat
     code = (
         "import resource, sys\n"
         "from pathlib import Path\n"
-        "from engram.ingest.service import ingest_path\n"
-        "from engram.models.store import open_store\n"
+        "from engram.ingest.read_sources import ingest_path\n"
+        "from engram.models.open_memory import open_store\n"
         "from engram.redaction import redact\n"
         "from engram.settings import load\n"
         "settings = load().settings\n"

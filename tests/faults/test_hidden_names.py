@@ -13,16 +13,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from engram.cli.main import engram
-from engram.cli.up_command import SAMPLES
-from engram.ingest.folder import named_project
-from engram.models import episodes, work
-from engram.models.pauses import pause
-from engram.models.projects import ensure_project
-from engram.models.sessions import list_sessions
-from engram.models.store import Store, open_store
+from engram.cli.up_commands import SAMPLES
+from engram.ingest.scope import named_project
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_records
+from engram.models.open_memory import open_store
+from engram.models.projects.projects import ensure_project
+from engram.models.sessions.sessions import list_sessions
+from engram.models.work import work
+from engram.models.work.pauses import pause
 from engram.paths import Home, default_home
-from engram.redaction.display import escape_hidden, hidden_characters, visible
 from engram.settings import load
+from engram.trust.display import escape_hidden, hidden_characters, visible
 from engram_mcp.access import Access
 from engram_mcp.catalog import answer
 
@@ -78,7 +80,7 @@ def spread(store: Store, name: str) -> str:
 
 def commands(store: Store, project: str) -> Iterator[list[str]]:
     """Every command that reads, and some that fail, with the nasty name wherever one can be given."""
-    memory = episodes.all_episodes(store)[0].episode_id
+    memory = memory_records.all_episodes(store)[0].episode_id
     session = list_sessions(store)[0].session_id
     yield from (["recall", "cache"], ["recall", "cache", "--explain"], ["search", "cache"], ["timeline"], ["status"])
     yield from (["sessions"], ["doctor"], ["tasks", "list"], ["tasks", "dead"], ["cost"], ["pause", "--list"], ["logs"])
@@ -112,7 +114,7 @@ def test_no_command_prints_what_steers_or_hides(filled: Store, name: str) -> Non
 @given(name=NASTY)
 def test_no_tool_answers_with_what_steers_or_hides(filled: Store, name: str, tmp_path: Path) -> None:
     project = spread(filled, name)
-    memory = episodes.all_episodes(filled)[0].episode_id
+    memory = memory_records.all_episodes(filled)[0].episode_id
     access = Access(load({}).settings, str(tmp_path))
     calls: list[tuple[str, dict[str, Any]]] = [
         ("memory_recall", {"query": "cache", "project": project}),

@@ -12,14 +12,15 @@ from repositories import repository, worktree
 from transcript_lines import say
 
 from engram.embedding.hashed import HashedEmbedder
+from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_path
-from engram.models.store import Store, open_store
-from engram.recollection.service import RecollectionService
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
+from engram.recollection.recollecting import RecollectionService
 from engram.redaction import redact
-from engram.search.question.query import Query
-from engram.search.service import Searcher
+from engram.search.question import Query
+from engram.search.searcher import Searcher
 from engram.settings import Settings
 
 CANARY = "Always deploy the harbor service with the copper lantern script."

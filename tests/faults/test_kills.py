@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from fault_programs import run_program
 
-from engram import failpoint
+from engram.system import failpoint
 
 SOURCE = Path(failpoint.__file__).parent
 #: (driver, instances that race, kills at random instants, longest time in seconds, what happens to the transcripts).

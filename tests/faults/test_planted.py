@@ -16,24 +16,24 @@ from planted_orders import CHANNELS, LATER_CHANNELS, ORDERS, Channel, Pen, plant
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Verdict, Voice
+from engram.exchange.export import export_records, read_json_lines
 from engram.exchange.formats import open_source
-from engram.exchange.importing import import_memories
+from engram.exchange.importing import PlaceFinder, import_memories
 from engram.exchange.incoming import Source
-from engram.exchange.json_lines import export_records, read_json_lines
-from engram.exchange.places import PlaceFinder
+from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.service import extract_session
 from engram.memories.correct import correct_memory
 from engram.memories.save import save_memory
-from engram.models.episodes import Episode, all_episodes
-from engram.models.projects import ProjectRow, ensure_project, list_projects
-from engram.models.store import Store, open_store
-from engram.recollection.choose import InjectionRequest
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import Episode, all_episodes
+from engram.models.open_memory import open_store
+from engram.models.projects.projects import ProjectRow, ensure_project, list_projects
+from engram.recollection.choosing import InjectionRequest
 from engram.recollection.quotations import rate_quotations
-from engram.recollection.service import RecollectionService
+from engram.recollection.recollecting import RecollectionService
 from engram.redaction import redact
-from engram.search.service import Searcher
-from engram.search.vectors.backfill import embed_missing
+from engram.search.searcher import Searcher
+from engram.search.vectors.stored_vectors import embed_missing
 from engram.settings import Settings
 from engram.watcher.watch import Watcher
 

@@ -12,17 +12,17 @@ from pathlib import Path
 
 import pytest
 
-from engram import failpoint
 from engram.enums import Actor
 from engram.errors import AlreadyRunning
-from engram.memories.forget import forget_episode
+from engram.forgetting.forget import forget_episode
 from engram.memories.save import save_memory
-from engram.models import episodes
-from engram.models.backup import list_backups, make_backup
-from engram.models.replacement import FOLDER_NAME, using_database
-from engram.models.restore import restore_backup
-from engram.models.store import open_store
+from engram.models.engine.database import FOLDER_NAME, using_database
+from engram.models.memories import memory_records
+from engram.models.open_memory import open_store
+from engram.models.rescue.backup import list_backups, make_backup
+from engram.models.rescue.restore import restore_backup
 from engram.settings import Settings
+from engram.system import failpoint
 from engram.worker.memory_file import open_or_set_aside
 
 POINTS = [name for name in failpoint.NAMES if name.startswith("restore.")]
@@ -66,7 +66,7 @@ def restore(settings: Settings, file: Path, *, crash: str = "") -> int:
 def summaries(settings: Settings) -> set[str]:
     with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
         assert store.find_damage() == ""
-        found = [memory.summary for memory in episodes.all_episodes(store)]
+        found = [memory.summary for memory in memory_records.all_episodes(store)]
     assert len(found) == len(set(found))
     return set(found)
 
@@ -103,7 +103,7 @@ def test_what_the_restored_file_knows_as_forgotten_leaves_the_memory_set_aside(s
     places = settings.places
     with open_store(places.memory_db, driver=settings.sqlite_driver) as store:
         copy = make_backup(store, places.backups).path
-        (kept,) = [one for one in episodes.all_episodes(store) if one.summary == "Saved since the backup"]
+        (kept,) = [one for one in memory_records.all_episodes(store) if one.summary == "Saved since the backup"]
     copy = Path(shutil.move(copy, settings.home.parent / "other.db"))
     with open_store(copy, driver=settings.sqlite_driver) as store:
         forget_episode(store, places, kept.episode_id, also_source=True, actor=Actor.USER)
@@ -118,7 +118,7 @@ def test_what_the_restored_file_knows_as_forgotten_leaves_the_memory_set_aside(s
 
 
 def test_a_memory_that_is_in_use_is_not_replaced(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engram.models.replacement.OWNER_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("engram.models.engine.database.OWNER_WAIT_SECONDS", 0.0)
     backup = list_backups(settings.places.backups)[0].path
 
     with using_database(settings.places.memory_db), pytest.raises(AlreadyRunning):

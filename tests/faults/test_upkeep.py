@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fault_programs import run_program
 
-from engram import failpoint
+from engram.system import failpoint
 
 #: (driver, seed, kills, longest time in seconds).
 TIERS = [pytest.param(("cysqlite", 1, 30, 500), id="cysqlite", marks=pytest.mark.timeout(600))] + [

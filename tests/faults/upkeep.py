@@ -29,17 +29,18 @@ from typing import Any
 from chaos import Script, compare_memories, make_runtime
 from models.version_4 import put_version_4
 
-from engram import failpoint
 from engram.cli.main import main as run_engram
-from engram.consolidation.service import consolidate as run_consolidation
-from engram.ingest.service import ingest_all
-from engram.models import episodes
-from engram.models.backup import list_backups, make_backup
-from engram.models.episodes import new_episode_id
-from engram.models.store import Store, open_store
+from engram.consolidation.tidying import consolidate as run_consolidation
+from engram.ingest.read_sources import ingest_all
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_records
+from engram.models.memories.memory_records import new_episode_id
+from engram.models.open_memory import open_store
+from engram.models.rescue.backup import list_backups, make_backup
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.tasks.crash_recovery import recover_from_crash
+from engram.system import failpoint
+from engram.tasks.boundary import recover_from_crash
 from engram.tasks.drain import drain
 from engram.tasks.queue import huey
 from engram.worker.memory_file import open_or_set_aside
@@ -190,7 +191,7 @@ class Upkeep:
 
     def read(self) -> dict[str, Any]:
         with self.store() as store:
-            memories = episodes.all_episodes(store)
+            memories = memory_records.all_episodes(store)
             return {
                 "texts": [memory.content for memory in memories],
                 "ids": [memory.episode_id for memory in memories],
@@ -365,7 +366,7 @@ class Upkeep:
         def open_it() -> list[str]:
             with open_store(path, driver=driver) as store:
                 damage = store.find_damage()
-                return [damage] if damage else [memory.summary for memory in episodes.all_episodes(store)]
+                return [damage] if damage else [memory.summary for memory in memory_records.all_episodes(store)]
 
         wanted = self.in_child(make)
         found = self.attempt("migrate", open_it)

@@ -15,7 +15,7 @@ import pytest
 from hook_runs import Answer, Hooks
 
 from engram.paths import Home
-from engram.socketpath import socket_address
+from engram.system.socketpath import socket_address
 from engram_hooks.block import link_interpreter, settings_block
 
 

@@ -12,12 +12,12 @@ from click.testing import CliRunner
 from hook_runs import Hooks, Payload
 
 from engram.cli.main import engram
-from engram.models.store import open_store
-from engram.recollection.service import RecollectionService
-from engram.search.service import Searcher
+from engram.models.open_memory import open_store
+from engram.recollection.recollecting import RecollectionService
+from engram.search.searcher import Searcher
 from engram.settings import load
 from engram.tasks.runtime import Runtime
-from engram.worker.server import RecallServer
+from engram.worker.socket_server import RecallServer
 from tests.repositories import Repository
 from tests.rollouts import SESSION, Rollout
 

@@ -16,17 +16,19 @@ import pytest
 from hook_runs import Hooks, Payload, sent_before
 
 from engram.enums import Actor, Kind
-from engram.models import injections, projects
-from engram.models.episode_changes import add_episode
-from engram.models.episodes import Episode, Evidence, new_episode_id
-from engram.models.store import Store, open_store
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.open_memory import open_store
+from engram.models.projects import projects
+from engram.models.shown import injections
+from engram.recollection.recollecting import RecollectionService
 from engram.recollection.render import hook_output
-from engram.recollection.service import RecollectionService
-from engram.search.episodes.support import Support
-from engram.search.service import Hit, Query, Searcher
+from engram.search.searcher import Hit, Query, Searcher
+from engram.search.support import Support
 from engram.settings import Settings
 from engram.tasks.runtime import Runtime
-from engram.worker.server import RecallServer
+from engram.worker.socket_server import RecallServer
 
 #: Sessions in which an answer may be too late for the hooks.
 MAX_ATTEMPTS = 20

@@ -16,8 +16,7 @@ from hook_runs import Hooks, Payload, sent_before
 from processes import wait_until_group_gone
 
 from engram.cli.main import engram
-from engram.tasks.message import JsonSerializer
-from engram.tasks.queue import EngramQueue
+from engram.tasks.queue import EngramQueue, JsonSerializer
 from engram_hooks.block import settings_block
 
 SESSION = "22582f02-0391-4a88-b729-f218fbfb8d9e"

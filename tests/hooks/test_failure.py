@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from hook_runs import Hooks, Serve
 
-from engram.recollection.files import RecollectionFiles
+from engram.recollection.hook_files import RecollectionFiles
 from engram.recollection.render import hook_output
 from engram_hooks.block import FOLDER, tool_command
 

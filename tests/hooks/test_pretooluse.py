@@ -13,7 +13,7 @@ from hook_runs import Hooks, Payload
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from engram.recollection.files import RecollectionFiles
+from engram.recollection.hook_files import RecollectionFiles
 from engram.recollection.render import hook_output
 
 BITES = hook_output("PreToolUse", "A note about \"flock\" with a \\ and 'quotes'.\nAnd a second line: $HOME `id` %s")

@@ -16,7 +16,7 @@ from hook_runs import Hooks, Serve
 
 from engram.paths import Home
 from engram.recollection.render import hook_output
-from engram.socketpath import socket_address
+from engram.system.socketpath import socket_address
 from engram_hooks import prompt
 from engram_hooks.block import relay_command
 

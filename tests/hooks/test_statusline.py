@@ -13,19 +13,21 @@ from typing import Any
 import pytest
 
 from engram.enums import Actor, Channel, Kind
-from engram.install.changes import JsonEntry
-from engram.models import injections, sessions
-from engram.models.episode_changes import add_episode
-from engram.models.episodes import Episode, Evidence, new_episode_id
-from engram.models.store import Store, open_store
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.open_memory import open_store
+from engram.models.sessions import sessions
+from engram.models.shown import injections
 from engram.paths import Home
-from engram.plugin.statusline import StatusLineOwner, owner_of, plan_statusline, statusline_entry
-from engram.recollection.service import RecollectionService
-from engram.search.service import Searcher
+from engram.recollection.recollecting import RecollectionService
+from engram.search.searcher import Searcher
 from engram.settings import Settings
-from engram.socketpath import socket_address
+from engram.setup.agents.plugin import StatusLineOwner, owner_of, plan_statusline, statusline_entry
+from engram.setup.edits.changes import JsonEntry
+from engram.system.socketpath import socket_address
 from engram.tasks.runtime import Runtime
-from engram.worker.status_lines import StatusLines
+from engram.worker.housekeeping import StatusLines
 
 SESSION = "4d5305c0-d908-490f-9de8-316cdfa26529"
 

@@ -21,23 +21,22 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from engram.clock import FixedClock
 from engram.enums import Actor, Importance, Judgement, Status
 from engram.errors import EngramError, HubUnreachable
 from engram.hub.client import rounds
 from engram.hub.client.connection import LIMITS, Connection
-from engram.hub.client.joining import leave_hub
-from engram.hub.client.keys import Keyring
+from engram.hub.client.membership import Keyring, leave_hub
 from engram.hub.server.accounts import Unknown, find_asker
 from engram.memories.feedback import judge_memory
 from engram.memories.save import edit_memory, pin_memory
-from engram.models.episode_changes import change_episode
-from engram.models.episodes import Episode, all_episodes
-from engram.models.hub_outgoing import enqueue_all, load_outgoing
-from engram.models.hub_said import said_of_episode
-from engram.models.hub_spaces import list_servers, private_space
-from engram.models.watermarks import note_undone
+from engram.models.hub.outgoing import enqueue_all, load_outgoing
+from engram.models.hub.said import said_of_episode
+from engram.models.hub.spaces import list_servers, private_space
+from engram.models.memories.memory_changes import change_episode
+from engram.models.memories.memory_records import Episode, all_episodes
+from engram.models.memories.watermarks import note_undone
 from engram.redaction import redact
+from engram.system.clock import FixedClock
 from tests.hub.machines import Hub, HubCopy, Machine
 from tests.hub.postgres import running_postgres, system_folder, wheel_folder
 from tests.hub.proxy import FAULTS, IMPATIENT, Proxy

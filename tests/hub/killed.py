@@ -25,13 +25,13 @@ import psycopg
 from engram.enums import Actor
 from engram.errors import EngramError
 from engram.hub.client.connection import LIMITS
-from engram.hub.client.joining import join_hub
+from engram.hub.client.membership import join_hub
 from engram.hub.client.rounds import sync_all
-from engram.hub.protocol.phrase import code_text, new_code
+from engram.hub.protocol.requests import code_text, new_code
 from engram.hub.server.accounts import add_member
-from engram.hub.server.database import Database
+from engram.hub.server.hub_database import Database
 from engram.memories.save import edit_memory
-from engram.models.episodes import all_episodes
+from engram.models.memories.memory_records import all_episodes
 from engram.redaction import redact
 from tests.hub.machines import Machine
 from tests.hub.postgres import Postgres, free_port, running_postgres, wheel_folder
@@ -207,7 +207,7 @@ def main(arguments: list[str]) -> None:
     if arguments[0] == "machine":
         run_machine(Path(arguments[1]))
     elif arguments[0] == "service":
-        from engram.hub.server.main import serve
+        from engram.hub.server.serve import serve
 
         serve(os.environ["ENGRAM_HUB_DATABASE"], "127.0.0.1", int(arguments[1]))
     else:

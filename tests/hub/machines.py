@@ -14,23 +14,24 @@ from typing import Any
 
 import uvicorn
 
-from engram.clock import SYSTEM_CLOCK, Clock, FixedClock
 from engram.enums import Actor, Kind, Scope
-from engram.hub.client.joining import Joined, join_hub, make_code
+from engram.forgetting.forget import forget_episode
+from engram.hub.client.membership import Joined, join_hub, make_code
 from engram.hub.client.rounds import Round, sync_all
-from engram.hub.protocol.phrase import code_text, new_code
+from engram.hub.protocol.requests import code_text, new_code
 from engram.hub.server.accounts import add_member
 from engram.hub.server.app import Service, make_app
-from engram.hub.server.database import Database
-from engram.memories.forget import forget_episode
+from engram.hub.server.hub_database import Database
 from engram.memories.save import save_memory
-from engram.models.episode_history import snapshot
-from engram.models.episodes import Episode, all_episodes, find_episode
-from engram.models.hub_said import said_of_episode
-from engram.models.hub_spaces import list_servers
-from engram.models.store import Store, open_store
+from engram.models.engine.transaction import Store
+from engram.models.hub.said import said_of_episode
+from engram.models.hub.spaces import list_servers
+from engram.models.memories.memory_history import snapshot
+from engram.models.memories.memory_records import Episode, all_episodes, find_episode
+from engram.models.open_memory import open_store
 from engram.paths import Home
 from engram.redaction import redact
+from engram.system.clock import SYSTEM_CLOCK, Clock, FixedClock
 
 
 @dataclass(slots=True)

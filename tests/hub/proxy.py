@@ -20,7 +20,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from engram.hub.client.connection import Limits
-from engram.hub.protocol.messages import REQUEST_HEADER
+from engram.hub.protocol.requests import REQUEST_HEADER
 
 #: What a proxy can do to a request. Lies change an answer of JSON; see ``LIES``.
 FAULTS = ("lose_request", "late_request", "lose_answer", "cut_answer", "drip", "garbage", "replay", "error", "lie")

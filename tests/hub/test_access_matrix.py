@@ -13,9 +13,8 @@ import pytest
 from engram.errors import HubRefused
 from engram.hub.client.connection import Connection
 from engram.hub.protocol.frames import NO_PUSH, NOT_YOURS, TAKEN, Push, Row, pack_push, unpack_answers, unpack_page
-from engram.hub.protocol.messages import Membership, to_bytes
-from engram.hub.protocol.phrase import code_hash, split_code
-from engram.hub.server import accounts, app, teams
+from engram.hub.protocol.requests import Membership, code_hash, split_code, to_bytes
+from engram.hub.server import accounts, app, team_requests
 from tests.hub.machines import Hub
 from tests.hub.postgres import Postgres
 
@@ -150,7 +149,7 @@ WITHOUT_SPACE = {"hello", "renew", "code", "devices", "team-make", "team-join"}
 
 def test_every_role_gets_of_every_request_what_it_may(hub: Hub, people: dict[str, Seat], team: int) -> None:
     assert set(EXPECTED) | WITHOUT_SPACE == set(app._JSON) | {"pull", "push", "wait"}
-    assert set(teams.REQUESTS) <= set(EXPECTED) | WITHOUT_SPACE
+    assert set(team_requests.REQUESTS) <= set(EXPECTED) | WITHOUT_SPACE
     for number, role in enumerate(("keeper", "writer", "reader")):
         for what, make in requests_of(people, people[role]).items():
             status, body = make(team)

@@ -12,7 +12,7 @@ import psycopg
 from click.testing import CliRunner
 
 from engram.cli.main import engram
-from engram.hub.server.database import Database
+from engram.hub.server.hub_database import Database
 from tests.hub.machines import Hub, Machine
 from tests.hub.postgres import PASSWORD, Postgres
 

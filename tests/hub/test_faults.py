@@ -16,16 +16,15 @@ import psycopg
 import pytest
 
 from engram.errors import BadRequest, HubError, HubRefused, HubUnreachable, NotFound
-from engram.hub.client import joining, teams
+from engram.hub.client import membership, shared
 from engram.hub.client.connection import Connection
-from engram.hub.client.keys import Keyring
+from engram.hub.client.membership import Keyring
 from engram.hub.client.rounds import sync_all
-from engram.hub.protocol.frames import NO_PUSH, TAKEN, Answers, Page, Push, Row
-from engram.hub.protocol.sealing import open_body
-from engram.hub.protocol.statement import decode
-from engram.hub.server.operator import list_teams, make_keeper, remove_member
-from engram.hub.server.statements import MAX_BODY_BYTES
-from engram.models.hub_spaces import list_servers, list_set_aside, private_space
+from engram.hub.protocol.frames import NO_PUSH, TAKEN, Answers, Page, Push, Row, open_body
+from engram.hub.protocol.statements import decode
+from engram.hub.server.accounts import list_teams, make_keeper, remove_member
+from engram.hub.server.pages import MAX_BODY_BYTES
+from engram.models.hub.spaces import list_servers, list_set_aside, private_space
 from engram.redaction import redact
 from tests.hub.machines import Hub, Machine
 from tests.hub.test_rounds import pair
@@ -168,13 +167,13 @@ def test_a_key_whose_noting_got_no_answer_is_neither_lost_nor_unseen(
 
     monkeypatch.setattr(Connection, "send", cut)
     with pytest.raises(HubUnreachable):
-        joining.rotate_key(laptop.store, laptop.places, "private")
+        membership.rotate_key(laptop.store, laptop.places, "private")
     monkeypatch.setattr(Connection, "send", send)
     # Neither a rotation that the hub noted nor one of which it never heard is in the way of the next.
     space = private_space(laptop.store)
     assert space is not None
     Keyring(laptop.places.hub_keys).add_key(hub.url, space.ns_id, bytes(32))
-    phrase = joining.rotate_key(laptop.store, laptop.places, "private")
+    phrase = membership.rotate_key(laptop.store, laptop.places, "private")
     laptop.sync()
     desktop.join(hub, hub.invite("Ada"), phrase=phrase)
     desktop.sync()
@@ -287,7 +286,7 @@ def test_a_member_whom_the_operator_erases_is_forgotten_on_every_machine_and_the
     make_keeper(hub.database, ns_id, "cyd")
     cyd.machine.sync()
     assert cyd.team.role == "keeper"
-    assert teams.invite(cyd.store, cyd.places, cyd.team, "writer")
+    assert shared.invite(cyd.store, cyd.places, cyd.team, "writer")
 
 
 def test_what_an_erased_member_said_in_a_sealed_team_stays_until_a_keeper_erases_it(

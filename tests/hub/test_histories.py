@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engram.clock import FixedClock
+from engram.system.clock import FixedClock
 from tests.hub.histories import main, run_history
 from tests.hub.machines import Hub
 from tests.hub.postgres import Postgres

@@ -9,14 +9,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from engram.clock import FixedClock
 from engram.enums import Actor
 from engram.hub.client.connection import Connection
-from engram.hub.client.joining import give_key, rotate_key
-from engram.hub.protocol import statement
+from engram.hub.client.membership import give_key, rotate_key
+from engram.hub.protocol import statements
 from engram.memories.save import edit_memory, pin_memory
-from engram.models.hub_spaces import list_set_aside, list_spaces
+from engram.models.hub.spaces import list_set_aside, list_spaces
 from engram.redaction import redact
+from engram.system.clock import FixedClock
 from tests.hub.machines import Hub, HubCopy, Machine
 from tests.hub.postgres import Postgres, running_postgres, system_folder, wheel_folder
 from tests.hub.test_service import Device
@@ -131,7 +131,7 @@ def test_an_older_program_loses_no_field_and_reads_it_after_its_update(
     new.sync()
 
     with monkeypatch.context() as older:
-        older.setattr(statement, "FIELDS", tuple(name for name in statement.FIELDS if name != "pinned"))
+        older.setattr(statements, "FIELDS", tuple(name for name in statements.FIELDS if name != "pinned"))
         old.sync()
         assert not old.find(memory.episode_id).is_pinned
         assert [row.reason for row in list_set_aside(old.store)] == ["has fields of a newer version"]
@@ -145,7 +145,7 @@ def test_an_older_program_loses_no_field_and_reads_it_after_its_update(
         assert (seen.is_pinned, seen.content) == (True, "The build runs on badger.")
 
     with monkeypatch.context() as newest:
-        newest.setattr(statement, "FORMAT", 2)
+        newest.setattr(statements, "FORMAT", 2)
         later = new.save("Written in a format to come.")
         new.sync()
     assert old.sync().changed == 1
@@ -153,7 +153,7 @@ def test_an_older_program_loses_no_field_and_reads_it_after_its_update(
     assert later.content not in old.texts()
     assert ["newer version" in row.reason for row in list_set_aside(old.store)] == [True]
     with monkeypatch.context() as updated:
-        updated.setattr(statement, "FORMAT", 2)
+        updated.setattr(statements, "FORMAT", 2)
         old.sync()
     assert later.content in old.texts()
     assert list_set_aside(old.store) == []

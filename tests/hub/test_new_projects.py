@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engram.enums import Scope
-from engram.models.projects import ProjectRow, ensure_project, list_projects
+from engram.models.projects.projects import ProjectRow, ensure_project, list_projects
 from tests.hub.machines import Hub, Machine
 
 Make = Callable[..., Machine]

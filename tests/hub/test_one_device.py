@@ -11,18 +11,17 @@ from pathlib import Path
 import pytest
 
 from engram.errors import EngramError, HubError, HubRefused, NotFound
-from engram.hub.client import joining, teams
+from engram.hub.client import membership, shared
 from engram.hub.client.connection import LIMITS, Connection, Limits
-from engram.hub.client.joining import give_key, rotate_key
-from engram.hub.client.keys import Keyring
+from engram.hub.client.membership import Keyring, give_key, rotate_key
 from engram.hub.client.rounds import sync_all
-from engram.hub.protocol.phrase import key_of
-from engram.hub.protocol.sealing import WrongKey, key_id_of
+from engram.hub.protocol.frames import WrongKey, key_id_of
+from engram.hub.protocol.requests import key_of
 from engram.hub.server import accounts
-from engram.models.hub_spaces import list_offers, list_servers, private_space
+from engram.models.hub.spaces import list_offers, list_servers, private_space
 from engram.redaction import redact
-from engram.reports.hub import report_hubs
-from engram.tasks.sync import sync_under_lease
+from engram.reports.hub_report import report_hubs
+from engram.tasks.keeping import sync_under_lease
 from tests.hub.machines import Hub, Machine
 from tests.hub.proxy import IMPATIENT, LIES, Proxy
 from tests.hub.test_service import Device
@@ -169,7 +168,7 @@ def test_joining_again_after_answers_that_got_lost_is_the_same_device(
 ) -> None:
     laptop, code = make_machine("laptop"), hub.invite("Ada")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(joining, "LIMITS", IMPATIENT)
+        patch.setattr(membership, "LIMITS", IMPATIENT)
         for _ in range(3):
             proxy.fault = always(fault, "join")
             with pytest.raises(HubError):
@@ -327,7 +326,7 @@ def test_a_team_that_this_machine_did_not_join_is_asked_about_first(
 ) -> None:
     desktop = make_machine("desktop")
     desktop.join(hub, laptop.code())
-    teams.make_team(laptop.store, laptop.places, list_servers(laptop.store)[0], "shop", is_sealed=False)
+    shared.make_team(laptop.store, laptop.places, list_servers(laptop.store)[0], "shop", is_sealed=False)
     desktop.sync()
     (report,) = report_hubs(desktop.store)
     assert [space.kind for space in report.spaces] == ["private"]
@@ -335,8 +334,8 @@ def test_a_team_that_this_machine_did_not_join_is_asked_about_first(
     assert "engram team accept shop" in report.line()
 
     with pytest.raises(NotFound, match="waits for you"):
-        teams.accept_team(desktop.store, desktop.places, "strangers")
-    teams.accept_team(desktop.store, desktop.places, "shop")
+        shared.accept_team(desktop.store, desktop.places, "strangers")
+    shared.accept_team(desktop.store, desktop.places, "shop")
     desktop.sync()
     (report,) = report_hubs(desktop.store)
     assert [space.name for space in report.spaces] == ["private", "shop"]
@@ -344,7 +343,7 @@ def test_a_team_that_this_machine_did_not_join_is_asked_about_first(
 
 
 def test_a_team_that_is_not_named_once_is_not_lost(hub: Hub, proxy: Proxy, laptop: Machine) -> None:
-    teams.make_team(laptop.store, laptop.places, list_servers(laptop.store)[0], "shop", is_sealed=False)
+    shared.make_team(laptop.store, laptop.places, list_servers(laptop.store)[0], "shop", is_sealed=False)
     proxy.lie = "no spaces"
     proxy.fault = always("lie", "hello")
     laptop.sync()

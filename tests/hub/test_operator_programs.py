@@ -16,9 +16,9 @@ from click.testing import CliRunner
 
 from engram.cli.main import engram
 from engram.errors import HubError
-from engram.hub.client import teams
-from engram.hub.client.joining import require_server
-from engram.hub.server.main import serve
+from engram.hub.client import shared
+from engram.hub.client.membership import require_server
+from engram.hub.server.serve import serve
 from tests.hub.machines import Hub, Machine
 from tests.hub.postgres import Postgres, free_port
 
@@ -96,4 +96,4 @@ def test_codes_live_as_long_as_pages_and_commands_say(
     assert seconds_left(hub) == span_in(said) == span_in(team)
     with Machine.open(tmp_path / "home") as here:
         assert require_server(here.store).url == hub.url
-        assert teams.team_spaces(here.store)[0].name == "shop"
+        assert shared.team_spaces(here.store)[0].name == "shop"

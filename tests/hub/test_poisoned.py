@@ -8,21 +8,20 @@ from collections.abc import Callable
 from itertools import product
 from typing import Any
 
-from engram.consolidation.service import consolidate
+from engram.consolidation.tidying import consolidate
 from engram.enums import Actor, Importance, Kind, Scope, Source, Status, Voice
 from engram.hub.client.connection import Connection
-from engram.hub.client.keys import Keyring
-from engram.hub.client.teams import invite, join_team, make_team
-from engram.hub.protocol.frames import NO_PUSH, TAKEN, Push, Row
-from engram.hub.protocol.sealing import open_body
-from engram.hub.protocol.statement import TEXT, Statement, encode
-from engram.models.episode_changes import add_episode
-from engram.models.episodes import Episode, all_episodes, new_episode_id
-from engram.models.hub_spaces import Server, Space, list_servers
-from engram.models.projects import ProjectRow, ensure_project
+from engram.hub.client.membership import Keyring
+from engram.hub.client.shared import invite, join_team, make_team
+from engram.hub.protocol.frames import NO_PUSH, TAKEN, Push, Row, open_body
+from engram.hub.protocol.statements import TEXT, Statement, encode
+from engram.models.hub.spaces import Server, Space, list_servers
+from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_records import Episode, all_episodes, new_episode_id
+from engram.models.projects.projects import ProjectRow, ensure_project
+from engram.recollection.recollecting import RecollectionService
 from engram.recollection.render import FENCE
-from engram.recollection.service import RecollectionService
-from engram.search.service import Searcher
+from engram.search.searcher import Searcher
 from engram.settings import Settings
 from tests.hub.machines import Hub, Machine
 from tests.hub.poison import CLAIMS, FORGED, ORDERS

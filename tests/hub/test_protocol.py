@@ -19,26 +19,23 @@ from engram.hub.protocol.frames import (
     Page,
     Push,
     Row,
-    pack_answers,
-    pack_page,
-    pack_push,
-    unpack_answers,
-    unpack_page,
-    unpack_push,
-)
-from engram.hub.protocol.phrase import code_text, key_of, new_code, phrase_of, split_code
-from engram.hub.protocol.sealing import (
     WrongKey,
     key_id_of,
     new_key,
     open_body,
+    pack_answers,
+    pack_page,
+    pack_push,
     read_body,
     seal_body,
+    unpack_answers,
+    unpack_page,
+    unpack_push,
     unwrap_keys,
     wrap_keys,
 )
-from engram.hub.protocol.stamps import Stamp, next_clock
-from engram.hub.protocol.statement import FIELDS, NewerFormat, Statement, decode, encode, join
+from engram.hub.protocol.requests import code_text, key_of, new_code, phrase_of, split_code
+from engram.hub.protocol.statements import FIELDS, NewerFormat, Stamp, Statement, decode, encode, join, next_clock
 
 ROW = Row(author=3, memory_id=b"12345678", device=4, hlc=5 << 16, version=6, is_forgotten=False, body=b"body", seq=9)
 REGISTERS = st.dictionaries(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from engram.enums import Actor, Importance, Status
 from engram.memories.save import edit_memory, pin_memory
-from engram.models import episode_changes
-from engram.models.backup import make_backup
+from engram.models.memories import memory_changes
+from engram.models.rescue.backup import make_backup
 from engram.redaction import redact
 from tests.hub.machines import Hub, HubCopy, Machine
 
@@ -51,7 +51,7 @@ def test_a_memory_is_found_by_its_questions_on_the_other_machine(hub: Hub, make_
     asked = laptop.save("We deploy with blue-green switches.")
     questions = ("How do releases reach users?",)
     with laptop.store.transaction() as tx:
-        episode_changes.change_episode(tx, asked, "edit", actor=Actor.AGENT, questions=questions)
+        memory_changes.change_episode(tx, asked, "edit", actor=Actor.AGENT, questions=questions)
     plain = laptop.save("The staging database is called heron.")
     laptop.sync()
     desktop.sync()

@@ -15,7 +15,7 @@ import pytest
 
 from engram.errors import BadRequest, HubError, HubRefused
 from engram.hub.client.connection import Connection
-from engram.hub.client.keys import Keyring
+from engram.hub.client.membership import Keyring
 from engram.hub.protocol.frames import (
     BAD_CLOCK,
     FORGOTTEN,
@@ -27,15 +27,14 @@ from engram.hub.protocol.frames import (
     TOO_LARGE,
     Push,
     Row,
+    WrongKey,
 )
-from engram.hub.protocol.messages import HelloRequest, Membership
-from engram.hub.protocol.phrase import split_code
-from engram.hub.protocol.sealing import WrongKey
+from engram.hub.protocol.requests import HelloRequest, Membership, split_code
 from engram.hub.server import accounts
-from engram.hub.server.chores import erase_dead_rows, find_due, make_queue, prune_tables
-from engram.hub.server.operator import remove_member
-from engram.hub.server.schema import STEPS, migrate
-from engram.models.hub_spaces import list_set_aside
+from engram.hub.server.accounts import remove_member
+from engram.hub.server.hub_database import STEPS, migrate
+from engram.hub.server.serve import erase_dead_rows, find_due, make_queue, prune_tables
+from engram.models.hub.spaces import list_set_aside
 from tests.hub.machines import Hub, Machine
 from tests.hub.postgres import Postgres
 

@@ -10,12 +10,12 @@ import pytest
 
 from engram.errors import HubError, HubRefused, HubUnreachable
 from engram.hub.client.connection import Connection, Limits
-from engram.hub.client.keys import Keyring
+from engram.hub.client.membership import Keyring
 from engram.hub.client.rounds import sync_all
-from engram.models.leases import lease_owners, take_lease
+from engram.models.work.work import lease_owners, take_lease
 from engram.redaction import redact
-from engram.tasks import sync as sync_module
-from engram.tasks.sync import run_sync, sync_under_lease, take_sync_lease
+from engram.tasks import keeping as sync_module
+from engram.tasks.keeping import run_sync, sync_under_lease, take_sync_lease
 from tests.hub.machines import Hub, Machine
 from tests.hub.proxy import FAULTS, IMPATIENT, Proxy
 from tests.hub.test_sync_task import runtime_of
@@ -87,10 +87,10 @@ def test_all_requests_of_a_round_have_one_end(proxy: Proxy, laptop: Machine) -> 
 def test_a_round_whose_time_is_over_keeps_what_came_and_goes_on_later(
     hub: Hub, laptop: Machine, make_machine: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from engram.hub.client import pull
+    from engram.hub.client import pulling
 
-    monkeypatch.setattr(pull, "PAGE_ROWS", 2)
-    monkeypatch.setattr(pull, "MIN_PAGE_ROWS", 1)
+    monkeypatch.setattr(pulling, "PAGE_ROWS", 2)
+    monkeypatch.setattr(pulling, "MIN_PAGE_ROWS", 1)
     desktop = make_machine("desktop")
     desktop.join(hub, laptop.code())
     for number in range(5):

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from engram.models.leases import release_lease, take_lease
-from engram.models.stages import list_stages
+from engram.models.work.task_runs import list_stages
+from engram.models.work.work import release_lease, take_lease
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.tasks.serial_executor import BackgroundExecutor
-from engram.tasks.sync import sync_under_lease
-from engram.worker import hub_watch
+from engram.tasks.keeping import sync_under_lease
+from engram.tasks.runtime import BackgroundExecutor
+from engram.worker import housekeeping
 from tests.hub.machines import Hub, Machine
 
 Make = Callable[..., Machine]
@@ -56,8 +56,8 @@ def test_a_change_here_and_one_elsewhere_enqueue_a_round(
     desktop.join(hub, laptop.code())
     desktop.sync()
     rung = threading.Event()
-    monkeypatch.setattr(hub_watch, "sync", rung.set)
-    watch = hub_watch.HubWatch(runtime_of(desktop))
+    monkeypatch.setattr(housekeeping, "sync", rung.set)
+    watch = housekeeping.HubWatch(runtime_of(desktop))
     try:
         watch.look()
         desktop.save("Said here.")

@@ -8,21 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from engram.clock import FixedClock
 from engram.enums import Actor, Importance, Scope, Status, Voice
 from engram.errors import BadRequest, HubRefused, NotFound
-from engram.hub.client import sharing, teams
-from engram.hub.client.packs import make_pack
+from engram.hub.client import shared
+from engram.hub.client import shared as sharing
+from engram.hub.client.installed_packs import make_pack
 from engram.memories.correct import supersede_memory
 from engram.memories.save import edit_memory, pin_memory
-from engram.models.episode_changes import remove_episode
-from engram.models.episodes import Episode, all_episodes
-from engram.models.hub_rules import add_rule, drop_rule, list_rules
-from engram.models.hub_shares import list_shares
-from engram.models.hub_spaces import Space, list_servers
-from engram.models.projects import ensure_project
+from engram.models.hub.rules import add_rule, drop_rule, list_rules
+from engram.models.hub.shares import list_shares
+from engram.models.hub.spaces import Space, list_servers
+from engram.models.memories.memory_changes import remove_episode
+from engram.models.memories.memory_records import Episode, all_episodes
+from engram.models.projects.projects import ensure_project
 from engram.recollection.briefing_lines import title_line
 from engram.redaction import redact
+from engram.system.clock import FixedClock
 from engram.vaults import Vault, write_vault
 from tests.hub.machines import Hub, Machine
 
@@ -86,10 +87,10 @@ def team(make_person: Callable[..., Person]) -> tuple[Person, Person, Person]:
 
 def make_team(keeper: Person, *others: tuple[Person, str], is_sealed: bool = False) -> Space:
     server = list_servers(keeper.store)[0]
-    space = teams.make_team(keeper.store, keeper.places, server, "shop", is_sealed=is_sealed)
+    space = shared.make_team(keeper.store, keeper.places, server, "shop", is_sealed=is_sealed)
     for person, role in others:
-        code = teams.invite(keeper.store, keeper.places, space, role)
-        teams.join_team(person.store, person.places, list_servers(person.store)[0], code)
+        code = shared.invite(keeper.store, keeper.places, space, role)
+        shared.join_team(person.store, person.places, list_servers(person.store)[0], code)
     return space
 
 
@@ -251,33 +252,33 @@ def test_a_keeper_erases_mutes_and_expels_and_a_report_reaches_them(
     first, _, _ = cyd.theirs()
     with pytest.raises(BadRequest, match="somebody else's"):
         cyd.unshare(first.episode_id)
-    teams.report_memory(cyd.store, cyd.places, first.episode_id, "wrong")
+    shared.report_memory(cyd.store, cyd.places, first.episode_id, "wrong")
     ada.machine.sync()
     assert ada.team.reports == 1
-    (reported,) = teams.list_reported(ada.store, ada.places, ada.team)
+    (reported,) = shared.list_reported(ada.store, ada.places, ada.team)
     assert (reported.summary, reported.by, reported.reason) == (first.summary, "cyd", "wrong")
     assert "erased for everybody" in ada.unshare(reported.episode_id)
-    assert teams.list_reported(ada.store, ada.places, ada.team) == []
+    assert shared.list_reported(ada.store, ada.places, ada.team) == []
     for person in (bob, cyd):
         person.machine.sync()
     assert len(cyd.theirs()) == 2
     assert len(list_shares(bob.store, bob.team)) == 2
     assert len([e for e in all_episodes(bob.store) if not e.origin]) == 3
 
-    teams.mute(cyd.store, "bob")
+    shared.mute(cyd.store, "bob")
     bob.share(bob.save("Fact number four about the shop."))
     cyd.machine.sync()
     assert cyd.theirs() == []
-    teams.unmute(cyd.store, "bob")
+    shared.unmute(cyd.store, "bob")
     cyd.machine.sync()
     assert len(cyd.theirs()) == 3
     cyd.machine.forget(cyd.theirs()[0].episode_id)
     cyd.machine.sync()
     assert len(ada.theirs()) == 2
 
-    teams.mute(ada.store, "bob")
+    shared.mute(ada.store, "bob")
     ada.machine.sync()
-    teams.set_role(ada.store, ada.places, ada.team, "bob", "")
+    shared.set_role(ada.store, ada.places, ada.team, "bob", "")
     assert sharing.erase_member(ada.store, ada.places, ada.team, list_servers(bob.store)[0].member_id) == 3
     ada.machine.sync()
     cyd.machine.sync()
@@ -288,8 +289,8 @@ def test_a_keeper_erases_mutes_and_expels_and_a_report_reaches_them(
     with pytest.raises(NotFound):
         _ = bob.team
     with pytest.raises(HubRefused, match="keeps a keeper"):
-        teams.set_role(ada.store, ada.places, ada.team, "ada", "reader")
-    assert teams.leave(cyd.store, cyd.places, cyd.team, is_erased=True) == 0
+        shared.set_role(ada.store, ada.places, ada.team, "ada", "reader")
+    assert shared.leave(cyd.store, cyd.places, cyd.team, is_erased=True) == 0
 
 
 def test_a_sealed_team_needs_its_key_and_the_hub_reads_nothing(
@@ -302,9 +303,9 @@ def test_a_sealed_team_needs_its_key_and_the_hub_reads_nothing(
     bob.machine.sync()
     assert [e.content for e in bob.theirs()] == [memory.content]
     assert all(b"canary" not in bytes(row.body) for row in hub.rows("SELECT body FROM hub.statement"))
-    code = teams.invite(ada.store, ada.places, space, "reader")
+    code = shared.invite(ada.store, ada.places, space, "reader")
     with pytest.raises(BadRequest, match="mistyped"):
-        teams.join_team(
+        shared.join_team(
             bob.store, bob.places, list_servers(bob.store)[0], code[:-1] + ("A" if code[-1] != "A" else "B")
         )
 
@@ -312,7 +313,7 @@ def test_a_sealed_team_needs_its_key_and_the_hub_reads_nothing(
     desktop = make_machine("desktop")
     desktop.join(hub, ada.machine.code())
     desktop.sync()
-    teams.accept_team(desktop.store, desktop.places, "shop")
+    shared.accept_team(desktop.store, desktop.places, "shop")
     desktop.sync()
     theirs = sharing.require_team(desktop.store, "shop")
     assert [share.said.episode_id for share in list_shares(desktop.store, theirs)] == [memory.episode_id]

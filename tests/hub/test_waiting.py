@@ -9,10 +9,10 @@ from collections.abc import Callable
 import pytest
 
 from engram.hub.client.connection import Connection
-from engram.hub.client.keys import Keyring
+from engram.hub.client.membership import Keyring
 from engram.hub.server import accounts
-from engram.hub.server.waiting import DEAF_LOOK_SECONDS, LOOK_SECONDS, Doorbell
-from engram.models.hub_spaces import list_spaces
+from engram.hub.server.app import DEAF_LOOK_SECONDS, LOOK_SECONDS, Doorbell
+from engram.models.hub.spaces import list_spaces
 from tests.hub.machines import Hub, Machine
 
 Make = Callable[..., Machine]

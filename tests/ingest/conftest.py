@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from growing_transcript import Transcript
 
-from engram.clock import FixedClock
-from engram.ingest.result import IngestResult
-from engram.ingest.service import ingest_path
-from engram.models.packed_entries import unpack_entries
-from engram.models.store import Store
-from engram.models.turns import StoredTurn, load_turn_row
+from engram.ingest.read_sources import ingest_path
+from engram.ingest.writing import IngestResult
+from engram.models.engine.packed import unpack_entries
+from engram.models.engine.transaction import Store
+from engram.models.sessions.stored_turns import StoredTurn, load_turn_row
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 
 
 @pytest.fixture

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from growing_transcript import Ingest, MakeTranscript, Transcript, Turns
 
-from engram.ingest.step import in_the_past
-from engram.models.sessions import find_session
-from engram.models.store import Store
-from engram.transcripts.source import Cursor, EntryTime, PullRequest, Reading
+from engram.ingest.portion import in_the_past
+from engram.models.engine.transaction import Store
+from engram.models.sessions.sessions import find_session
+from engram.transcripts.agents import Cursor, EntryTime, PullRequest, Reading
 
 FUTURE = "2031-01-01T00:00:00Z"
 

@@ -6,10 +6,10 @@ import pytest
 from growing_transcript import Ingest, MakeTranscript, Transcript, Turns
 
 from engram.ingest.clean import MAX_KNOWN_VALUES, Cleaner
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
 from engram.redaction import redact
-from engram.transcripts.claude_code.action import finish_action, start_action
-from engram.transcripts.record import (
+from engram.transcripts.claude_code.calls import finish_action, start_action
+from engram.transcripts.turns import (
     MAX_COMMAND_CHARS,
     MAX_ERROR_CHARS,
     MAX_TODO_CHARS,

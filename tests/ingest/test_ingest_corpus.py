@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from engram.ingest.service import ingest_path
-from engram.models.packed_entries import unpack_entries
-from engram.models.store import Store, open_store
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.packed import unpack_entries
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
 from engram.settings import Settings
 
 pytestmark = pytest.mark.corpus

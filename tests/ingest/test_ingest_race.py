@@ -15,10 +15,10 @@ import pytest
 from growing_transcript import Content, Ingest, MakeTranscript, Transcript, Turns
 
 from engram.errors import Conflict, StoreError
-from engram.ingest import step, write
-from engram.ingest.service import ingest_path
-from engram.models.store import Store, open_store
-from engram.models.transaction import Tx
+from engram.ingest import portion, writing
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.transaction import Store, Tx
+from engram.models.open_memory import open_store
 from engram.redaction import redact
 from engram.settings import Settings
 
@@ -26,8 +26,8 @@ POINTS = ("ingest.read", "ingest.begin", "ingest.turns", "ingest.cursor", "inges
 PROGRAM = """
 import sys
 from pathlib import Path
-from engram.ingest.service import ingest_path
-from engram.models.store import open_store
+from engram.ingest.read_sources import ingest_path
+from engram.models.open_memory import open_store
 from engram.settings import Settings
 store = open_store(Path(sys.argv[1]) / "memory.db")
 ingest_path(store, Path(sys.argv[2]), settings=Settings(home=Path(sys.argv[1])), redact=lambda t, k: t, max_bytes=300)
@@ -42,14 +42,14 @@ def fill(transcript: Transcript, count: int = 12) -> None:
 
 def interleave(monkeypatch: pytest.MonkeyPatch, act: Callable[[], None]) -> None:
     """Do ``act`` once, after this reader has read and before it writes."""
-    real, waiting = step.write_portion, [act]
+    real, waiting = portion.write_portion, [act]
 
     def overtaken(*given: Any) -> Any:
         if waiting:
             waiting.pop()()
         return real(*given)
 
-    monkeypatch.setattr(step, "write_portion", overtaken)
+    monkeypatch.setattr(portion, "write_portion", overtaken)
 
 
 def test_of_two_readers_one_wins_and_the_other_reads_on(
@@ -76,7 +76,7 @@ def test_without_the_comparison_racing_readers_would_count_twice(
 ) -> None:
     """The check above has teeth: take the compare-and-set out, and what it asserts is no longer true."""
     fill(transcript)
-    monkeypatch.setattr(write, "move_cursor", unchecked)
+    monkeypatch.setattr(writing, "move_cursor", unchecked)
     interleave(monkeypatch, lambda: ingest(transcript))
 
     ingest(transcript)
@@ -114,7 +114,7 @@ def test_a_reader_that_is_always_overtaken_gives_up(
         raise Conflict()
 
     transcript.user("go")
-    monkeypatch.setattr(step, "write_portion", moved)
+    monkeypatch.setattr(portion, "write_portion", moved)
 
     with pytest.raises(Conflict):
         ingest(transcript)
@@ -128,7 +128,7 @@ def test_a_failing_write_moves_nothing(
 
     fill(transcript)
     with monkeypatch.context() as patch:
-        patch.setattr(write, "move_cursor", full)
+        patch.setattr(writing, "move_cursor", full)
         with pytest.raises(StoreError):
             ingest(transcript)
     before = (turns(), store.value("SELECT count(*) FROM transcript"), store.value("SELECT count(*) FROM work"))

@@ -13,19 +13,19 @@ from growing_transcript import Content, Ingest, MakeTranscript, Transcript, Turn
 from planting import plant
 
 from engram.errors import TranscriptError
-from engram.ingest.service import ingest_all
-from engram.models import injections
-from engram.models.injections import Injection
-from engram.models.pauses import pause, resume
-from engram.models.projects import project_by_id
-from engram.models.sessions import find_session
-from engram.models.store import Store
-from engram.models.turn_changes import delete_turn
-from engram.models.work import find_work
+from engram.ingest.read_sources import ingest_all
+from engram.models.engine.transaction import Store
+from engram.models.projects.projects import project_by_id
+from engram.models.sessions.sessions import find_session
+from engram.models.sessions.turn_changes import delete_turn
+from engram.models.shown import injections
+from engram.models.shown.injections import Injection
+from engram.models.work.pauses import pause, resume
+from engram.models.work.work import find_work
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.transcripts.claude_code import agent as claude_code
-from engram.transcripts.record import Opening
+from engram.transcripts.turns import Opening
 
 
 def test_what_was_said_and_done_is_stored(transcript: Transcript, ingest: Ingest, turns: Turns, store: Store) -> None:

@@ -15,17 +15,17 @@ import pytest
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
-from engram.ingest.folder import scope_of_folder
 from engram.ingest.moves import find_moves, join_moved, read_hints
-from engram.models.episode_changes import add_episode
-from engram.models.episodes import Episode, new_episode_id
-from engram.models.project_folders import link_folder, list_hints
-from engram.models.projects import ProjectRow, list_projects
-from engram.models.store import Store
-from engram.search.service import Query, Searcher
-from engram.search.vectors.backfill import embed_missing
+from engram.ingest.scope import scope_of_folder
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_records import Episode, new_episode_id
+from engram.models.projects.project_folders import link_folder, list_hints
+from engram.models.projects.projects import ProjectRow, list_projects
+from engram.search.searcher import Query, Searcher
+from engram.search.vectors.stored_vectors import embed_missing
 from engram.settings import Settings
-from engram.transcripts.git_hints import GitHints, normal_address, read_git_hints
+from engram.transcripts.git_commands import GitHints, normal_address, read_git_hints
 
 REMOTE = "https://someone:a-token@Code.Example/team/harbor.git"
 FACT = "The parser keeps its cursor in the database"

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 from growing_transcript import Ingest, Transcript, Turns
 
-from engram.clock import FixedClock
 from engram.enums import Actor
-from engram.models import pauses
-from engram.models.pauses import pause, paused_scopes, resume
-from engram.models.recovery import recover_by_hand
-from engram.models.store import Store, open_store
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
+from engram.models.rescue.restore import recover_by_hand
+from engram.models.work import pauses
+from engram.models.work.pauses import pause, paused_scopes, resume
+from engram.system.clock import FixedClock
 
 MINUTE_MS = 60_000
 PROJECT = "/gone/engine"

@@ -11,19 +11,19 @@ import pytest
 from growing_transcript import Ingest, MakeTranscript
 
 from engram.enums import Actor
+from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.service import extract_session
-from engram.ingest.folder import named_project
-from engram.ingest.service import ingest_all
-from engram.memories.forget_project import forget_project
-from engram.models.pauses import pause
-from engram.models.sessions import list_sessions
-from engram.models.store import Store
-from engram.models.turns import turns_of_session
+from engram.forgetting.forget_project import forget_project
+from engram.ingest.read_sources import ingest_all
+from engram.ingest.scope import named_project
+from engram.models.engine.transaction import Store
+from engram.models.sessions.sessions import list_sessions
+from engram.models.sessions.stored_turns import turns_of_session
+from engram.models.work.pauses import pause
 from engram.redaction import redact
-from engram.search.service import Query, Searcher
+from engram.search.searcher import Query, Searcher
 from engram.settings import Settings
-from engram.transcripts.record import Role
+from engram.transcripts.turns import Role
 
 AT_MS = 1_767_225_600_000
 GONE = "94384aab-e85f-45e3-8f92-75b1405840d8"

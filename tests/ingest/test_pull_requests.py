@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 from transcript_lines import say
 
-from engram.clock import FixedClock
 from engram.enums import Actor
-from engram.ingest.service import ingest_path
-from engram.memories.forget_project import forget_project
-from engram.models.pauses import pause
-from engram.models.projects import list_projects
-from engram.models.pull_requests import MAX_PULL_REQUESTS, pull_requests_of
-from engram.models.store import Store
+from engram.forgetting.forget_project import forget_project
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.transaction import Store
+from engram.models.projects.projects import list_projects
+from engram.models.sessions.outcomes_of_turns import MAX_PULL_REQUESTS, pull_requests_of
+from engram.models.work.pauses import pause
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.transcripts.source import PullRequest
+from engram.system.clock import FixedClock
+from engram.transcripts.agents import PullRequest
 
 SESSION = "22582f02-0391-4a88-b729-f218fbfb8d9e"
 AT = "2026-05-01T10:05:00.000Z"

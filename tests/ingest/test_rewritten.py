@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 from growing_transcript import Ingest, Transcript, Turns
 
-from engram.models.evidence_places import places_of
-from engram.models.store import Store
-from engram.models.turn_changes import delete_turn
+from engram.models.engine.transaction import Store
+from engram.models.sessions.passages import places_of
+from engram.models.sessions.turn_changes import delete_turn
 from engram.settings import Settings
 from engram.tasks.queue import huey
 from engram.watcher.watch import Watcher

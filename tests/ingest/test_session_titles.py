@@ -7,10 +7,10 @@ import json
 import pytest
 from transcript_lines import say
 
-from engram.ingest.service import ingest_path
-from engram.models.erasing import drop_session_summary
-from engram.models.sessions import list_sessions, session_titles
-from engram.models.store import Store
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.transaction import Store
+from engram.models.forgetting.erasing import drop_session_summary
+from engram.models.sessions.sessions import list_sessions, session_titles
 from engram.redaction import redact
 from engram.settings import Settings
 

@@ -17,28 +17,28 @@ import pytest
 from growing_transcript import Ingest, MakeTranscript
 from repositories import repository
 
-from engram.clock import FixedClock
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
 from engram.errors import NotFound
+from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.service import extract_session
+from engram.forgetting.forget_project import forget_project
 from engram.ingest import moves
-from engram.ingest.folder import named_project
 from engram.ingest.moves import plan_sorting, sort_if_due, sort_projects
-from engram.ingest.service import ingest_all
-from engram.memories.forget_project import forget_project
-from engram.models.hub_outgoing import begin_enqueuing, enqueue_all
-from engram.models.pauses import pause, resume
-from engram.models.project_folders import merge_projects
-from engram.models.project_merges import list_sortings, undo_sorting
-from engram.models.projects import ProjectRow, ensure_project, list_projects
-from engram.models.store import Store, open_store
-from engram.notes.daily import log_session
+from engram.ingest.read_sources import ingest_all
+from engram.ingest.scope import named_project
+from engram.models.engine.transaction import Store
+from engram.models.hub.outgoing import begin_enqueuing, enqueue_all
+from engram.models.open_memory import open_store
+from engram.models.projects.project_folders import list_sortings, merge_projects, undo_sorting
+from engram.models.projects.projects import ProjectRow, ensure_project, list_projects
+from engram.models.work.pauses import pause, resume
+from engram.notes.daily_log import log_session
 from engram.redaction import redact
-from engram.search.service import Query, Searcher
-from engram.search.vectors.backfill import embed_missing
+from engram.search.searcher import Query, Searcher
+from engram.search.vectors.stored_vectors import embed_missing
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 from tests.models.hub_spaces_made import join_made_up
 
 #: Work of earlier sessions: session → (working folder below the home folder, a word that only it has).
@@ -318,7 +318,7 @@ CHILD = """
 import sys
 from pathlib import Path
 from engram.ingest import moves
-from engram.models.store import open_store
+from engram.models.open_memory import open_store
 from engram.settings import Settings
 moves._SESSIONS_AT_ONCE = 1
 #wait

@@ -9,32 +9,37 @@ import pytest
 from growing_transcript import Ingest, MakeTranscript, Transcript, Turns
 from repositories import repository
 
-from engram.clock import FixedClock
 from engram.consolidation.context import Context
-from engram.consolidation.service import consolidate as run_consolidation
 from engram.consolidation.stale import bound_files
+from engram.consolidation.tidying import consolidate as run_consolidation
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
+from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.service import extract_session
-from engram.ingest.folder import named_project, scope_of_folder
-from engram.memories.forget_project import forget_project
-from engram.models.episode_changes import add_episode
-from engram.models.episodes import Episode, Evidence, episodes_of_session, new_episode_id
-from engram.models.failures import earlier_failures
-from engram.models.pauses import pause
-from engram.models.project_folders import merge_projects
-from engram.models.project_merges import list_merges, undo_merge
-from engram.models.projects import list_projects
-from engram.models.recent import calls_of_session, latest_prompts, latest_sessions_on, recent_files, turns_naming
-from engram.models.sessions import find_session, list_sessions
-from engram.models.store import Store
-from engram.notes.daily import log_session
+from engram.forgetting.forget_project import forget_project
+from engram.ingest.scope import named_project, scope_of_folder
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_records import Episode, Evidence, episodes_of_session, new_episode_id
+from engram.models.projects.project_folders import list_merges, merge_projects, undo_merge
+from engram.models.projects.projects import list_projects
+from engram.models.sessions.outcomes_of_turns import earlier_failures
+from engram.models.sessions.recent import (
+    calls_of_session,
+    latest_prompts,
+    latest_sessions_on,
+    recent_files,
+    turns_naming,
+)
+from engram.models.sessions.sessions import find_session, list_sessions
+from engram.models.work.pauses import pause
+from engram.notes.daily_log import log_session
 from engram.recollection.blame import blame_file
-from engram.recollection.scope import SessionScope
-from engram.reports.sessions import summarize_sessions
-from engram.search.service import Query, Searcher
+from engram.recollection.prompts import SessionScope
+from engram.reports.session_report import summarize_sessions
+from engram.search.searcher import Query, Searcher
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 
 RULE = "We always use the winch library 4.2 here, never 5."
 

@@ -8,14 +8,14 @@ from typing import Any
 import pytest
 from growing_transcript import Ingest, Transcript
 
+from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.service import extract_session
-from engram.models.episodes import all_episodes
-from engram.models.pauses import pause, resume
-from engram.models.project_erasing import note_forgotten_project
-from engram.models.projects import ensure_project
-from engram.models.sessions import find_session
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
+from engram.models.forgetting.project_erasing import note_forgotten_project
+from engram.models.memories.memory_records import all_episodes
+from engram.models.projects.projects import ensure_project
+from engram.models.sessions.sessions import find_session
+from engram.models.work.pauses import pause, resume
 from engram.settings import Settings
 
 RULE = "From now on always write files with a final newline in {}."

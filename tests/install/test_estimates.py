@@ -9,18 +9,23 @@ from pathlib import Path
 
 import pytest
 
-from engram.cli.up_command import SAMPLES
+from engram.cli.up_commands import SAMPLES
 from engram.errors import InstallError
-from engram.install import preflight
-from engram.install.choices import choose
-from engram.install.cost_estimate import HIGH_DOLLARS, LOW_DOLLARS, estimate_cost
-from engram.install.preflight import check_machine
-from engram.install.purge import purge_memory
-from engram.install.self_test import CANARY, run_self_test
 from engram.paths import Home
 from engram.settings import Settings
-from engram.transcripts.claude_code.retention import find_expiring, read_cleanup_days
-from engram.transcripts.source import Source
+from engram.setup.agents.claude_code import choose
+from engram.setup.installing import preflight
+from engram.setup.installing.preflight import (
+    CANARY,
+    HIGH_DOLLARS,
+    LOW_DOLLARS,
+    check_machine,
+    estimate_cost,
+    run_self_test,
+)
+from engram.setup.installing.stray import purge_memory
+from engram.transcripts.agents import Source
+from engram.transcripts.claude_code.discover import find_expiring, read_cleanup_days
 
 DAY_NS = 86_400 * 10**9
 NOW_SECONDS = 1_000 * 86_400

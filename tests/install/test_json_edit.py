@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from engram.errors import BadRequest
-from engram.install.changes import JsonEdit, JsonEntry
-from engram.install.json_document import parse
-from engram.install.json_edit import AppliedJson, apply_json, drop_json, revert_json
+from engram.setup.edits.changes import JsonEdit, JsonEntry
+from engram.setup.edits.json_document import parse
+from engram.setup.edits.json_edit import AppliedJson, apply_json, drop_json, revert_json
 
 HOOK = {"matcher": "", "hooks": [{"type": "command", "command": "engram_hooks/prompt.py", "timeout": 2}]}
 ADDING = JsonEdit(

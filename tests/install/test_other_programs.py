@@ -12,18 +12,16 @@ from typing import Any
 
 import pytest
 
-from engram.earlier.find import EarlierEngram
-from engram.install.changes import JsonEdit
-from engram.install.choices import CODEX, GEMINI, OPENCODE, Choices
-from engram.install.claude_code import ClaudeCode, plan_connection
-from engram.install.journal import folder_of, load_journal
-from engram.install.plan import plan_installation
-from engram.install.preview import preview
-from engram.install.stray import find_stray
-from engram.install.transaction import install_steps, uninstall
-from engram.plugin.registered import find_registrations, read_documents
 from engram.reports.claude_checks import check_claude, is_our_server, names, server_name
 from engram.settings import Settings
+from engram.setup.agents.claude_code import CODEX, GEMINI, OPENCODE, Choices, ClaudeCode, plan_connection
+from engram.setup.agents.registered import find_registrations, read_documents
+from engram.setup.edits.changes import JsonEdit
+from engram.setup.edits.journal import folder_of, load_journal
+from engram.setup.installing.installation import install_steps, uninstall
+from engram.setup.installing.plan import plan_installation, preview
+from engram.setup.installing.stray import find_stray
+from engram.setup.old_engram.find import EarlierEngram
 from engram_hooks.block import settings_block
 
 THEIRS = {"type": "stdio", "command": "/opt/other/engram", "args": ["mcp"]}

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from engram.errors import BadRequest, InstallError
-from engram.install.changes import TomlEdit
-from engram.install.codex import plan_codex
-from engram.install.toml_edit import AppliedToml, apply_toml, revert_toml
-from engram.install.transaction import install_steps, uninstall
 from engram.paths import Home
+from engram.setup.agents.other_agents import plan_codex
+from engram.setup.edits.changes import TomlEdit
+from engram.setup.edits.toml_edit import AppliedToml, apply_toml, revert_toml
+from engram.setup.installing.installation import install_steps, uninstall
 from tests.install.conftest import Machine
 
 EDIT = TomlEdit(("mcp_servers", "engram"), {"command": "/opt/py thon", "args": ["-m", "x"], "env": {"A B": 'q"\\é'}})

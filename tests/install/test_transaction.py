@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from engram import failpoint
 from engram.errors import AlreadyRunning, InstallError
-from engram.install import apply_steps
-from engram.install.changes import FileChange, JsonEdit, JsonEntry, Step
-from engram.install.file_state import make_folders
-from engram.install.journal import explain_half_done, folder_of, load_journal
-from engram.install.transaction import install_steps, uninstall
-from engram.process_lock import ProcessLock
+from engram.setup.edits.changes import FileChange, JsonEdit, JsonEntry, Step
+from engram.setup.edits.file_state import make_folders
+from engram.setup.edits.journal import explain_half_done, folder_of, load_journal
+from engram.setup.installing import apply_steps
+from engram.setup.installing.installation import install_steps, uninstall
+from engram.system import failpoint
+from engram.system.process_lock import ProcessLock
 from tests.install.conftest import HOOK, SETTINGS, THEIRS, Machine
 
 OPTIONS: dict[str, Any] = {"service": True}
@@ -29,7 +29,7 @@ def install(machine: Machine, **wish: Any) -> Any:
 
 
 def settings_of(machine: Machine) -> Any:
-    from engram.install.json_document import parse
+    from engram.setup.edits.json_document import parse
 
     root = parse(machine.settings.read_text(encoding="utf-8"))
     return root.value if root else {}

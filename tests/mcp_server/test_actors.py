@@ -9,8 +9,8 @@ import pytest
 
 from engram.enums import Actor, Scope
 from engram.memories.save import save_memory
-from engram.models.episode_history import history_of
-from engram.models.store import open_store
+from engram.models.memories.memory_history import history_of
+from engram.models.open_memory import open_store
 from engram.settings import Settings
 from engram_mcp.access import Access
 from engram_mcp.catalog import TOOLS

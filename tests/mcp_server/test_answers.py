@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from engram.search.answer_text import DOUBTFUL, HEADING
-from engram.search.public_hits import MemoryFields, PublicHit
+from engram.search.hit_lines import DOUBTFUL, HEADING
+from engram.search.hits import MemoryFields, PublicHit
 from engram_mcp.answers import recall_lines, search_lines
 
 

@@ -14,13 +14,15 @@ from mcp.client.stdio import stdio_client
 from transcript_lines import say
 
 from engram.enums import Actor
-from engram.ingest.service import ingest_path
-from engram.models import episode_changes, projects, sessions
-from engram.models.episodes import Episode, Evidence, find_episode
-from engram.models.stages import note_failure
-from engram.models.store import open_store
-from engram.notes.index import index_notes
-from engram.notes.saved import save_note
+from engram.ingest.read_sources import ingest_path
+from engram.models.memories import memory_changes
+from engram.models.memories.memory_records import Episode, Evidence, find_episode
+from engram.models.open_memory import open_store
+from engram.models.projects import projects
+from engram.models.sessions import sessions
+from engram.models.work.task_runs import note_failure
+from engram.notes.daily_log import save_note
+from engram.notes.note_index import index_notes
 from engram.redaction import redact
 from engram.settings import Settings
 
@@ -63,7 +65,7 @@ def settings(tmp_path: Path) -> Settings:
                     source=source,
                     voice="user",
                 )
-                episode_changes.add_episode(
+                memory_changes.add_episode(
                     tx, episode, [Evidence(entry, session)] if source == "auto" else [], actor=Actor.MODEL
                 )
     return made

@@ -14,11 +14,11 @@ from pathlib import Path
 import pytest
 from processes import wait_for
 
-from engram.models.store import open_store
+from engram.models.open_memory import open_store
 from engram.reports.health import MAX_LAG_SECONDS, take_vitals
 from engram.reports.processes import is_held
 from engram.settings import Settings
-from engram.worker.client import ask_worker
+from engram.worker.recall_client import ask_worker
 from engram_hooks.block import link_interpreter, settings_block
 from engram_mcp import tools
 from engram_mcp.access import Access
@@ -93,10 +93,10 @@ def test_a_dead_watcher_is_said_by_the_tools_and_the_briefing(
 
 
 def test_lag_and_failures_are_told_alike(settings: Settings, tmp_path: Path) -> None:
-    from engram.models.meta import put_meta
-    from engram.models.migrations import MADE_AT
-    from engram.models.stages import note_failure
-    from engram.models.work import make_due
+    from engram.models.engine.meta import put_meta
+    from engram.models.engine.migrations import MADE_AT
+    from engram.models.work.task_runs import note_failure
+    from engram.models.work.work import make_due
 
     unread = settings.projects_folder / "slug" / f"{uuid.uuid4()}.jsonl"
     unread.parent.mkdir()

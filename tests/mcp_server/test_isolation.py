@@ -20,17 +20,18 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from transcript_lines import say
 
-from engram.clock import day_of
 from engram.enums import Actor
-from engram.ingest.service import ingest_path
-from engram.models import episode_changes, projects, sessions
-from engram.models.episodes import Episode, Evidence
-from engram.models.store import open_store
-from engram.notes.daily import log_session
-from engram.notes.index import index_notes
-from engram.notes.saved import save_note
+from engram.ingest.read_sources import ingest_path
+from engram.models.memories import memory_changes
+from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.open_memory import open_store
+from engram.models.projects import projects
+from engram.models.sessions import sessions
+from engram.notes.daily_log import log_session, save_note
+from engram.notes.note_index import index_notes
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.system.clock import day_of
 from engram_hooks.block import link_interpreter, settings_block
 
 #: Word that stands in everything of the one project, and the name of that project.
@@ -84,7 +85,7 @@ def settings(tmp_path: Path) -> Settings:
                     stale_reason=f"{CANARY}.sh was changed",
                     access_count=5,
                 )
-                episode_changes.add_episode(tx, episode, [Evidence(str(uuid.uuid4()), session)], actor=Actor.MODEL)
+                memory_changes.add_episode(tx, episode, [Evidence(str(uuid.uuid4()), session)], actor=Actor.MODEL)
         log_session(store, made.places, session)
         save_note(made.places, f"the {CANARY} note\n# and its {CANARY} part", redact, store.now_ms(), NAME)
         made.places.memory_note.write_text(

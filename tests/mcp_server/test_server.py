@@ -19,15 +19,17 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from transcript_lines import say
 
-from engram.clock import FixedClock
 from engram.enums import Actor
-from engram.ingest.service import ingest_path
-from engram.models import episode_changes, injections, projects
-from engram.models.episodes import Episode
-from engram.models.injections import Injection
-from engram.models.store import open_store
+from engram.ingest.read_sources import ingest_path
+from engram.models.memories import memory_changes
+from engram.models.memories.memory_records import Episode
+from engram.models.open_memory import open_store
+from engram.models.projects import projects
+from engram.models.shown import injections
+from engram.models.shown.injections import Injection
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 
 GOLDEN = Path(__file__).parent / "golden"
 #: Name → arguments with their defaults, as users' prompts and other tools rely on them.
@@ -85,7 +87,7 @@ def settings(tmp_path: Path) -> Settings:
                 extractor="openai-m",
             )
             with store.transaction() as tx:
-                episode_changes.add_episode(tx, made_episode, [], actor=Actor.MODEL)
+                memory_changes.add_episode(tx, made_episode, [], actor=Actor.MODEL)
             clock.advance(86_400)
     (made.places.notes / "MEMORY.md").write_text("# Memory\n\n## Hosts\nthe zebra host is staging\n")
     return made

@@ -25,23 +25,23 @@ from processes import wait_for
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Scope
-from engram.ingest.folder import scope_of_folder
+from engram.forgetting.vault import move_into_vault
+from engram.ingest.scope import scope_of_folder
 from engram.memories.save import save_memory
-from engram.memories.vault import move_into_vault
-from engram.models import injections
-from engram.models.injections import Injection
+from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
-from engram.models.projects import ensure_project
-from engram.models.store import Store
-from engram.recollection.service import RecollectionService
+from engram.models.projects.projects import ensure_project
+from engram.models.shown import injections
+from engram.models.shown.injections import Injection
+from engram.recollection.recollecting import RecollectionService
 from engram.redaction import redact
-from engram.search.service import Searcher
+from engram.search.searcher import Searcher
 from engram.settings import Settings
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
 from engram.vaults import find_vault
 from engram.worker import mcp_sessions
-from engram.worker.server import RecallServer
+from engram.worker.socket_server import RecallServer
 from engram_mcp import server as relay
 from engram_mcp import session, tools
 from engram_mcp.access import Access
@@ -456,7 +456,7 @@ STUCK_START = (
     "from engram.worker import mcp_sessions\nimport time\n"
     "mcp_sessions._load_library = lambda: print('in', flush=True) or time.sleep(9999)\n"
 )
-WORKER = "from engram.settings import load\nfrom engram.worker.main import run_worker\nrun_worker(load().settings)"
+WORKER = "from engram.settings import load\nfrom engram.worker.lifecycle import run_worker\nrun_worker(load().settings)"
 
 
 @pytest.fixture

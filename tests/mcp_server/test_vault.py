@@ -8,11 +8,12 @@ import pytest
 
 from engram.enums import Actor, Importance, Scope
 from engram.errors import EngramError
+from engram.forgetting.vault import move_into_vault
 from engram.memories.save import save_memory
-from engram.memories.vault import move_into_vault
-from engram.models.episodes import all_episodes
-from engram.models.projects import ensure_project
-from engram.models.store import Store, open_store
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import all_episodes
+from engram.models.open_memory import open_store
+from engram.models.projects.projects import ensure_project
 from engram.redaction import redact
 from engram.settings import load
 from engram.vaults import find_vault

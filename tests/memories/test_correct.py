@@ -7,15 +7,15 @@ from collections.abc import Callable
 import pytest
 from memory_states import states_of
 
-from engram.consolidation.service import undo_run
+from engram.consolidation.tidying import undo_run
 from engram.enums import Actor, Importance, Scope, Status
 from engram.errors import BadRequest, NotFound
+from engram.forgetting.forget import forget_episode
 from engram.memories.correct import correct_memory, keep_both, keep_one
-from engram.memories.forget import forget_episode
 from engram.memories.save import pin_memory, save_memory
-from engram.models import contradictions, episode_history, episodes, runs
-from engram.models.episodes import Episode
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
+from engram.models.memories import judgements, memory_history, memory_records
+from engram.models.memories.memory_records import Episode
 from engram.redaction import redact
 from engram.settings import Settings
 
@@ -37,7 +37,7 @@ def test_a_correction_replaces_in_one_step_with_its_reason(store: Store, keep: K
     )
     assert (done.made.kind, done.made.scope, done.made.importance) == (old.kind, old.scope, "high")
     assert states_of(store, old) == [("superseded", done.made.episode_id)]
-    assert episode_history.history_of(store, old.episode_id)[-1].reason == "corrected: it was renamed"
+    assert memory_history.history_of(store, old.episode_id)[-1].reason == "corrected: it was renamed"
     with pytest.raises(BadRequest, match=done.made.episode_id):
         correct_memory(store, old.episode_id, "Something else", "again", redact, actor=Actor.AGENT)
 
@@ -45,7 +45,7 @@ def test_a_correction_replaces_in_one_step_with_its_reason(store: Store, keep: K
 def test_a_correction_can_be_undone(store: Store, settings: Settings, keep: Keep) -> None:
     old = keep("Deploy with make deploy")
     done = correct_memory(store, old.episode_id, "Deploy with make ship", "it was renamed", redact, actor=Actor.AGENT)
-    (run,) = runs.list_runs(store)
+    (run,) = memory_history.list_runs(store)
 
     undo_run(store, settings, run.id, actor=Actor.USER)
 
@@ -61,9 +61,9 @@ def test_what_is_a_persons_own_is_not_corrected_by_an_agent(store: Store, keep: 
 
     done = correct_memory(store, old.episode_id, "Deploy on Mondays", "a guess", redact, actor=Actor.AGENT)
 
-    assert episodes.find_episode(store, old.episode_id) == old
+    assert memory_records.find_episode(store, old.episode_id) == old
     assert done.made.status == Status.PROVISIONAL
-    (waiting,) = contradictions.open_contradictions(store)
+    (waiting,) = judgements.open_contradictions(store)
     assert (waiting.id, waiting.older_id, waiting.newer_id) == (
         done.contradiction,
         old.episode_id,
@@ -76,14 +76,14 @@ def test_an_agent_that_saves_over_it_gets_a_contradiction_too_and_a_person_repla
     old = save_memory(store, "Deploy on Tuesdays", redact, scope=Scope.GLOBAL, actor=Actor.USER)
     save_memory(store, "Deploy on Mondays", redact, scope=Scope.GLOBAL, supersedes=old.episode_id, actor=Actor.AGENT)
     assert states_of(store, old) == [("active", "")]
-    assert len(contradictions.open_contradictions(store)) == 1
+    assert len(judgements.open_contradictions(store)) == 1
 
     new = save_memory(
         store, "Deploy on Fridays", redact, scope=Scope.GLOBAL, supersedes=old.episode_id, actor=Actor.USER
     )
 
     assert states_of(store, old) == [("superseded", new.episode_id)]
-    assert contradictions.open_contradictions(store) == []
+    assert judgements.open_contradictions(store) == []
 
 
 def test_an_agent_corrects_what_an_agent_saved(store: Store) -> None:
@@ -128,12 +128,12 @@ def test_a_person_keeps_one(store: Store, settings: Settings, disputed: tuple[Ep
     keep_one(store, new.episode_id, actor=Actor.USER)
 
     assert states_of(store, old, new) == [("superseded", new.episode_id), ("active", "")]
-    assert contradictions.open_contradictions(store) == []
-    decided = runs.list_runs(store)[0]
+    assert judgements.open_contradictions(store) == []
+    decided = memory_history.list_runs(store)[0]
     assert decided.kind == "decide"
     undo_run(store, settings, decided.id, actor=Actor.USER)
     assert states_of(store, old, new) == [("active", ""), ("provisional", "")]
-    assert len(contradictions.open_contradictions(store)) == 1
+    assert len(judgements.open_contradictions(store)) == 1
 
 
 def test_a_person_keeps_the_older(store: Store, disputed: tuple[Episode, Episode, int]) -> None:
@@ -153,9 +153,9 @@ def test_a_person_keeps_both_and_is_not_asked_again(
     keep_both(store, str(number) if by == "number" else old.episode_id, actor=Actor.USER)
 
     assert states_of(store, old, new) == [("active", ""), ("active", "")]
-    assert contradictions.open_contradictions(store) == []
+    assert judgements.open_contradictions(store) == []
     with store.transaction() as tx:
-        assert contradictions.note_contradiction(tx, new.episode_id, old.episode_id, "again") == 0
+        assert judgements.note_contradiction(tx, new.episode_id, old.episode_id, "again") == 0
 
 
 def test_what_is_not_disputed_cannot_be_decided(store: Store, keep: Keep) -> None:
@@ -170,5 +170,5 @@ def test_a_contradiction_goes_with_a_forgotten_memory(
 ) -> None:
     forget_episode(store, settings.places, disputed[1].episode_id, actor=Actor.USER)
 
-    assert contradictions.open_contradictions(store) == []
+    assert judgements.open_contradictions(store) == []
     assert store.rows("SELECT * FROM contradiction") == []

@@ -7,16 +7,16 @@ from collections.abc import Callable
 import pytest
 
 from engram.enums import Actor, Scope
-from engram.memories.forget_files import withdraw_bites
+from engram.forgetting.forget_files import withdraw_bites
 from engram.memories.save import edit_memory, save_memory
-from engram.models.episodes import Episode
-from engram.models.store import Store
-from engram.recollection.briefing import build_briefing
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import Episode
+from engram.recollection.session_briefing import build_briefing
 from engram.redaction import redact
 from engram.search.answer import answer_question
-from engram.search.answer_text import answer_text
-from engram.search.question.query import Query
-from engram.search.service import Searcher
+from engram.search.hit_lines import answer_text
+from engram.search.question import Query
+from engram.search.searcher import Searcher
 from engram.settings import Settings
 
 OLD = "Deploy with make deploy."

@@ -10,22 +10,21 @@ from typing import Any
 import pytest
 
 from engram.consolidation.context import Context
-from engram.consolidation.reconcile import reconcile
-from engram.consolidation.steps import archive_exact_duplicates, merge_near_duplicates
-from engram.consolidation.supersede import supersede_pairs
+from engram.consolidation.model_steps import reconcile
+from engram.consolidation.steps import archive_exact_duplicates, merge_near_duplicates, supersede_pairs
 from engram.enums import Actor, Judgement, Kind, Scope, Source, Status, Voice
 from engram.errors import BadRequest
-from engram.extraction.apply_answer import apply_actions
 from engram.extraction.candidate import Candidate
-from engram.extraction.replace_local import replace_memories
+from engram.extraction.keep import apply_actions
+from engram.extraction.second_chance import replace_memories
 from engram.memories.correct import correct_memory, supersede_memory
 from engram.memories.feedback import judge_memory
 from engram.memories.save import save_memory
-from engram.models.contradictions import open_contradictions
-from engram.models.episodes import Episode, Evidence, find_episode
-from engram.models.projects import ensure_project
-from engram.models.runs import add_run
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
+from engram.models.memories.judgements import open_contradictions
+from engram.models.memories.memory_history import add_run
+from engram.models.memories.memory_records import Episode, Evidence, find_episode
+from engram.models.projects.projects import ensure_project
 from engram.redaction import redact
 from engram.settings import Settings
 

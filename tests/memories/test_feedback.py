@@ -9,23 +9,23 @@ from pathlib import Path
 import pytest
 from memory_states import states_of
 
-from engram.consolidation.service import undo_run
+from engram.consolidation.tidying import undo_run
 from engram.enums import Actor, Judgement, Scope, Status
 from engram.errors import BadRequest, NotFound
+from engram.forgetting.forget import forget_episode
 from engram.memories.correct import correct_memory
 from engram.memories.feedback import judge_memory, take_back_judgement
-from engram.memories.forget import forget_episode
 from engram.memories.save import MAX_WHY_CHARACTERS, edit_memory, pin_memory, save_memory
-from engram.models import injections
-from engram.models.episode_changes import change_episode
-from engram.models.episode_history import history_of
-from engram.models.episodes import Episode, find_episode
-from engram.models.injections import Injection
-from engram.models.judgements import judged_memories
-from engram.models.recovery import recover_by_hand
-from engram.models.runs import list_runs
-from engram.models.store import Store, open_store
-from engram.models.usefulness import Usefulness, usefulness_of
+from engram.models.engine.transaction import Store
+from engram.models.memories.judgements import judged_memories
+from engram.models.memories.memory_changes import change_episode
+from engram.models.memories.memory_history import history_of, list_runs
+from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.memories.usefulness import Usefulness, usefulness_of
+from engram.models.open_memory import open_store
+from engram.models.rescue.restore import recover_by_hand
+from engram.models.shown import injections
+from engram.models.shown.injections import Injection
 from engram.redaction import redact
 from engram.settings import Settings
 

@@ -13,17 +13,20 @@ import pytest
 
 from engram.enums import Actor
 from engram.errors import NotFound
-from engram.ingest.service import ingest_path
-from engram.memories.forget import forget_episode
-from engram.memories.forget_plan import plan_forget
-from engram.memories.forget_preview import preview_forget
-from engram.models import episode_changes, episode_history, episodes, injections, runs, tombstones, vectors
-from engram.models.episodes import Episode, Evidence
-from engram.models.injections import Injection
-from engram.models.store import Store, open_store
-from engram.models.turns import turns_of_session
-from engram.notes.daily import log_session
-from engram.notes.index import index_notes
+from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget_plan import plan_forget
+from engram.forgetting.forget_preview import preview_forget
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_changes, memory_history, memory_records, tombstones
+from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.open_memory import open_store
+from engram.models.search import vectors
+from engram.models.sessions.stored_turns import turns_of_session
+from engram.models.shown import injections
+from engram.models.shown.injections import Injection
+from engram.notes.daily_log import log_session
+from engram.notes.note_index import index_notes
 from engram.paths import Home, default_home
 from engram.redaction import redact
 from engram.settings import Settings
@@ -81,7 +84,7 @@ def remember(store: Store, summary: str, turn_number: int) -> Episode:
     stored = turns_of_session(store, 1)[turn_number]
     evidence = [Evidence(one.uuid, SESSION, stored.id) for one in stored.turn.said]
     made = Episode(
-        episodes.new_episode_id(),
+        memory_records.new_episode_id(),
         "decision",
         summary,
         stored.turn.reply,
@@ -93,7 +96,7 @@ def remember(store: Store, summary: str, turn_number: int) -> Episode:
         slot=summary[:8],
     )
     with store.transaction() as tx:
-        return episode_changes.add_episode(tx, made, evidence, actor=Actor.MODEL)
+        return memory_changes.add_episode(tx, made, evidence, actor=Actor.MODEL)
 
 
 @pytest.fixture
@@ -115,9 +118,9 @@ def spread(store: Store, home: Home, target: Episode) -> None:
     (home.recollections / f"{SESSION}.pending").write_text(f"{target.episode_id}: zanzibarian")
     line = json.dumps({"id": target.episode_id, "summary": target.summary})
     (home.root / "export.jsonl").write_text(line + '\n{"id": "ep_000000000000", "summary": "other"}\n')
-    run = runs.begin_run(store)
+    run = memory_history.begin_run(store)
     with store.transaction() as tx:
-        runs.update_run(
+        memory_history.update_run(
             tx,
             run,
             position="",
@@ -129,11 +132,11 @@ def spread(store: Store, home: Home, target: Episode) -> None:
         )
     with store.transaction() as tx:
         vectors.put_vectors(tx, "m", [("e", target.id, 0, b"zanzibar")])
-        changed = episode_changes.change_episode(
+        changed = memory_changes.change_episode(
             tx, target, "edit", "quokkafied", summary="The hull is quokkafied", actor=Actor.USER
         )
         injections.add_injections(tx, [Injection(SESSION, "p", "prompt", target.episode_id, 0.5, 9, "shown")])
-        episode_changes.change_episode(tx, changed, "edit", "back", summary=target.summary, actor=Actor.USER)
+        memory_changes.change_episode(tx, changed, "edit", "back", summary=target.summary, actor=Actor.USER)
     store.checkpoint("TRUNCATE")
     home.backups.mkdir(mode=0o700)
     shutil.copyfile(home.memory_db, home.backups / "memory-2026-11-05.db")
@@ -190,13 +193,13 @@ def test_what_else_was_there_stays(store: Store, home: Home, target: Episode) ->
 
     forget_episode(store, home, target.episode_id, also_source=True, actor=Actor.USER)
 
-    assert episodes.find_episode(store, other.episode_id) is not None
+    assert memory_records.find_episode(store, other.episode_id) is not None
     assert [one.turn.prompt for one in turns_of_session(store, 1)] == ["Which colour has the hull?", "And the mast?"]
     assert "The mast is brown" in home.memory_note.read_text()
     assert "ep_000000000000" in (home.root / "export.jsonl").read_text()
     daily = next(home.daily_notes.glob("*.md")).read_text()
     assert "And the mast?" in daily
-    (run,) = runs.list_runs(store)
+    (run,) = memory_history.list_runs(store)
     assert run.report["lines"] == ["other"]
     assert "The mast is brown" in run.report["files_before"]["MEMORY.md"]
     backup = sqlite3.connect(home.backups / "memory-2026-11-05.db")
@@ -243,7 +246,7 @@ def test_all_memories_that_rest_on_the_same_turn_go_with_it(store: Store, home: 
 def test_the_history_of_others_forgets_it_too(store: Store, home: Home, target: Episode) -> None:
     other = remember(store, "The mast stays brown", 2)
     with store.transaction() as tx:
-        episode_changes.change_episode(
+        memory_changes.change_episode(
             tx,
             other,
             "merge",
@@ -251,13 +254,13 @@ def test_the_history_of_others_forgets_it_too(store: Store, home: Home, target: 
             summary=f"{other.summary} | zanzibarian",
             actor=Actor.TIDYING,
         )
-        merged = episodes.find_episode(store, other.episode_id)
+        merged = memory_records.find_episode(store, other.episode_id)
         assert merged is not None
-        episode_changes.change_episode(tx, merged, "undo", "split", summary=other.summary, actor=Actor.USER)
+        memory_changes.change_episode(tx, merged, "undo", "split", summary=other.summary, actor=Actor.USER)
 
     forget_episode(store, home, target.episode_id, also_source=False, actor=Actor.USER)
 
-    told = [dataclasses.asdict(one) for one in episode_history.history_of(store, other.episode_id)]
+    told = [dataclasses.asdict(one) for one in memory_history.history_of(store, other.episode_id)]
     assert target.episode_id not in json.dumps(told)
 
 

@@ -17,14 +17,15 @@ from engram.consolidation.context import Context
 from engram.consolidation.graduation import note_line
 from engram.consolidation.steps import merge_near_duplicates
 from engram.enums import Actor, Scope, Status
+from engram.forgetting.forget import forget_episode
 from engram.memories.correct import correct_memory
-from engram.memories.forget import forget_episode
 from engram.memories.save import save_memory
-from engram.models import episode_changes, episodes
-from engram.models.backup import make_backup
-from engram.models.contradictions import note_contradiction, open_contradictions
-from engram.models.episodes import Episode, Evidence, find_episode
-from engram.models.store import Store, open_store
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_changes, memory_records
+from engram.models.memories.judgements import note_contradiction, open_contradictions
+from engram.models.memories.memory_records import Episode, Evidence, find_episode
+from engram.models.open_memory import open_store
+from engram.models.rescue.backup import make_backup
 from engram.redaction import redact
 from engram.settings import Settings
 
@@ -76,7 +77,7 @@ def test_the_words_of_a_merged_memory_go_from_backups_exports_and_bites(
     assert (json.loads(line)["id"], json.loads(line)["summary"]) == (older.episode_id, KEPT)
     (copy,) = settings.places.backups.glob("*.db")
     with open_store(copy) as opened:
-        assert [one.summary for one in episodes.all_episodes(opened)] == [KEPT]
+        assert [one.summary for one in memory_records.all_episodes(opened)] == [KEPT]
 
 
 def test_reasons_that_quote_a_forgotten_memory_go_with_it(store: Store, settings: Settings, keep: Keep) -> None:
@@ -84,7 +85,7 @@ def test_reasons_that_quote_a_forgotten_memory_go_with_it(store: Store, settings
     correct_memory(store, gone.episode_id, "The hull is matt", f"“{GONE}” was a mistake", redact, actor=Actor.AGENT)
     other, mine, theirs = keep("The mast is brown"), keep("The sail is white"), keep("The sail is grey")
     with store.transaction() as tx:
-        episode_changes.change_episode(
+        memory_changes.change_episode(
             tx, other, "archive", f"taken back: {GONE}", status=Status.ARCHIVED, actor=Actor.TIDYING
         )
     with store.transaction() as tx:
@@ -120,11 +121,11 @@ def test_an_import_leaves_nothing_superseded_by_a_forgotten_memory(
     restored = find_episode(store, first.episode_id)
     assert restored is not None
     with store.transaction() as tx:
-        episode_changes.delete_episode(tx, restored, is_purge=True, actor=Actor.USER)
+        memory_changes.delete_episode(tx, restored, is_purge=True, actor=Actor.USER)
 
     engram(settings, "import", str(tmp_path / "outside.jsonl"))
 
-    (left,) = episodes.all_episodes(store)
+    (left,) = memory_records.all_episodes(store)
     assert (left.summary, left.status, left.superseded_by) == ("The hull is red", "active", "")
 
 
@@ -134,8 +135,8 @@ def test_forgetting_the_corrections_one_by_one_brings_back_what_each_replaced(st
     third = correct_memory(store, second.episode_id, "The hull is blue", "painted", redact, actor=Actor.AGENT).made
 
     forget_episode(store, settings.places, third.episode_id, actor=Actor.USER)
-    states = {one.episode_id: one.status for one in episodes.all_episodes(store)}
+    states = {one.episode_id: one.status for one in memory_records.all_episodes(store)}
     forget_episode(store, settings.places, second.episode_id, actor=Actor.USER)
 
     assert states == {first.episode_id: "superseded", second.episode_id: "active"}
-    assert {one.episode_id: one.status for one in episodes.all_episodes(store)} == {first.episode_id: "active"}
+    assert {one.episode_id: one.status for one in memory_records.all_episodes(store)} == {first.episode_id: "active"}

@@ -16,20 +16,21 @@ from planting import plant
 from transcript_lines import line
 
 from engram.enums import Actor, Scope, Source
-from engram.ingest.service import ingest_path
-from engram.memories.forget_project import forget_project
-from engram.models import episode_changes, episode_evidence, episodes, injections, runs, vectors
-from engram.models.episodes import Episode, Evidence
-from engram.models.injections import Injection
-from engram.models.project_folders import merge_projects
-from engram.models.projects import ProjectRow, ensure_project, find_project_of_identity
-from engram.models.recovery import recover_by_hand
-from engram.models.restore import restore_backup
-from engram.models.store import Store, open_store
-from engram.models.turns import load_turn_row
-from engram.notes.daily import log_session
-from engram.notes.index import index_notes
-from engram.notes.saved import save_note
+from engram.forgetting.forget_project import forget_project
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_changes, memory_history, memory_records
+from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.open_memory import open_store
+from engram.models.projects.project_folders import merge_projects
+from engram.models.projects.projects import ProjectRow, ensure_project, find_project_of_identity
+from engram.models.rescue.restore import recover_by_hand, restore_backup
+from engram.models.search import vectors
+from engram.models.sessions.stored_turns import load_turn_row
+from engram.models.shown import injections
+from engram.models.shown.injections import Injection
+from engram.notes.daily_log import log_session, save_note
+from engram.notes.note_index import index_notes
 from engram.paths import Home, default_home
 from engram.redaction import redact
 from engram.settings import Settings
@@ -113,7 +114,7 @@ def remember(store: Store, folder: str, session: str, summary: str, **changes: o
     assert stored is not None
     facts: dict[str, object] = {"slot": summary[:9], "entities": ("Xylocarpa",), "facts": (stored.turn.prompt,)}
     made = Episode(
-        episodes.new_episode_id(),
+        memory_records.new_episode_id(),
         "decision",
         summary,
         stored.turn.reply,
@@ -123,7 +124,7 @@ def remember(store: Store, folder: str, session: str, summary: str, **changes: o
         **(facts | changes),  # type: ignore[arg-type]
     )
     with store.transaction() as tx:
-        return episode_changes.add_episode(
+        return memory_changes.add_episode(
             tx, made, [Evidence(one.uuid, session, stored.id) for one in stored.turn.said], actor=Actor.MODEL
         )
 
@@ -150,19 +151,19 @@ def everywhere(store: Store, home: Home, settings: Settings, memory: Episode) ->
     (home.recollections / f"{BOAT_SESSION}.pending").write_text("thrumbelina")
     exported = [{"id": one.episode_id, "summary": one.summary} for one in (memory, other)]
     (home.root / "export.jsonl").write_text("".join(json.dumps(one) + "\n" for one in exported))
-    run = runs.begin_run(store)
+    run = memory_history.begin_run(store)
     report = {
         "lines": [f"graduate {memory.episode_id} zanzibarian", f"graduate {other.episode_id}"],
         "files_before": {"MEMORY.md": home.memory_note.read_text()},
     }
     with store.transaction() as tx:
-        runs.update_run(tx, run, position="", state="done", report=report)
+        memory_history.update_run(tx, run, position="", state="done", report=report)
     with store.transaction() as tx:
         vectors.put_vectors(tx, "m", [("e", memory.id, 0, b"zanzibar"), ("e", other.id, 0, b"slates")])
-        changed = episode_changes.change_episode(
+        changed = memory_changes.change_episode(
             tx, memory, "edit", "quokkafied", summary="The hull is quokkafied", actor=Actor.USER
         )
-        episode_changes.change_episode(tx, changed, "edit", "back", summary=memory.summary, actor=Actor.USER)
+        memory_changes.change_episode(tx, changed, "edit", "back", summary=memory.summary, actor=Actor.USER)
         injections.add_injections(
             tx,
             [Injection(one, "p", "prompt", other.episode_id, 0.5, 9, "shown") for one in (BOAT_SESSION, SHED_SESSION)],
@@ -187,7 +188,7 @@ def canaries_in(home: Home) -> list[str]:
 
 def words_in(store: Store) -> str:
     texts = [str(value) for (value,) in store.rows("SELECT text FROM said UNION ALL SELECT text FROM note_chunk")]
-    return "\n".join([*texts, *(f"{one.summary}\n{one.content}" for one in episodes.all_episodes(store))])
+    return "\n".join([*texts, *(f"{one.summary}\n{one.content}" for one in memory_records.all_episodes(store))])
 
 
 def test_no_word_of_it_stays_in_the_memory_folder_also_after_another_reading(
@@ -222,7 +223,7 @@ def test_what_belongs_to_another_project_stays_word_for_word(store: Store, home:
     forget_project(store, home, project(store), actor=Actor.USER)
 
     assert [store.rows(sql, (shed.id,)) for sql in (turns, said)] == before
-    assert episodes.find_episode(store, everywhere.episode_id) == everywhere
+    assert memory_records.find_episode(store, everywhere.episode_id) == everywhere
     assert store.value("SELECT count(*) FROM vector WHERE owner = 'e'") == 1
     assert [value for (value,) in store.rows("SELECT session_id FROM injection")] == [SHED_SESSION]
     memory_note = home.memory_note.read_text()
@@ -232,7 +233,7 @@ def test_what_belongs_to_another_project_stays_word_for_word(store: Store, home:
     assert "zanzibarian in a quokkafied tone" in next(home.saved_notes.iterdir()).read_text()
     assert log[log.index("## shed") :].strip() in next(home.daily_notes.iterdir()).read_text()
     assert everywhere.episode_id in (home.root / "export.jsonl").read_text()
-    (run,) = runs.list_runs(store)
+    (run,) = memory_history.list_runs(store)
     assert run.report["lines"] == [f"graduate {everywhere.episode_id}"]
     assert run.report["files_before"]["MEMORY.md"] == memory_note
 
@@ -248,7 +249,7 @@ def test_an_older_backup_does_not_bring_it_back(
     shutil.copyfile(home.memory_db, outside)
     with store.transaction() as tx:
         tx.run("DELETE FROM evidence WHERE episode_ref = ?", (hand.id,))
-        episode_changes.delete_episode(tx, hand, is_purge=True, actor=Actor.USER)  # it is in the backup alone
+        memory_changes.delete_episode(tx, hand, is_purge=True, actor=Actor.USER)  # it is in the backup alone
         pier = ensure_project(tx, "/home/dev/pier", "pier")
     if is_merged:
         merge_projects(store, pier, project(store), "by hand", actor=Actor.USER)
@@ -263,7 +264,7 @@ def test_an_older_backup_does_not_bring_it_back(
         read(restored)
         assert [word for word in CANARIES if word in words_in(restored)] == []
         assert all(word in words_in(restored) for word in OTHERS)
-        kept = episodes.find_episode(restored, global_memory.episode_id)
+        kept = memory_records.find_episode(restored, global_memory.episode_id)
         assert kept is not None
         assert (kept.summary, kept.content, kept.project_id) == ("Always write tests first", "", None)
         saved_shed = next(home.saved_notes.iterdir())
@@ -317,21 +318,21 @@ def test_a_global_memory_stays_with_its_summary_alone_and_is_named(store: Store,
     supported = remember(store, SHED, SHED_SESSION, "Always write docs too", scope=Scope.GLOBAL, slot="docs")
     boat_turn = store.value("SELECT id FROM turn WHERE project_id = ?", (project(store).id,))
     with store.transaction() as tx:
-        episode_evidence.add_evidence(
+        memory_changes.add_evidence(
             tx, supported, [Evidence("seen-again", BOAT_SESSION, boat_turn)], "again", actor=Actor.MODEL
         )
 
     report = forget_project(store, home, project(store), actor=Actor.USER)
 
     assert [one.episode_id for one in report.kept_global] == [kept.episode_id]
-    now = episodes.find_episode(store, kept.episode_id)
+    now = memory_records.find_episode(store, kept.episode_id)
     assert now is not None
     assert (now.summary, now.content, now.facts, now.entities, now.session_id) == (kept.summary, "", (), (), "")
-    assert episodes.evidence_of(store, now.id) == []
-    elsewhere = episodes.find_episode(store, supported.episode_id)
+    assert memory_records.evidence_of(store, now.id) == []
+    elsewhere = memory_records.find_episode(store, supported.episode_id)
     assert elsewhere is not None
     assert elsewhere.content == supported.content
-    assert {one.session_id for one in episodes.evidence_of(store, supported.id)} == {SHED_SESSION}
+    assert {one.session_id for one in memory_records.evidence_of(store, supported.id)} == {SHED_SESSION}
 
 
 def test_a_project_that_joins_a_forgotten_one_later_keeps_its_past(
@@ -393,5 +394,5 @@ def test_forgetting_that_was_killed_can_be_asked_for_again(
 
     store.checkpoint("TRUNCATE")
     assert canaries_in(home) == []
-    assert episodes.find_episode(store, everywhere.episode_id) == everywhere
+    assert memory_records.find_episode(store, everywhere.episode_id) == everywhere
     assert store.find_damage() == ""

@@ -18,25 +18,26 @@ from engram.consolidation.steps import archive_exact_duplicates, merge_near_dupl
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Judgement, Source, Status
 from engram.errors import NotFound
-from engram.extraction.budget import Budget
+from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.openai_extractor import OpenAIExtractor
+from engram.extraction.model.openai_provider import OpenAIExtractor
+from engram.extraction.model.provider import Budget
 from engram.extraction.protocol import Extractor
-from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_path
+from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget_plan import plan_forget
+from engram.ingest.read_sources import ingest_path
 from engram.memories.feedback import judge_quotation
-from engram.memories.forget import forget_episode
-from engram.memories.forget_plan import plan_forget
-from engram.models import episode_changes, episodes, forgetting, runs
-from engram.models.entries import quotation_id
-from engram.models.episodes import Episode, Evidence
-from engram.models.recovery import recover_by_hand
-from engram.models.store import Store, open_store
-from engram.models.turns import turns_of_session
-from engram.notes.daily import log_session
-from engram.notes.index import index_notes
+from engram.models.engine.transaction import Store
+from engram.models.forgetting import forgetting
+from engram.models.memories import memory_changes, memory_history, memory_records
+from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.open_memory import open_store
+from engram.models.rescue.restore import recover_by_hand
+from engram.models.sessions.stored_turns import quotation_id, turns_of_session
+from engram.notes.daily_log import log_session
+from engram.notes.note_index import index_notes
 from engram.redaction import redact
-from engram.search.vectors.backfill import embed_missing
+from engram.search.vectors.stored_vectors import embed_missing
 from engram.settings import Settings
 
 SESSION = "5f0e4e0e-5d62-4ae0-9e42-00000000000f"
@@ -101,11 +102,11 @@ def remember(store: Store) -> Keep:
         (turn_id,) = {
             stored.id for stored in turns_of_session(store, 1) for entry in stored.turn.entries if entry.uuid in uuids
         }
-        fields = {"session_id": SESSION, "slot": episodes.slot_of("turn", "decision", summary), **changes}
+        fields = {"session_id": SESSION, "slot": memory_records.slot_of("turn", "decision", summary), **changes}
         words = f"{summary}, word for word"
-        made = Episode(episodes.new_episode_id(), "decision", summary, words, **fields)  # type: ignore[arg-type]
+        made = Episode(memory_records.new_episode_id(), "decision", summary, words, **fields)  # type: ignore[arg-type]
         with store.transaction() as tx:
-            return episode_changes.add_episode(
+            return memory_changes.add_episode(
                 tx, made, [Evidence(uuid, SESSION, turn_id) for uuid in uuids], actor=Actor.MODEL
             )
 
@@ -152,7 +153,7 @@ def test_one_memory_goes_with_the_words_that_it_alone_rests_on(
     assert report.summary == "The hull is painted"
     assert (report.turns, report.entries, report.needed) == (0, 3, ())
     assert "The hull is painted" in report.describe()
-    assert episodes.find_episode(store, beside.episode_id) == beside
+    assert memory_records.find_episode(store, beside.episode_id) == beside
     assert len(turns_of_session(store, 1)) == 3
     assert [text for text in texts(store) if OTHER in text]
     assert store.find_damage() == ""
@@ -173,7 +174,7 @@ def test_what_another_memory_needs_stays_and_is_named(
     assert beside.episode_id in report.describe()
     assert any(PROMPT in text for text in texts(store))
     assert not any(ANSWER in text for text in texts(store))
-    assert episodes.find_episode(store, beside.episode_id) == beside
+    assert memory_records.find_episode(store, beside.episode_id) == beside
 
 
 def test_the_same_words_go_once_nothing_needs_them(
@@ -198,7 +199,7 @@ def test_a_memory_out_of_force_needs_nothing_but_keeps_its_summary(
     report = forget_episode(store, settings.places, target.episode_id, actor=Actor.USER)
 
     assert set(report.episode_ids) == {target.episode_id, earlier.episode_id}
-    left = episodes.find_episode(store, archived.episode_id)
+    left = memory_records.find_episode(store, archived.episode_id)
     assert left is not None
     assert (left.summary, left.content, left.facts) == (archived.summary, "", ())
     assert words_in(settings.home, ANSWER) == []
@@ -219,12 +220,12 @@ def test_with_the_source_whole_turns_go_and_what_rests_on_them(
 
 def test_a_plan_changes_nothing(store: Store, said: dict[str, str], remember: Keep) -> None:
     target = remember("The hull is painted", said["answer"], said["prompt"])
-    before = runs.content_digest(store), texts(store)
+    before = memory_history.content_digest(store), texts(store)
 
     plan = plan_forget(store, target.episode_id)
 
     assert plan.erased == (said["answer"], said["prompt"])
-    assert (runs.content_digest(store), texts(store)) == before
+    assert (memory_history.content_digest(store), texts(store)) == before
 
 
 # -- nothing brings it back
@@ -275,9 +276,9 @@ def evidence(store: Store) -> set[str]:
     """Every entry that an automatic memory rests on."""
     return {
         one.uuid
-        for episode in episodes.all_episodes(store)
+        for episode in memory_records.all_episodes(store)
         if episode.source == Source.AUTO
-        for one in episodes.evidence_of(store, episode.id)
+        for one in memory_records.evidence_of(store, episode.id)
     }
 
 
@@ -293,12 +294,12 @@ def test_an_entry_of_a_forgotten_memory_is_never_evidence_again_for_any_extracto
     for extractor in extractors(store, settings):
         extract(store, settings, extractor)
 
-    made = [one for one in episodes.all_episodes(store) if one.episode_id != beside.episode_id]
+    made = [one for one in memory_records.all_episodes(store) if one.episode_id != beside.episode_id]
     assert made
     assert not any(PROMPT in f"{one.summary} {one.content}" for one in made)
     barred = {said["prompt"], said["answer"]}
-    assert not [one for one in made if {e.uuid for e in episodes.evidence_of(store, one.id)} & barred]
-    assert episodes.find_episode(store, beside.episode_id) == beside
+    assert not [one for one in made if {e.uuid for e in memory_records.evidence_of(store, one.id)} & barred]
+    assert memory_records.find_episode(store, beside.episode_id) == beside
 
 
 def test_without_a_forget_both_extractors_would_rest_on_them(
@@ -415,7 +416,7 @@ def test_tombstones_clean_any_open_memory(
             assert forgetting.apply_tombstones(tx, actor=Actor.TIDYING) > 0
         forgetting.wipe_free_space(copy)
 
-        left = [one.episode_id for one in episodes.all_episodes(copy)]
+        left = [one.episode_id for one in memory_records.all_episodes(copy)]
         assert left == ([] if also_source else [beside.episode_id])
         with copy.transaction() as tx:
             assert forgetting.apply_tombstones(tx, actor=Actor.TIDYING) == 0 or not also_source
@@ -466,10 +467,10 @@ def test_of_a_memory_that_took_up_the_forgotten_one_the_rest_stays(
 
     report = forget_episode(store, settings.places, newer.episode_id, actor=Actor.USER)
 
-    left = episodes.find_episode(store, older.episode_id)
+    left = memory_records.find_episode(store, older.episode_id)
     assert left is not None
     assert (left.summary, left.status) == ("The hull is painted", "active")
-    assert [one.uuid for one in episodes.evidence_of(store, left.id)] == [said["prompt"]]
+    assert [one.uuid for one in memory_records.evidence_of(store, left.id)] == [said["prompt"]]
     assert report.episode_ids == (newer.episode_id,)
     assert words_in(settings.home, ANSWER) == []
     assert any(PROMPT in text for text in texts(store))
@@ -534,7 +535,7 @@ def test_what_was_made_of_a_forgotten_quotation_goes_and_what_a_person_kept_is_n
     assert set(report.episode_ids) == {alone.episode_id, repeated.episode_id}
     assert {memory.episode_id for memory in report.staying} == {other.episode_id, pinned.episode_id}
     assert pinned.episode_id in report.describe()
-    left = episodes.find_episode(store, pinned.episode_id)
+    left = memory_records.find_episode(store, pinned.episode_id)
     assert left is not None
     assert left.content == ""
     store.checkpoint("TRUNCATE")

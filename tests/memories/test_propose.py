@@ -16,15 +16,13 @@ from showing import show_and_use
 from engram.cli.main import engram
 from engram.enums import Importance, Kind, Scope, Source, Status, Verdict, Voice
 from engram.errors import BadRequest
-from engram.memories.propose import apply_proposal, propose_lines
-from engram.memories.standing_lines import HEADING, add_to_section
-from engram.models.episodes import Episode, Evidence, all_episodes
-from engram.models.projects import ProjectRow, ensure_project
-from engram.models.runs import content_digest
-from engram.models.store import Store
-from engram.notes.standing import read_standing_files, standing_text
-from engram.recollection.choose import InjectionRequest, rate_hits
-from engram.recollection.relevance import Support
+from engram.memories.propose import HEADING, add_to_section, apply_proposal, propose_lines
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_history import content_digest
+from engram.models.memories.memory_records import Episode, Evidence, all_episodes
+from engram.models.projects.projects import ProjectRow, ensure_project
+from engram.notes.user_files import read_standing_files, standing_text
+from engram.recollection.choosing import InjectionRequest, Support, rate_hits
 from engram.redaction import redact
 from engram.search.hits import Hit
 from engram.settings import Settings

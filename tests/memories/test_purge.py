@@ -11,22 +11,23 @@ from pathlib import Path
 import pytest
 from planting import plant
 
-from engram.clock import FixedClock
-from engram.consolidation.service import consolidate, undo_run
+from engram.consolidation.tidying import consolidate, undo_run
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Importance, Kind, Status
 from engram.errors import BadRequest, NotFound
+from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_path
-from engram.memories.purge import PurgePlan, plan_named, plan_purge, purge
-from engram.models import episode_changes, episode_history, episodes, purging, runs
-from engram.models.episodes import Episode
-from engram.models.store import Store
-from engram.models.turns import turns_of_session
-from engram.models.vectors import count_vectors
+from engram.forgetting.purge import PurgePlan, plan_named, plan_purge, purge
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.transaction import Store
+from engram.models.forgetting import forgetting
+from engram.models.memories import memory_changes, memory_history, memory_records
+from engram.models.memories.memory_records import Episode
+from engram.models.search.vectors import count_vectors
+from engram.models.sessions.stored_turns import turns_of_session
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 
 DAY = 86_400
 Keep = Callable[..., Episode]
@@ -38,7 +39,7 @@ def ids(plan: PurgePlan) -> set[str]:
 
 
 def is_there(store: Store, episode: Episode) -> bool:
-    return episodes.find_episode(store, episode.episode_id) is not None
+    return memory_records.find_episode(store, episode.episode_id) is not None
 
 
 def test_only_archived_memories_that_nobody_touched_for_long_are_planned(
@@ -52,7 +53,7 @@ def test_only_archived_memories_that_nobody_touched_for_long_are_planned(
     keep("active")
     keep("provisional", status=Status.PROVISIONAL)
     clock.advance(190 * DAY)
-    episode_changes.note_access(store, used.episode_id)
+    memory_changes.note_access(store, used.episode_id)
     keep("archived just now", status=Status.ARCHIVED)
 
     plan = plan_purge(store, archived_days=180)
@@ -76,7 +77,7 @@ def test_what_is_in_use_or_unknown_cannot_be_purged_by_name(store: Store, keep: 
 
 
 def test_a_purge_takes_rows_index_vectors_and_history_and_is_logged(store: Store, keep: Keep) -> None:
-    from engram.models.vectors import put_vectors
+    from engram.models.search.vectors import put_vectors
 
     gone = keep("the zanzibarian hull", status=Status.ARCHIVED, entities=("hull.py",))
     stays = keep("the mast is brown")
@@ -88,21 +89,21 @@ def test_a_purge_takes_rows_index_vectors_and_history_and_is_logged(store: Store
     assert report.episode_ids == (gone.episode_id,)
     assert not is_there(store, gone)
     assert is_there(store, stays)
-    assert episode_history.history_of(store, gone.episode_id) == []
+    assert memory_history.history_of(store, gone.episode_id) == []
     assert count_vectors(store, "e") == 1
     assert store.rows("SELECT rowid FROM episode_fts WHERE episode_fts MATCH 'zanzibarian'") == []
     assert store.find_damage() == ""
-    (logged,) = purging.list_purges(store)
+    (logged,) = forgetting.list_purges(store)
     assert (logged.id, logged.episode_ids) == (report.run_id, (gone.episode_id,))
-    assert runs.list_runs(store) == []
+    assert memory_history.list_runs(store) == []
 
 
 def test_what_changed_or_was_used_since_the_plan_stays(store: Store, keep: Keep) -> None:
     changed, used, gone = (keep(f"archived {n}", status=Status.ARCHIVED) for n in range(3))
     plan = plan_purge(store, archived_days=-1)
     with store.transaction() as tx:
-        episode_changes.change_episode(tx, changed, "edit", "by hand", status=Status.ACTIVE, actor=Actor.USER)
-    episode_changes.note_access(store, used.episode_id)
+        memory_changes.change_episode(tx, changed, "edit", "by hand", status=Status.ACTIVE, actor=Actor.USER)
+    memory_changes.note_access(store, used.episode_id)
 
     report = purge(store, plan, actor=Actor.USER)
 
@@ -113,7 +114,7 @@ def test_what_changed_or_was_used_since_the_plan_stays(store: Store, keep: Keep)
 
 def test_nothing_planned_leaves_no_run(store: Store) -> None:
     assert purge(store, PurgePlan((), 0), actor=Actor.USER).run_id == 0
-    assert purging.list_purges(store) == []
+    assert forgetting.list_purges(store) == []
 
 
 def test_a_consolidation_whose_memories_were_purged_says_that_it_cannot_be_undone(
@@ -123,13 +124,13 @@ def test_a_consolidation_whose_memories_were_purged_says_that_it_cannot_be_undon
     report = consolidate(store, settings, similar=lambda *_: iter([(first.id, second.id, 0.95)]), is_forced=True)
     other = keep("the same words"), keep("the same words", evidence=None)
     later = consolidate(store, settings, is_forced=True)
-    merged = episodes.find_episode(store, first.episode_id)
+    merged = memory_records.find_episode(store, first.episode_id)
 
     purge(store, plan_named(store, [second.episode_id]), actor=Actor.USER)
 
     with pytest.raises(BadRequest, match=r"were purged on .* a purge is final"):
         undo_run(store, settings, report.run_id, actor=Actor.USER)
-    assert episodes.find_episode(store, first.episode_id) == merged
+    assert memory_records.find_episode(store, first.episode_id) == merged
     assert undo_run(store, settings, later.run_id, actor=Actor.USER)
     assert all(is_there(store, one) for one in other)
 
@@ -175,10 +176,10 @@ def test_turns_stay_and_another_extraction_of_them_makes_no_purged_memory_again(
         ).new
 
     assert extract() > 0
-    made = episodes.all_episodes(store)
+    made = memory_records.all_episodes(store)
     with store.transaction() as tx:
         for one in made:
-            episode_changes.change_episode(
+            memory_changes.change_episode(
                 tx, one, "age", "test", status=Status.ARCHIVED, importance=Importance.NORMAL, actor=Actor.TIDYING
             )
     turns = turns_of_session(store, session)
@@ -188,5 +189,5 @@ def test_turns_stay_and_another_extraction_of_them_makes_no_purged_memory_again(
 
     assert len(report.episode_ids) == len(made)
     assert extract() == 0
-    assert episodes.all_episodes(store) == []
+    assert memory_records.all_episodes(store) == []
     assert [one.turn.said for one in turns_of_session(store, session)] == [one.turn.said for one in turns]

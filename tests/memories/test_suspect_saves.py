@@ -7,11 +7,10 @@ import pytest
 from engram.enums import Actor, Scope, Status
 from engram.errors import BadRequest
 from engram.memories.correct import correct_memory
-from engram.memories.save import pin_memory, save_memory
-from engram.memories.trust import trust_memory
-from engram.models.episodes import Episode, find_episode
-from engram.models.projects import ensure_project
-from engram.models.store import Store
+from engram.memories.save import pin_memory, save_memory, trust_memory
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.projects.projects import ensure_project
 from engram.redaction import redact
 
 ORDERS = [

@@ -6,11 +6,11 @@ import sqlite3
 from pathlib import Path
 
 from engram.enums import Actor
-from engram.models import episode_changes, episodes
-from engram.models.episodes import Episode, Evidence
-from engram.models.projects import ensure_project
-from engram.models.sessions import ensure_session
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_changes, memory_records
+from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.projects.projects import ensure_project
+from engram.models.sessions.sessions import ensure_session
 
 #: The entry that each of them rests on.
 ENTRY = "11111111-1111-1111-1111-111111111111"
@@ -22,9 +22,13 @@ def keep(store: Store, text: str, **fields: object) -> Episode:
         project = ensure_project(tx, "git:/boat", "boat", "/boat")
         ensure_session(tx, "s1", agent="claude-code", project_id=project.id, is_global=False, cwd="/boat", at_ms=5)
         made = Episode(
-            episodes.new_episode_id(), "fact", text, text, **({"project_id": project.id, "session_id": "s1"} | fields)
+            memory_records.new_episode_id(),
+            "fact",
+            text,
+            text,
+            **({"project_id": project.id, "session_id": "s1"} | fields),
         )  # type: ignore[arg-type]
-        return episode_changes.add_episode(tx, made, [Evidence(ENTRY, "s1", None)], actor=Actor.MODEL)
+        return memory_changes.add_episode(tx, made, [Evidence(ENTRY, "s1", None)], actor=Actor.MODEL)
 
 
 def summaries(path: Path) -> list[str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from engram.models.projects import ProjectRow, ensure_project
-from engram.models.sessions import SessionRow, ensure_session
-from engram.models.store import Store
-from engram.models.transcripts import ensure_transcript
-from engram.models.turn_changes import write_turn
-from engram.transcripts.record import EntryRef, Opening, Role, TextBlock, Turn
+from engram.models.engine.transaction import Store
+from engram.models.projects.projects import ProjectRow, ensure_project
+from engram.models.sessions.sessions import SessionRow, ensure_session
+from engram.models.sessions.sources import ensure_transcript
+from engram.models.sessions.turn_changes import write_turn
+from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
 
 
 def make_turn(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from engram.models.hub_spaces import Space, add_server, add_space, list_servers
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
+from engram.models.hub.spaces import Space, add_server, add_space, list_servers
 
 MEMBER, DEVICE, NS_ID = 41, 7, 99
 

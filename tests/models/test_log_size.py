@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from engram.clock import FixedClock
-from engram.models import store as store_module
-from engram.models.store import LOG_AGAIN_SECONDS, LOG_LIMIT_BYTES, Store, open_store
+from engram.models.engine import transaction as store_module
+from engram.models.engine.transaction import LOG_AGAIN_SECONDS, LOG_LIMIT_BYTES, Store
+from engram.models.open_memory import open_store
+from engram.system.clock import FixedClock
 
 
 def write(store: Store, megabytes: int) -> None:

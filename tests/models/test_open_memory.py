@@ -10,22 +10,22 @@ from types import ModuleType
 import pytest
 from peewee import Query
 
-from engram.clock import FixedClock
 from engram.enums import Actor, Scope
-from engram.models import episode_changes, meta, store, tombstones
-from engram.models.episode_changes import ChangeListener
-from engram.models.episodes import Episode, Evidence, find_episode, new_episode_id
+from engram.models.engine import meta, transaction
+from engram.models.engine.transaction import Store, Tx
+from engram.models.memories import memory_changes, tombstones
+from engram.models.memories.memory_changes import ChangeListener
+from engram.models.memories.memory_records import Episode, Evidence, find_episode, new_episode_id
+from engram.models.memories.tombstones import TombstoneKind
+from engram.models.memories.watermarks import note_undone
 from engram.models.open_memory import open_store
-from engram.models.store import Store
-from engram.models.tombstones import TombstoneKind
-from engram.models.transaction import Tx
-from engram.models.watermarks import note_undone
+from engram.system.clock import FixedClock
 
 
 def keep(store: Store, summary: str = "The cache lives in SQLite") -> Episode:
     made = Episode(new_episode_id(), "decision", summary, summary, scope=Scope.GLOBAL)
     with store.transaction() as tx:
-        return episode_changes.add_episode(tx, made, [Evidence("a" * 32, "s1")], actor=Actor.USER)
+        return memory_changes.add_episode(tx, made, [Evidence("a" * 32, "s1")], actor=Actor.USER)
 
 
 def test_what_tombstones_name_goes_when_a_migrated_file_is_opened(tmp_path: Path, clock: FixedClock) -> None:
@@ -86,17 +86,17 @@ def test_a_listener_hears_of_every_kind_of_change(
     module = ModuleType("a_listener")
     module.LISTENER = recorder = Recorder()  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "a_listener", module)
-    monkeypatch.setattr(store, "LISTENER_MODULES", [*store.LISTENER_MODULES, "a_listener"])
-    monkeypatch.setattr(episode_changes, "LISTENER_MODULES", store.LISTENER_MODULES)
+    monkeypatch.setattr(transaction, "LISTENER_MODULES", [*transaction.LISTENER_MODULES, "a_listener"])
+    monkeypatch.setattr(memory_changes, "LISTENER_MODULES", transaction.LISTENER_MODULES)
 
     with open_store(tmp_path / "memory.db", clock=clock) as memory:
         made = keep(memory)
         with memory.transaction() as tx:
-            edited = episode_changes.change_episode(tx, made, "edit", actor=Actor.USER, summary="It lives in a file")
+            edited = memory_changes.change_episode(tx, made, "edit", actor=Actor.USER, summary="It lives in a file")
             note_undone(tx, [("archive", made.episode_id)])
-            episode_changes.move_episodes(tx, [made.id], None, "moved", actor=Actor.USER)
-            erased = episode_changes.erase_fields(tx, edited, "forgotten", actor=Actor.USER, content="")
-            episode_changes.delete_episode(tx, erased, actor=Actor.USER)
+            memory_changes.move_episodes(tx, [made.id], None, "moved", actor=Actor.USER)
+            erased = memory_changes.erase_fields(tx, edited, "forgotten", actor=Actor.USER, content="")
+            memory_changes.delete_episode(tx, erased, actor=Actor.USER)
 
     name = made.episode_id
     assert recorder.heard == [

@@ -11,8 +11,9 @@ from engram.enums import Actor, Judgement
 from engram.errors import BadRequest, NotFound
 from engram.memories.feedback import judge_quotation, take_back_quotation_judgement
 from engram.models import tables
-from engram.models.entries import is_quotation_id, quotation_id, quotation_prefix
-from engram.models.passage_rows import (
+from engram.models.engine.transaction import Store
+from engram.models.projects.projects import ensure_project
+from engram.models.sessions.passage_rows import (
     barred_quotations,
     drop_quotations,
     find_quotation,
@@ -21,13 +22,12 @@ from engram.models.passage_rows import (
     require_quotation,
     said_after,
 )
-from engram.models.projects import ensure_project
-from engram.models.sessions import ensure_session
-from engram.models.store import Store
-from engram.models.transcripts import ensure_transcript
-from engram.models.turn_changes import delete_turn, write_turn
+from engram.models.sessions.sessions import ensure_session
+from engram.models.sessions.sources import ensure_transcript
+from engram.models.sessions.stored_turns import is_quotation_id, quotation_id, quotation_prefix
+from engram.models.sessions.turn_changes import delete_turn, write_turn
 from engram.redaction import redact
-from engram.transcripts.record import EntryRef, Opening, Role, TextBlock, Turn
+from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
 
 LONG = "\n\n".join(
     f"Paragraph {number} tells of the pump {number}. " + "It is green and loud. " * 30 for number in range(6)

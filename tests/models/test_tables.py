@@ -9,8 +9,8 @@ import peewee
 import pytest
 
 from engram.models import tables
-from engram.models.schema import OWN_TABLES, schema_statements
-from engram.models.store import Store
+from engram.models.engine.database import OWN_TABLES, schema_statements
+from engram.models.engine.transaction import Store
 from tests.models.version_4 import put_version_4
 
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
-from engram.models.packed import pack_text
-from engram.models.packed_entries import entry_key, pack_entries
-from engram.models.schema import APPLICATION_ID
-from engram.models.uuids import pack_uuid
-from engram.transcripts.record import EntryRef
+from engram.models.engine.database import APPLICATION_ID
+from engram.models.engine.packed import entry_key, pack_entries, pack_text, pack_uuid
+from engram.transcripts.turns import EntryRef
 
 STATEMENTS = Path(__file__).with_name("fixtures") / "version-1.sql"
 ENTRY = "0a1b2c3d-0000-4000-8000-000000000001"

@@ -8,12 +8,13 @@ from pathlib import Path
 import pytest
 from transcript_lines import say
 
-from engram.clock import SYSTEM_CLOCK, Clock
-from engram.ingest.service import ingest_path
-from engram.models.store import Store, open_store
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
 from engram.paths import Home, default_home
 from engram.redaction import redact
 from engram.settings import Settings
+from engram.system.clock import SYSTEM_CLOCK, Clock
 
 #: Says ``(role, text, time)`` in the session "s1" and reads it.
 Speak = Callable[[str, str, str], None]

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from engram.models.projects import ensure_project
-from engram.models.standing_files import list_standing_files
-from engram.models.store import Store
-from engram.notes.auto_memory import auto_memory_folder
-from engram.notes.standing import read_standing_files
+from engram.models.engine.transaction import Store
+from engram.models.projects.notes import list_standing_files
+from engram.models.projects.projects import ensure_project
+from engram.notes.user_files import auto_memory_folder, read_standing_files
 from engram.redaction import redact
 from engram.settings import Settings
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engram.models.store import Store
-from engram.notes.daily import log_session
+from engram.models.engine.transaction import Store
+from engram.notes.daily_log import log_session
 from engram.paths import Home
 
 #: Says ``(role, text, time)`` in the session "s1" and reads it.

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engram.enums import Actor
-from engram.memories.forget import forget_episode
-from engram.memories.forget_project import forget_project
-from engram.models.episodes import Episode
-from engram.models.notes import is_seen_by
-from engram.models.projects import ensure_project
-from engram.models.store import Store
-from engram.notes.index import index_notes
-from engram.notes.owner import owners_of_lines
-from engram.notes.places import find_notes
+from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget_project import forget_project
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import Episode
+from engram.models.projects.notes import is_seen_by
+from engram.models.projects.projects import ensure_project
+from engram.notes.note_index import find_notes, index_notes, owners_of_lines
 from engram.redaction import redact
 from engram.settings import Settings
 

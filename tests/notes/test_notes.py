@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from engram.consolidation.graduation import MAX_BYTES, MAX_LINES, add_lines, within_limits
 from engram.errors import BadRequest, NotFound
-from engram.models import fulltext, notes
-from engram.models.notes import EVERYONE, NOBODY, Owner
-from engram.models.store import Store
-from engram.notes.chunk import cut_markdown
-from engram.notes.index import index_notes, read_lines
-from engram.notes.memory_note import MAX_BYTES, MAX_LINES, add_lines, within_limits
-from engram.notes.owner import owners_of_lines
-from engram.notes.saved import save_note
+from engram.models.engine.transaction import Store
+from engram.models.projects import notes
+from engram.models.projects.notes import EVERYONE, NOBODY, Owner
+from engram.models.search import fulltext
+from engram.notes.daily_log import save_note
+from engram.notes.note_index import cut_markdown, index_notes, owners_of_lines, read_lines
 from engram.settings import Settings
 
 

@@ -9,14 +9,15 @@ import pytest
 
 from engram.enums import Actor
 from engram.errors import BadRequest
-from engram.models.fulltext import search_notes
-from engram.models.project_folders import merge_projects, rename_project
-from engram.models.projects import ProjectRow, ensure_project
-from engram.models.restore import restore_backup
-from engram.models.store import Store, open_store
-from engram.models.vectors import put_vectors
-from engram.notes.index import index_notes, read_lines
-from engram.notes.saved import save_note
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
+from engram.models.projects.project_folders import merge_projects, rename_project
+from engram.models.projects.projects import ProjectRow, ensure_project
+from engram.models.rescue.restore import restore_backup
+from engram.models.search.fulltext import search_notes
+from engram.models.search.vectors import put_vectors
+from engram.notes.daily_log import save_note
+from engram.notes.note_index import index_notes, read_lines
 from engram.paths import Home
 from engram.redaction import redact
 from engram.settings import Settings

@@ -16,14 +16,20 @@ from engram.consolidation.context import Context
 from engram.consolidation.graduation import graduate
 from engram.enums import Actor
 from engram.errors import BadRequest
-from engram.memories.forget import forget_episode
+from engram.forgetting.forget import forget_episode
 from engram.memories.save import save_memory
-from engram.models.store import Store
-from engram.notes.chunk import cut_markdown
-from engram.notes.daily import log_session, move_saved_notes, split_log
-from engram.notes.day_files import MAX_DAY_BYTES, append_to_day, files_of_day, notes_lock
-from engram.notes.index import index_notes, read_lines
-from engram.notes.saved import save_note
+from engram.models.engine.transaction import Store
+from engram.notes.daily_log import (
+    MAX_DAY_BYTES,
+    append_to_day,
+    files_of_day,
+    log_session,
+    move_saved_notes,
+    notes_lock,
+    save_note,
+    split_log,
+)
+from engram.notes.note_index import cut_markdown, index_notes, read_lines
 from engram.paths import Home
 from engram.redaction import redact
 from engram.settings import Settings
@@ -32,7 +38,7 @@ from engram.settings import Settings
 Speak = Callable[[str, str, str], None]
 WRITER = """
 import sys
-from engram.notes.saved import save_note
+from engram.notes.daily_log import save_note
 from engram.paths import Home, default_home
 print("ready", flush=True)
 sys.stdin.readline()
@@ -41,7 +47,7 @@ for number in range(60):
 """
 GRADUATOR = """
 import sys
-from engram.notes.day_files import notes_lock, read_text, write_text
+from engram.notes.daily_log import notes_lock, read_text, write_text
 from engram.paths import Home, default_home
 home = Home(default_home())
 print("ready", flush=True)
@@ -286,7 +292,7 @@ def test_a_memory_note_that_cannot_be_rewritten_is_left_alone(
 
 def test_a_reader_of_the_log_never_waits_and_a_writer_waits_for_the_other(home: Home) -> None:
     waiting = (
-        "from engram.notes.saved import save_note; from engram.paths import Home, default_home; "
+        "from engram.notes.daily_log import save_note; from engram.paths import Home, default_home; "
         "print('ready', flush=True); save_note(Home(default_home()), 'late', str, 0)"
     )
     with notes_lock(home):

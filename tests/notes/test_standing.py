@@ -10,21 +10,21 @@ import pytest
 from transcript_lines import say
 
 from engram.enums import Actor, Scope
-from engram.ingest.service import ingest_path
-from engram.memories.forget import forget_episode
-from engram.memories.forget_project import forget_project
+from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget_project import forget_project
+from engram.ingest.read_sources import ingest_path
 from engram.memories.save import save_memory
-from engram.models.pauses import pause
-from engram.models.projects import ProjectRow, list_projects
-from engram.models.standing_files import list_standing_files
-from engram.models.store import Store
-from engram.notes.index import index_notes
-from engram.notes.standing import read_standing_files, standing_of, standing_text
+from engram.models.engine.transaction import Store
+from engram.models.projects.notes import list_standing_files
+from engram.models.projects.projects import ProjectRow, list_projects
+from engram.models.work.pauses import pause
+from engram.notes.note_index import index_notes
+from engram.notes.user_files import read_standing_files, standing_of, standing_text
 from engram.redaction import redact
 from engram.search.answer import answer_question
-from engram.search.answer_text import answer_text
-from engram.search.question.query import Query
-from engram.search.service import Searcher
+from engram.search.hit_lines import answer_text
+from engram.search.question import Query
+from engram.search.searcher import Searcher
 from engram.settings import Settings
 
 SESSION = "22582f02-0391-4a88-b729-f218fbfb8d9e"

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engram.clock import SYSTEM_CLOCK, Clock
 from engram.settings import Settings
+from engram.system.clock import SYSTEM_CLOCK, Clock
 from tests.page.browsing import WAIT_MS, launch_browser
 from tests.page.serving import ServedPage, serve_page
 

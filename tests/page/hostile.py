@@ -7,8 +7,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from engram.models.episodes import LIST_FIELDS
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import LIST_FIELDS
 from tests.page.lived import Lived, live
 
 #: Each would set ``window.PWN``, reach another server, or change something.

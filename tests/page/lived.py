@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engram.enums import Actor, Channel, Kind, Scope, Verdict, Voice
-from engram.models import outcomes
-from engram.models.episode_changes import add_episode
-from engram.models.episodes import Episode, Evidence, new_episode_id
-from engram.models.injections import Injection, add_injections
-from engram.models.outcomes import Candidate, Outcome
-from engram.models.store import Store
-from engram.transcripts.record import Action, EntryRef, Role, TextBlock
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.sessions import outcomes
+from engram.models.sessions.outcomes import Candidate, Outcome
+from engram.models.shown.injections import Injection, add_injections
+from engram.transcripts.turns import Action, EntryRef, Role, TextBlock
 from tests.models.conversations import make_turn, store_project, store_session, store_turn
 
 SESSION = "5d4da058-9547-4d8d-9e6a-f1b36f34670a"

@@ -14,13 +14,10 @@ from dataclasses import dataclass, field
 import uvicorn
 from jinja2 import Environment
 
-from engram.page.access import ADDRESS, CHECKS, COOKIE, Access, Check
-from engram.page.app import build_page
-from engram.page.entries import make_entry
-from engram.page.guard import Guard
-from engram.page.live import Activity
-from engram.page.policy import security_headers
-from engram.page.process import listen, make_config
+from engram.page.entrance import ADDRESS, CHECKS, COOKIE, Access, Check, Guard, make_entry, security_headers
+from engram.page.page_process import listen, make_config
+from engram.page.routes import build_page
+from engram.page.view import Activity
 from engram.settings import Settings
 
 #: How long a page may take to start and to end, in seconds.

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from engram.page import entries
-from engram.page.access import COOKIE
+from engram.page import entrance
+from engram.page.entrance import COOKIE
 from engram.page.views import VIEWS
 from engram.settings import Settings
 from tests.page.serving import ServedPage
@@ -116,30 +116,30 @@ def test_an_entry_is_for_another_host_refused_and_not_spent(page: ServedPage) ->
 
 def test_an_entry_ends_after_a_minute(settings: Settings) -> None:
     folder = settings.places.page_entries
-    path, url = entries.make_entry(folder, 1)
-    old = time.time() - entries.MAX_AGE_SECONDS - 1
+    path, url = entrance.make_entry(folder, 1)
+    old = time.time() - entrance.MAX_AGE_SECONDS - 1
     os.utime(path, (old, old))
-    ahead, other = entries.make_entry(folder, 1)
+    ahead, other = entrance.make_entry(folder, 1)
     os.utime(ahead, (time.time() + 3600, time.time() + 3600))
 
     assert not path.exists()
-    assert not entries.spend_entry(folder, url.partition("token=")[2])
-    assert not entries.spend_entry(folder, other.partition("token=")[2])
-    assert not entries.spend_entry(folder, "../../memory.db")
-    assert not entries.spend_entry(folder, "")
+    assert not entrance.spend_entry(folder, url.partition("token=")[2])
+    assert not entrance.spend_entry(folder, other.partition("token=")[2])
+    assert not entrance.spend_entry(folder, "../../memory.db")
+    assert not entrance.spend_entry(folder, "")
 
 
 def test_the_files_of_an_entry_are_for_the_owner_and_do_not_name_the_token(settings: Settings) -> None:
-    path, url = entries.make_entry(settings.places.page_entries, 4711)
+    path, url = entrance.make_entry(settings.places.page_entries, 4711)
 
     token = url.partition("token=")[2]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
     assert token not in path.name
     assert url in path.read_text()
-    assert entries.spend_entry(path.parent, token)
+    assert entrance.spend_entry(path.parent, token)
     assert not path.exists()
-    assert not entries.spend_entry(path.parent, token)
+    assert not entrance.spend_entry(path.parent, token)
 
 
 @pytest.mark.parametrize("name", ["../__init__.py", "%2e%2e/app.py", "vendor/htmx-4.0.1.min.js", "nothing.js"])

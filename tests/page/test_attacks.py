@@ -10,9 +10,19 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from engram.config_file import set_value
-from engram.page import app
-from engram.page.access import CHECKS, Access, Check, check_host, check_origin, check_sender, check_site
-from engram.page.policy import DIRECTIVES, HEADERS, security_headers
+from engram.page import routes
+from engram.page.entrance import (
+    CHECKS,
+    DIRECTIVES,
+    HEADERS,
+    Access,
+    Check,
+    check_host,
+    check_origin,
+    check_sender,
+    check_site,
+    security_headers,
+)
 from engram.settings import Settings, load
 from tests.page.attacker import Attacker, serve_attacker
 from tests.page.browsing import EVIL
@@ -254,5 +264,5 @@ def test_an_address_that_was_used_lets_nobody_else_in(
             return "<header" in tab.content()
 
     assert not attack()
-    monkeypatch.setattr(app, "spend_entry", lambda folder, token: True)
+    monkeypatch.setattr(routes, "spend_entry", lambda folder, token: True)
     assert attack()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engram.page.entries import make_entry
+from engram.page.entrance import make_entry
 from engram.settings import load
 from tests.page.serving import ServedPage
 

@@ -11,11 +11,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from engram.config_file import set_value
-from engram.models.store import Store
-from engram.page import app
-from engram.page.assets import ASSETS
-from engram.page.rendering import make_environment
-from engram.page.spelling import spell_hidden
+from engram.models.engine.transaction import Store
+from engram.page import routes
+from engram.page.rendering import ASSETS, make_environment, spell_hidden
 from engram.page.views import VIEWS
 from engram.page.views.sessions import MAX_MOMENTS
 from engram.settings import Settings, load
@@ -135,5 +133,5 @@ def test_if_escaping_fails_what_has_no_nonce_changes_nothing(
     htmx = ASSETS["htmx.js"]
     ungated = dataclasses.replace(htmx, paths=tuple(path for path in htmx.paths if "hx-csp" not in path.name))
     assert len(ungated.paths) == len(htmx.paths) - 1
-    monkeypatch.setattr(app, "ASSETS", {**ASSETS, "htmx.js": ungated})
+    monkeypatch.setattr(routes, "ASSETS", {**ASSETS, "htmx.js": ungated})
     assert "something was changed" in attack(is_change_expected=True)

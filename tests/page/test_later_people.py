@@ -11,11 +11,11 @@ import pytest
 from engram.enums import Actor, Scope, Status
 from engram.memories.correct import correct_memory
 from engram.memories.save import save_memory
-from engram.models import runs
-from engram.models.contradictions import open_contradictions
-from engram.models.episodes import Episode
-from engram.models.projects import list_projects
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_history
+from engram.models.memories.judgements import open_contradictions
+from engram.models.memories.memory_records import Episode
+from engram.models.projects.projects import list_projects
 from tests.page.lived import live
 from tests.page.serving import ServedPage
 from tests.page.test_later_views import VIEWS, give_work, spend
@@ -48,7 +48,7 @@ def enter(tab: Page, house: ServedPage) -> None:
 
 def test_nothing_is_wrong_for_people_who_see_otherwise(browser: Browser, house: ServedPage, store: Store) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
-    number, run = list_projects(store)[0].id, runs.list_runs(store)[0].id
+    number, run = list_projects(store)[0].id, memory_history.list_runs(store)[0].id
     more = (f"projects/{number}", f"projects/{number}/merge?into={number + 1}", "tasks/1", f"health/runs/{run}")
     found: dict[str, list[str]] = {}
     for scheme in ("light", "dark"):

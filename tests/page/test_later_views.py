@@ -12,22 +12,23 @@ import pytest
 from click.testing import CliRunner
 
 from engram.cli.main import engram
-from engram.consolidation.service import consolidate
+from engram.consolidation.tidying import consolidate
 from engram.enums import Actor, Scope, Status
+from engram.forgetting.forget import forget_episode
 from engram.memories.correct import correct_memory
-from engram.memories.forget import forget_episode
 from engram.memories.save import save_memory
-from engram.models import runs, work
-from engram.models.contradictions import open_contradictions
-from engram.models.episode_history import history_of
-from engram.models.episodes import Episode, find_episode
-from engram.models.pauses import paused_scopes
-from engram.models.projects import find_project, list_projects
-from engram.models.spend import Caps, reserve, settle
-from engram.models.store import Store
-from engram.models.task_runs import RunState, begin_task_run, end_task_run
-from engram.models.work import TASKS_SCOPE, WorkState, find_work, make_due
-from engram.notes.standing import read_standing_files
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_history
+from engram.models.memories.judgements import open_contradictions
+from engram.models.memories.memory_history import history_of
+from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.projects.projects import find_project, list_projects
+from engram.models.work import work
+from engram.models.work.pauses import paused_scopes
+from engram.models.work.spend import Caps, reserve, settle
+from engram.models.work.task_runs import RunState, begin_task_run, end_task_run
+from engram.models.work.work import TASKS_SCOPE, WorkState, find_work, make_due
+from engram.notes.user_files import read_standing_files
 from engram.page.views import decide
 from engram.redaction import redact
 from engram.settings import Settings
@@ -280,7 +281,7 @@ def test_a_run_is_shown_taken_back_and_done_again(
     assert page.do(*undo_of(undone.text)).status == 200
     assert find(store, copy.episode_id).status is Status.ARCHIVED
     assert page.do("health", "runs", "99", "undo").status == 404
-    assert runs.list_runs(store)[0].kind == "undo"
+    assert memory_history.list_runs(store)[0].kind == "undo"
 
 
 def test_checks_previews_and_purges_are_those_of_the_commands(

@@ -14,16 +14,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from engram.clock import SYSTEM_CLOCK
 from engram.enums import Actor, Scope
 from engram.memories.save import save_memory
-from engram.models.episodes import find_episode
-from engram.models.store import Store, open_store
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import find_episode
+from engram.models.open_memory import open_store
 from engram.page.views import VIEWS
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.socketpath import socket_address
-from engram.worker.client import ask_worker
+from engram.system.clock import SYSTEM_CLOCK
+from engram.system.socketpath import socket_address
+from engram.worker.recall_client import ask_worker
 from tests.page.lived import PROMPT, SESSION, SUMMARY, Lived, live
 from tests.page.serving import ServedPage, serve_page
 from tests.processes import wait_for

@@ -16,11 +16,10 @@ import pytest
 
 from engram.enums import Actor, Scope
 from engram.memories.save import save_memory
-from engram.models.store import open_store
+from engram.models.open_memory import open_store
 from engram.page import opening
-from engram.page.commands import ask_command
-from engram.page.opening import ensure_page, find_page, stop_page
-from engram.page.state import PageState, own_version, write_state
+from engram.page.opening import PageState, ensure_page, find_page, own_version, stop_page, write_state
+from engram.page.view import ask_command
 from engram.paths import Home
 from engram.settings import Settings
 from engram.vaults import Vault, free_folder, settings_of, write_vault
@@ -66,7 +65,7 @@ def test_the_page_ends_when_it_is_asked_to_and_by_itself(settings: Settings, pla
 
     assert stopped == [{"stopped": True}, {"stopped": False}]
     assert not places.page_state.exists()
-    command = [sys.executable, "-P", "-m", "engram.page.process", "--set", f"home={settings.home}"]
+    command = [sys.executable, "-P", "-m", "engram.page.page_process", "--set", f"home={settings.home}"]
     done = subprocess.run([*command, "--idle-seconds", "0.2"], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout == "ready\n"
     assert find_page(places) is None

@@ -9,9 +9,7 @@ import pytest
 from jinja2 import Environment, nodes
 
 from engram.page import rendering
-from engram.page.assets import ASSETS, STATIC
-from engram.page.rendering import TEMPLATES, make_environment, render
-from engram.page.spelling import spell_hidden
+from engram.page.rendering import ASSETS, STATIC, TEMPLATES, make_environment, render, spell_hidden
 
 PAGE = TEMPLATES.parent
 ALL = sorted(path.name for path in TEMPLATES.glob("*.html"))

@@ -12,17 +12,16 @@ from processes import WAIT_SECONDS, wait_for
 
 from engram.enums import Actor, Importance, Kind, Scope, Status
 from engram.memories.save import save_memory
-from engram.models.episode_changes import add_episode
-from engram.models.episode_history import history_of
-from engram.models.episodes import find_episode, new_episode_id
-from engram.models.extractions import set_rolling_summary
-from engram.models.hub_outgoing import begin_enqueuing, enqueue_all
-from engram.models.hub_rules import add_rule
-from engram.models.hub_shares import add_share
-from engram.models.hub_spaces import list_spaces
-from engram.models.sessions import find_session
-from engram.models.store import Store
-from engram.models.task_runs import begin_task_run
+from engram.models.engine.transaction import Store
+from engram.models.hub.outgoing import begin_enqueuing, enqueue_all
+from engram.models.hub.rules import add_rule
+from engram.models.hub.shares import add_share
+from engram.models.hub.spaces import list_spaces
+from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_history import history_of
+from engram.models.memories.memory_records import find_episode, new_episode_id
+from engram.models.sessions.sessions import find_session, set_rolling_summary
+from engram.models.work.task_runs import begin_task_run
 from engram.page.views import health
 from engram.redaction import redact
 from engram.settings import Settings

@@ -11,7 +11,7 @@ import pytest
 from claude_binary import find_real_claude
 
 from engram.paths import Home
-from engram.plugin.files import MANIFEST, marketplace_files, plugin_files
+from engram.setup.agents.registered import MANIFEST, marketplace_files, plugin_files
 from engram.version import VERSION
 from engram_hooks.block import settings_block
 from engram_mcp.catalog import INSTRUCTIONS, TOOLS

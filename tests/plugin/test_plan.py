@@ -8,11 +8,8 @@ from typing import Any
 
 import pytest
 
-from engram.install.changes import JsonEdit, JsonEntry, Step
-from engram.install.json_edit import apply_json, drop_json
 from engram.paths import Home
-from engram.plugin.files import plugin_files
-from engram.plugin.plan import (
+from engram.setup.agents.plugin import (
     permission_rule,
     plan_plugin,
     plan_settings,
@@ -20,7 +17,9 @@ from engram.plugin.plan import (
     without_our_hooks,
     without_our_server,
 )
-from engram.plugin.registered import find_registrations, read_documents
+from engram.setup.agents.registered import find_registrations, plugin_files, read_documents
+from engram.setup.edits.changes import JsonEdit, JsonEntry, Step
+from engram.setup.edits.json_edit import apply_json, drop_json
 from engram_hooks.block import settings_block
 
 OTHERS = {"type": "command", "command": "prettier --write"}

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from engram.cli.main import engram
 from engram.paths import Home
-from engram.plugin.files import marketplace_files
+from engram.setup.agents.registered import marketplace_files
 
 
 @pytest.fixture(autouse=True)

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from engram.plugin.files import plugin_files
-from engram.plugin.registered import Way, find_double, find_registrations, read_documents
+from engram.setup.agents.registered import Way, find_double, find_registrations, plugin_files, read_documents
 from engram.version import VERSION
 from engram_hooks.block import settings_block
 

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from recollecting import Memory
 
-from engram.clock import FixedClock
-from engram.models import projects
-from engram.models.store import Store, open_store
-from engram.recollection.service import RecollectionService
-from engram.search.service import Searcher
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
+from engram.models.projects import projects
+from engram.recollection.recollecting import RecollectionService
+from engram.search.searcher import Searcher
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 
 
 @pytest.fixture

@@ -10,8 +10,9 @@ import pytest
 from recollecting import FACT, PROMPT, Memory
 
 from engram.enums import Channel, Verdict
-from engram.models import injections, pauses
-from engram.models.outcomes import outcomes_of_session
+from engram.models.sessions.outcomes import outcomes_of_session
+from engram.models.shown import injections
+from engram.models.work import pauses
 from engram.recollection.subagents import MAX_AGENT_TOKENS, MAX_TASKS, AgentTask, AgentTasks
 
 TASK = "Find out why the watcher holds a flock and no PID file, and report the reason."

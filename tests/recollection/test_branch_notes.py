@@ -8,13 +8,13 @@ import pytest
 from click.testing import CliRunner
 
 from engram.cli.main import engram
-from engram.consolidation.branches import read_branches
-from engram.models.episodes import Episode
-from engram.recollection.service import RecollectionService
+from engram.consolidation.stale import read_branches
+from engram.models.memories.memory_records import Episode
+from engram.recollection.recollecting import RecollectionService
 from engram.search.hit_lines import remarks_of
-from engram.search.public_hits import PublicHit
-from engram.search.question.query import Query
-from engram.search.service import Searcher
+from engram.search.hits import PublicHit
+from engram.search.question import Query
+from engram.search.searcher import Searcher
 from engram_mcp import tools
 from engram_mcp.access import Access
 from tests.branch_sessions import Workshop

@@ -11,17 +11,18 @@ from hypothesis import strategies as st
 from recollecting import Memory
 
 from engram.enums import Actor, Importance, Kind, Scope, Status
+from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_path
+from engram.ingest.read_sources import ingest_path
 from engram.memories.save import save_memory
-from engram.models import projects, sessions
-from engram.models.stages import note_failure, note_success
-from engram.models.transcripts import ensure_transcript
-from engram.models.turn_changes import write_turn
-from engram.recollection.briefing import build_briefing
+from engram.models.projects import projects
+from engram.models.sessions import sessions
+from engram.models.sessions.sources import ensure_transcript
+from engram.models.sessions.turn_changes import write_turn
+from engram.models.work.task_runs import note_failure, note_success
+from engram.recollection.session_briefing import build_briefing
 from engram.redaction import redact
-from engram.transcripts.record import Action, Opening, Turn
+from engram.transcripts.turns import Action, Opening, Turn
 
 DAY_MS = 86_400_000
 

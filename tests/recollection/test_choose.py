@@ -7,21 +7,24 @@ from typing import Any
 
 import pytest
 
-from engram.models.episodes import Episode
-from engram.recollection.choose import InjectionRequest, Thresholds, choose_bites, rate_hits
-from engram.recollection.relevance import (
+from engram.models.memories.memory_records import Episode
+from engram.recollection.choosing import (
     AGAINST,
     EITHER,
     FEATURES,
     FeatureContext,
+    InjectionRequest,
+    Thresholds,
+    choose_bites,
     features,
     load_weights,
     logistic,
     rate_hit,
+    rate_hits,
 )
 from engram.recollection.render import MAX_OVERRUN_CHARACTERS, bites_text, shown_words
-from engram.search.episodes.support import Support, text_support
 from engram.search.hits import Hit
+from engram.search.support import Support, text_support
 
 REQUEST = InjectionRequest("Why does the watcher hold a flock and no PID file?", "now", 1)
 

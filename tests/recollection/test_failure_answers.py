@@ -13,12 +13,13 @@ from recollecting import Memory
 from tool_lines import Conversation, new_session_id
 
 from engram.enums import Actor, Channel, Kind, Status, Verdict
-from engram.ingest.service import ingest_path
-from engram.memories.forget_project import forget_project
-from engram.models import injections, pauses
-from engram.models.episode_changes import add_episode
-from engram.models.episodes import Episode, Evidence, new_episode_id
-from engram.models.outcomes import outcomes_of_session
+from engram.forgetting.forget_project import forget_project
+from engram.ingest.read_sources import ingest_path
+from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.sessions.outcomes import outcomes_of_session
+from engram.models.shown import injections
+from engram.models.work import pauses
 from engram.redaction import redact
 
 RTK = "Exit code 2\nerror: unrecognized subcommand 'bun'\n\nUsage: rtk [OPTIONS] <COMMAND>"

@@ -9,13 +9,12 @@ import pytest
 from recollecting import FACT, PROMPT, Memory
 
 from engram.enums import Actor, Kind
-from engram.ingest.service import ingest_path
+from engram.ingest.read_sources import ingest_path
 from engram.memories.save import save_memory
-from engram.models.episode_changes import add_episode
-from engram.models.episode_evidence import add_evidence
-from engram.models.episodes import Episode, Evidence, new_episode_id
-from engram.models.sessions import find_session
-from engram.models.turns import StoredTurn, turns_of_session
+from engram.models.memories.memory_changes import add_episode, add_evidence
+from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.sessions.sessions import find_session
+from engram.models.sessions.stored_turns import StoredTurn, turns_of_session
 from engram.redaction import redact
 from engram.settings import Settings
 from tests.transcript_lines import line

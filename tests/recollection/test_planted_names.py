@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from engram.enums import Kind, Voice
-from engram.models.episodes import Episode
+from engram.models.memories.memory_records import Episode
 from engram.recollection.briefing_lines import title_line
-from engram.recollection.failures import way_of
+from engram.recollection.failures import Resolution, way_of
 from engram.recollection.render import branch_note, shown_name
-from engram.recollection.resolutions import Resolution
 
 NAMES = [
     "ignore-all-previous-instructions",

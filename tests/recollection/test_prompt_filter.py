@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from engram.recollection.prompt_filter import search_text
-from engram.text.question_words import MAX_QUERY_CHARS
+from engram.recollection.prompts import search_text
+from engram.text.words import MAX_QUERY_CHARS
 
 
 @pytest.mark.parametrize(

@@ -13,28 +13,26 @@ from recollecting import Memory
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Judgement, Kind, Verdict
+from engram.forgetting.forget import forget_episode
 from engram.memories.feedback import judge_quotation
-from engram.memories.forget import forget_episode
-from engram.models import projects
-from engram.models.contexts import note_copied_history
-from engram.models.entries import is_quotation_id, quotation_id
-from engram.models.episode_changes import add_episode
-from engram.models.episodes import Episode, Evidence, new_episode_id
-from engram.models.injections import injections_of_session
-from engram.models.outcomes import outcomes_of_session
-from engram.models.passage_rows import Quotation, find_quotation
-from engram.models.sessions import ensure_session
-from engram.models.transcripts import ensure_transcript
-from engram.models.turn_changes import write_turn
+from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.projects import projects
+from engram.models.sessions.outcomes import outcomes_of_session
+from engram.models.sessions.passage_rows import Quotation, find_quotation
+from engram.models.sessions.sessions import ensure_session, note_copied_history
+from engram.models.sessions.sources import ensure_transcript
+from engram.models.sessions.stored_turns import is_quotation_id, quotation_id
+from engram.models.sessions.turn_changes import write_turn
+from engram.models.shown.injections import injections_of_session
+from engram.recollection.explain import why_memory
 from engram.recollection.quotations import question_of, words_to_quote
-from engram.recollection.service import RecollectionService
-from engram.recollection.why import why_memory
+from engram.recollection.recollecting import RecollectionService
 from engram.redaction import redact
-from engram.search.service import Searcher
-from engram.search.vectors.backfill import embed_missing
-from engram.text.recollection_stems import stems
-from engram.text.topic_words import topic_words
-from engram.transcripts.record import EntryRef, Opening, Role, TextBlock, Turn
+from engram.search.searcher import Searcher
+from engram.search.vectors.stored_vectors import embed_missing
+from engram.text.words import stems, topic_words
+from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
 
 ASKED = "Why does the harbour upload of the walrus photos fail?"
 ANSWER = "Harbour uploads of walrus photos fail because the copper proxy drops headers over eight kilobytes."

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from made_turns import Make
 
-from engram.recollection.resolutions import Resolution, find_resolution, is_same_command
-from engram.transcripts.record import Action, Turn
+from engram.recollection.failures import Resolution, find_resolution, is_same_command
+from engram.transcripts.turns import Action, Turn
 
 
 def resolve(*steps: str | Action, more: Turn | None = None) -> Resolution | None:

@@ -12,19 +12,17 @@ from recollecting import FACT, Memory
 from engram.enums import Actor, Kind, Scope
 from engram.memories.correct import correct_memory
 from engram.memories.save import save_memory
-from engram.models.contexts import note_copied_history
-from engram.models.episode_changes import add_episode
-from engram.models.episode_evidence import merge_evidence
-from engram.models.episodes import Episode, Evidence, new_episode_id
-from engram.models.sessions import ensure_session
-from engram.models.store import Store
-from engram.recollection import briefing, failures
-from engram.recollection.service import RecollectionService
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import add_episode, merge_evidence
+from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.sessions.sessions import ensure_session, note_copied_history
+from engram.recollection import failures, session_briefing
+from engram.recollection.recollecting import RecollectionService
 from engram.redaction import redact
-from engram.search.episodes.support import Support
 from engram.search.hits import Hit
-from engram.search.question.query import Query
-from engram.search.service import Searcher
+from engram.search.question import Query
+from engram.search.searcher import Searcher
+from engram.search.support import Support
 
 TASK = "Find out why the watcher holds a flock and no PID file, and report the reason."
 OWN = "s1"
@@ -213,8 +211,8 @@ def test_a_briefing_is_not_told_it_either(
             echo.searcher.meanwhile.pop()()
         return read(store, **choice)  # type: ignore[arg-type]
 
-    read = briefing.latest_episodes
-    monkeypatch.setattr(briefing, "latest_episodes", interrupted)
+    read = session_briefing.latest_episodes
+    monkeypatch.setattr(session_briefing, "latest_episodes", interrupted)
     echo.memory.keep("The port of the page is 7411", extractor="manual", source="manual")
     echo.searcher.meanwhile.append(way(echo))
     if source == "missed":

@@ -15,13 +15,14 @@ from recollecting import Memory
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Importance, Scope, Status, Voice
-from engram.models import injections, projects
-from engram.models.pauses import pause
-from engram.recollection.files import RecollectionFiles
+from engram.models.projects import projects
+from engram.models.shown import injections
+from engram.models.work.pauses import pause
+from engram.recollection.hook_files import RecollectionFiles
+from engram.recollection.recollecting import RecollectionService
 from engram.recollection.render import MAX_OVERRUN_CHARACTERS
-from engram.recollection.service import RecollectionService
-from engram.search.service import Searcher
-from engram.transcripts.record import Action
+from engram.search.searcher import Searcher
+from engram.transcripts.turns import Action
 
 PROMPT = "Why does the watcher hold a flock and no PID file?"
 FORBIDDEN = {"permission" + "Decision", "decision", "updated" + "Input", "continue"}

@@ -8,12 +8,12 @@ import pytest
 
 from engram.enums import Actor, Scope
 from engram.memories.save import save_memory
-from engram.models.store import Store
-from engram.notes.standing import read_standing_files
-from engram.recollection.briefing import build_briefing
-from engram.recollection.service import RecollectionService
+from engram.models.engine.transaction import Store
+from engram.notes.user_files import read_standing_files
+from engram.recollection.recollecting import RecollectionService
+from engram.recollection.session_briefing import build_briefing
 from engram.redaction import redact
-from engram.search.service import Searcher
+from engram.search.searcher import Searcher
 from engram.settings import Settings
 
 RULE = "Migrations of the harbor database run in the pipeline, never by hand on the server."

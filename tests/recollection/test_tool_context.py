@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 
 from engram.enums import Kind, Status
-from engram.models.episodes import Episode
-from engram.recollection.choose import InjectionRequest
-from engram.recollection.tool_context import ToolCall, choose_for_tool_call, is_about
+from engram.models.memories.memory_records import Episode
+from engram.recollection.choosing import InjectionRequest, ToolCall, choose_for_tool_call, is_about
 from engram.search.hits import Hit
 
 

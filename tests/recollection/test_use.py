@@ -10,9 +10,9 @@ from recollecting import PROMPT, Memory
 from engram.enums import Actor, Judgement
 from engram.memories.feedback import judge_memory, take_back_judgement
 from engram.memories.save import edit_memory
-from engram.models.episode_changes import note_access
-from engram.models.episodes import Episode, find_episode
-from engram.models.usefulness import MIN_UNUSED_SESSIONS
+from engram.models.memories.memory_changes import note_access
+from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.memories.usefulness import MIN_UNUSED_SESSIONS
 from engram.redaction import redact
 
 

@@ -9,14 +9,14 @@ import pytest
 from recollecting import Memory
 
 from engram.enums import Actor, Kind, Scope, Status, Voice
-from engram.models.episode_changes import add_episode
-from engram.models.episodes import Episode, Evidence, find_episode, new_episode_id
-from engram.models.sessions import ensure_session
-from engram.models.transcripts import ensure_transcript
-from engram.models.turn_changes import write_turn
-from engram.models.turns import load_turn
-from engram.recollection.briefing import build_briefing
-from engram.transcripts.record import Opening, Role, TextBlock, Turn
+from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_records import Episode, Evidence, find_episode, new_episode_id
+from engram.models.sessions.sessions import ensure_session
+from engram.models.sessions.sources import ensure_transcript
+from engram.models.sessions.stored_turns import load_turn
+from engram.models.sessions.turn_changes import write_turn
+from engram.recollection.session_briefing import build_briefing
+from engram.transcripts.turns import Opening, Role, TextBlock, Turn
 
 DECISION = "A page of the catalogue has 24 items everywhere, since six rows of four fill the grid of the new design."
 REPLY = "From now on a page of the catalogue has 24 items: six rows of four fill the grid."

@@ -12,13 +12,16 @@ from recollecting import FACT, PROMPT, Memory
 
 from engram.enums import Channel, Scope, Status, Verdict
 from engram.errors import StoreError
-from engram.models import injections, outcomes, projects, sessions, tables
-from engram.models.outcomes import Outcome
-from engram.models.pauses import pause
-from engram.models.store import open_store
-from engram.recollection.relevance import FEATURES
-from engram.recollection.service import RecollectionService
-from engram.search.service import Searcher
+from engram.models import tables
+from engram.models.open_memory import open_store
+from engram.models.projects import projects
+from engram.models.sessions import outcomes, sessions
+from engram.models.sessions.outcomes import Outcome
+from engram.models.shown import injections
+from engram.models.work.pauses import pause
+from engram.recollection.choosing import FEATURES
+from engram.recollection.recollecting import RecollectionService
+from engram.search.searcher import Searcher
 
 #: Shares a word with the fact, and no more.
 NEAR = "Rename the field of the invoice table, and let the watcher of the stock exchange know"
@@ -392,7 +395,7 @@ class TestWriting:
 
 def test_the_model_counts_as_such(memory: Memory) -> None:
     from engram.embedding.hashed import HashedEmbedder
-    from engram.search.vectors.backfill import embed_missing
+    from engram.search.vectors.stored_vectors import embed_missing
 
     embedder = HashedEmbedder()
     memory.keep()

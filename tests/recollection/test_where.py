@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from engram.consolidation.branches import read_branches
+from engram.consolidation.stale import read_branches
 from engram.enums import Kind, Source
-from engram.models.sessions import find_session, set_session_title
-from engram.recollection.briefing import build_briefing
-from engram.recollection.service import RecollectionService
-from engram.recollection.where import MAX_AGE_MS, Where, find_where
-from engram.search.service import Searcher
-from engram.transcripts.source import Title, TitleRank
+from engram.models.sessions.sessions import find_session, set_session_title
+from engram.recollection.branch_state import MAX_AGE_MS, Where, find_where
+from engram.recollection.recollecting import RecollectionService
+from engram.recollection.session_briefing import build_briefing
+from engram.search.searcher import Searcher
+from engram.transcripts.agents import Title, TitleRank
 from tests.branch_sessions import Workshop, bash, edit, todo_list
 
 

@@ -18,17 +18,17 @@ from typing import Any
 #: The modules whose patterns `redact` applies.
 MODULES = (
     "engram.redaction.assignments",
-    "engram.redaction.blocks",
-    "engram.redaction.commands",
-    "engram.redaction.composed",
+    "engram.redaction.fixed_forms",
+    "engram.redaction.command_lines",
+    "engram.redaction.assignments",
     "engram.redaction.known",
-    "engram.redaction.links",
+    "engram.redaction.fixed_forms",
     "engram.redaction.opaque",
     "engram.redaction.phrases",
-    "engram.redaction.placeholders",
-    "engram.redaction.providers",
     "engram.redaction.values",
-    "engram.redaction.words",
+    "engram.redaction.fixed_forms",
+    "engram.redaction.values",
+    "engram.redaction.redactor",
 )
 #: What joins a name to a value, and values that nearly count.
 _BEHIND = (
@@ -66,7 +66,7 @@ def patterns() -> Iterator[tuple[str, re.Pattern[str]]]:
     for name in dict.fromkeys(MODULES):
         module = importlib.import_module(name)
         for attribute, value in vars(module).items():
-            yield from _within(f"{name}.{attribute}", value)
+            yield from _within(f"{name.rpartition('.')[2]}.{attribute}", value)
 
 
 def _within(place: str, value: Any) -> Iterator[tuple[str, re.Pattern[str]]]:

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.redaction import fence_safe, one_line
-from engram.redaction.display import hidden_characters
+from engram.trust.display import hidden_characters
 
 NASTY = st.lists(
     st.one_of(

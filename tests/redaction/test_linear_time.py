@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from engram.redaction import redact, words
+from engram.redaction import redact, redactor
 
 #: Patterns that are only matched as a whole against one value, of at most this many characters, never against a text.
 JUDGES_OF_VALUES = frozenset(
     {
-        "composed._HARMLESS",
+        "assignments._HARMLESS",
         "values._PLACEHOLDER",
         "values._DUMMY",
         "values._EXPRESSION",
@@ -100,7 +100,7 @@ def test_four_times_the_text_makes_at_most_five_times_the_calls(unit: str) -> No
 
 def _calls(text: str) -> int:
     """How many functions are called while a text is redacted, those of the standard library included."""
-    words._plain.clear()
+    redactor._plain.clear()
     calls = 0
 
     def count(frame: FrameType, event: str, argument: object) -> None:
@@ -116,16 +116,16 @@ def _calls(text: str) -> int:
 
 
 def test_a_tag_within_tags_within_tags_is_dropped_in_a_few_passes(monkeypatch: pytest.MonkeyPatch) -> None:
-    from engram.redaction import blocks
+    from engram.redaction import fixed_forms
 
     text = "<private></private>"
     for _ in range(300):
         text = f"<pri{text}vate></private>"
     passes = []
-    once = blocks._without_private
-    monkeypatch.setattr(blocks, "_without_private", lambda part: passes.append(part) or once(part))
+    once = fixed_forms._without_private
+    monkeypatch.setattr(fixed_forms, "_without_private", lambda part: passes.append(part) or once(part))
 
-    assert "private>" not in blocks.drop_private(f"before {text} after")
+    assert "private>" not in fixed_forms.drop_private(f"before {text} after")
     assert len(passes) <= 10
 
 

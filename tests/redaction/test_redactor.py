@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.redaction import redact, redact_parts
-from engram.redaction.placeholders import MARK
+from engram.redaction.values import MARK
 
 ALNUM = string.ascii_letters + string.digits
 

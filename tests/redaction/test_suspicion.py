@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from engram.redaction import typed_text, why_suspect
-from engram.redaction.suspicion import why_any_suspect, why_name_suspect
-from engram.redaction.suspicion_rules import RULES, lower_case
+from engram.trust.suspicion import RULES, lower_case, why_any_suspect, why_name_suspect
 
 
 def test_at_least_60_payloads_are_tried_and_97_of_100_are_suspect(red_team: ModuleType) -> None:

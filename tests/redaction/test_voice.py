@@ -98,7 +98,7 @@ def test_that_somebody_said_it_relays_it() -> None:
 def test_real_prompts_keep_the_typed_voice(corpus: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     prompts = list(real_prompts(corpus))
     now = [typed_text(prompt) for prompt in prompts]
-    monkeypatch.setattr("engram.redaction.voice.letter_spans", lambda lines: ())
+    monkeypatch.setattr("engram.trust.voice.letter_spans", lambda lines: ())
     changed = [prompt for prompt, typed in zip(prompts, now, strict=True) if typed != typed_text(prompt)]
 
     print(f"{len(changed)} of {len(prompts)} real prompts lose typed words to the rules for letters")

@@ -8,14 +8,14 @@ from dataclasses import replace
 import pytest
 from transcript_lines import say
 
-from engram.clock import SYSTEM_CLOCK, Clock
-from engram.install.journal import Journal, Phase, save_journal
-from engram.models.meta import put_meta
-from engram.models.migrations import MADE_AT
-from engram.models.store import Store
-from engram.models.work import make_due
+from engram.models.engine.meta import put_meta
+from engram.models.engine.migrations import MADE_AT
+from engram.models.engine.transaction import Store
+from engram.models.work.work import make_due
 from engram.reports.health import MAX_LAG_SECONDS, take_vitals
 from engram.settings import Settings
+from engram.setup.edits.journal import Journal, Phase, save_journal
+from engram.system.clock import SYSTEM_CLOCK, Clock
 
 HOUR = 3600
 WEEK = 7 * 24 * HOUR

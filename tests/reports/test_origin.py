@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engram.reports.origin import MAX_AROUND_CHARACTERS, mark_sentences
+from engram.reports.memory_report import MAX_AROUND_CHARACTERS, mark_sentences
 
 
 def marked(text: str, wanted: str) -> list[str]:
@@ -36,7 +36,7 @@ def test_the_sentence_that_says_the_most_is_marked(text: str, wanted: str, expec
 
 
 def test_around_the_mark_a_long_text_is_cut() -> None:
-    from engram.reports.origin import _shorten
+    from engram.reports.memory_report import _shorten
 
     text = "before. " * 200 + "The export loses the cents. " + "after. " * 200
     spans = _shorten(mark_sentences(text, "The export loses the cents."))

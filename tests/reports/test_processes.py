@@ -11,9 +11,9 @@ from typing import IO
 
 import pytest
 
-from engram.process_lock import ProcessLock
 from engram.reports import processes
 from engram.reports.processes import holder_of, process_state
+from engram.system.process_lock import ProcessLock
 
 
 def name_at_next_pause(monkeypatch: pytest.MonkeyPatch, file: IO[str], pid: int) -> list[float]:

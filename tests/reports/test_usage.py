@@ -12,21 +12,20 @@ from pathlib import Path
 import pytest
 from transcript_lines import say
 
-from engram.clock import FixedClock
 from engram.enums import Actor
-from engram.ingest.service import ingest_path
-from engram.models import (
-    episode_changes,
-    injections,
-    projects,
-    sessions,
-)
-from engram.models.episodes import Episode
-from engram.models.injections import Injection
-from engram.models.store import Store, open_store
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_changes
+from engram.models.memories.memory_records import Episode
+from engram.models.open_memory import open_store
+from engram.models.projects import projects
+from engram.models.sessions import sessions
+from engram.models.shown import injections
+from engram.models.shown.injections import Injection
 from engram.redaction import redact
-from engram.reports.usage import DAY_MS, report_of_days
+from engram.reports.use_report import DAY_MS, report_of_days
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 
 USED = "ep_0000000000b1"
 
@@ -69,11 +68,11 @@ def store(settings: Settings, clock: FixedClock, tmp_path: Path) -> Iterator[Sto
                 project_id=found["alpha"],
                 created_at_ms=clock.now_ms() - DAY_MS,
             )
-            episode_changes.add_episode(tx, episode, [], actor=Actor.MODEL)
+            memory_changes.add_episode(tx, episode, [], actor=Actor.MODEL)
             for channel in ("prompt", "tool", injections.AT_START):
                 given = Injection("s-1", channel, channel, USED, 0.5, 5, "shown", clock.now_ms() - DAY_MS)
                 injections.add_injections(tx, [given])
-        episode_changes.note_access(opened, USED, session_id="s-1")
+        memory_changes.note_access(opened, USED, session_id="s-1")
         yield opened
 
 

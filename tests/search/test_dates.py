@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from engram.search.question.dates import parse_date_range
+from engram.search.question import parse_date_range
 
 NOW = int(datetime(2026, 2, 20, 12).timestamp() * 1000)
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from transcript_lines import line
 
-from engram.ingest.service import ingest_path
-from engram.models.commits import commits_between
-from engram.models.projects import list_projects
-from engram.models.store import Store
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.transaction import Store
+from engram.models.projects.projects import list_projects
+from engram.models.sessions.outcomes_of_turns import commits_between
 from engram.redaction import redact
-from engram.search.answer import answer_question
-from engram.search.answer_text import answer_text
-from engram.search.day_log import MAX_DAY_WORDS, day_logs
-from engram.search.question.query import Query
-from engram.search.service import Searcher
+from engram.search.answer import MAX_DAY_WORDS, answer_question, day_logs
+from engram.search.hit_lines import answer_text
+from engram.search.question import Query
+from engram.search.searcher import Searcher
 from engram.settings import Settings
 
 SESSION, OTHER_SESSION = "22582f02-0391-4a88-b729-f218fbfb8d9e", "22582f02-0391-4a88-b729-f218fbfb8d9f"

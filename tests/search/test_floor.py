@@ -6,16 +6,14 @@ import numpy as np
 import pytest
 
 from engram.embedding.embedder import Embedder
-from engram.models.store import Store
-from engram.notes.index import index_notes
+from engram.models.engine.transaction import Store
+from engram.notes.note_index import index_notes
 from engram.redaction import redact
+from engram.search.abstain import is_above_floor
 from engram.search.answer import answer_question
-from engram.search.episodes.abstain import is_above_floor
-from engram.search.question.coverage import Coverage
-from engram.search.question.parsed import parse_query
-from engram.search.question.query import Query
-from engram.search.service import Searcher
-from engram.search.vectors.backfill import embed_missing
+from engram.search.question import Coverage, Query, parse_query
+from engram.search.searcher import Searcher
+from engram.search.vectors.stored_vectors import embed_missing
 from engram.settings import Settings
 from tests.search.test_phrases import NOW, tell
 

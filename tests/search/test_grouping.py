@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.search.passages.candidate_set import Shortlist, build_candidate_set
-from engram.search.passages.grouping import MAX_ENTRIES, MAX_WORDS, HitGroup, group_hits
+from engram.search.passages.passage_search import MAX_ENTRIES, MAX_WORDS, HitGroup, group_hits
 
 FAR = 1.0
 

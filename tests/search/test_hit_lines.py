@@ -10,9 +10,8 @@ from click.testing import CliRunner
 
 from engram.cli import recall_commands
 from engram.enums import Importance, Scope, Status
-from engram.search.answer_text import answer_text
-from engram.search.hit_lines import remarks_of
-from engram.search.public_hits import MemoryFields, Origin, PublicHit, Standing
+from engram.search.hit_lines import answer_text, remarks_of
+from engram.search.hits import MemoryFields, Origin, PublicHit, Standing
 
 #: Fields of a memory that a hit has for scripts only, and why no line shows them.
 NOT_PRINTED = {"content": "memory_expand shows it"}

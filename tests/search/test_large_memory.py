@@ -11,21 +11,17 @@ from engram.bench.synthetic import SyntheticMemory
 from engram.bench.text_generator import TextGenerator, sentences_of
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
-from engram.models import fulltext
-from engram.models.episode_changes import add_episode, delete_episode
-from engram.models.episodes import Episode, new_episode_id
-from engram.models.fulltext import document_counts, match_expression, search_episodes
-from engram.models.projects import ensure_project
-from engram.models.store import Store, open_store
-from engram.search.question.terms import (
-    LARGE_INDEX_ROWS,
-    MAX_SINGLE_TERM_ROWS,
-    MAX_TERMS,
-    select_terms,
-)
-from engram.search.service import Query, Searcher
-from engram.search.vectors.backfill import embed_missing
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import add_episode, delete_episode
+from engram.models.memories.memory_records import Episode, new_episode_id
+from engram.models.open_memory import open_store
+from engram.models.projects.projects import ensure_project
+from engram.models.search import fulltext
+from engram.models.search.fulltext import document_counts, match_expression, search_episodes
+from engram.search.question import LARGE_INDEX_ROWS, MAX_SINGLE_TERM_ROWS, MAX_TERMS, select_terms
+from engram.search.searcher import Query, Searcher
 from engram.search.vectors.row_blocks import BLOCK_ROWS, ExactBlock
+from engram.search.vectors.stored_vectors import embed_missing
 from engram.settings import Settings
 
 TOTAL = 100 * LARGE_INDEX_ROWS

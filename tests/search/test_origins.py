@@ -8,13 +8,13 @@ from pathlib import Path
 
 from transcript_lines import line, say
 
-from engram.ingest.service import ingest_path
-from engram.models.store import open_store
+from engram.ingest.read_sources import ingest_path
+from engram.models.open_memory import open_store
 from engram.redaction import redact
 from engram.search.answer import public_hits
-from engram.search.answer_text import answer_text
-from engram.search.question.query import Query
-from engram.search.service import Searcher
+from engram.search.hit_lines import answer_text
+from engram.search.question import Query
+from engram.search.searcher import Searcher
 from engram.settings import Settings
 
 SESSION = "22582f02-0391-4a88-b729-f218fbfb8d9e"

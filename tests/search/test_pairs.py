@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from engram.enums import Actor
-from engram.models.episode_changes import add_episode
-from engram.models.episodes import Episode, new_episode_id
-from engram.models.store import Store, open_store
-from engram.models.vectors import load_vectors, put_vectors
-from engram.search.vectors import pairs
-from engram.search.vectors.pairs import similar_pairs
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_records import Episode, new_episode_id
+from engram.models.open_memory import open_store
+from engram.models.search.vectors import load_vectors, put_vectors
+from engram.search.vectors import stored_vectors
+from engram.search.vectors.stored_vectors import similar_pairs
 
 
 def keep(store: Store, rows: np.ndarray) -> list[int]:
@@ -42,8 +43,8 @@ def test_each_pair_comes_once_and_the_most_alike_first(tmp_path: Path) -> None:
 def test_it_agrees_with_the_whole_product(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int, part: int
 ) -> None:
-    monkeypatch.setattr(pairs, "_BATCH_ROWS", batch)
-    monkeypatch.setattr(pairs, "_SLICE_ROWS", part)
+    monkeypatch.setattr(stored_vectors, "_BATCH_ROWS", batch)
+    monkeypatch.setattr(stored_vectors, "_SLICE_ROWS", part)
     rows = np.random.default_rng(3).normal(size=(150, 8))
     with open_store(tmp_path / "memory.db") as store:
         ids = keep(store, rows)
@@ -60,12 +61,12 @@ def test_it_agrees_with_the_whole_product(
 
 
 def test_of_very_many_pairs_the_most_alike_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairs, "_BATCH_ROWS", 32)
+    monkeypatch.setattr(stored_vectors, "_BATCH_ROWS", 32)
     rows = np.random.default_rng(4).normal(size=(140, 3)) * 0.05 + np.array([1.0, 0, 0])
     with open_store(tmp_path / "memory.db") as store:
         keep(store, rows)
         every = list(similar_pairs(store, "test", 0.5))
-        monkeypatch.setattr(pairs, "MAX_PAIRS", 20)
+        monkeypatch.setattr(stored_vectors, "MAX_PAIRS", 20)
 
         few = list(similar_pairs(store, "test", 0.5))
 
@@ -78,7 +79,7 @@ def test_without_vectors_there_are_no_pairs(tmp_path: Path) -> None:
 
 
 def test_asked_for_some_only_pairs_with_one_of_them_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairs, "_BATCH_ROWS", 32)
+    monkeypatch.setattr(stored_vectors, "_BATCH_ROWS", 32)
     rows = np.random.default_rng(5).normal(size=(150, 8))
     with open_store(tmp_path / "memory.db") as store:
         ids = keep(store, rows)

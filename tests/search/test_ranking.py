@@ -7,18 +7,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.enums import Importance, Status
-from engram.models.search_rows import EpisodeRow
-from engram.search.episodes.abstain import MIN_HITS, count_likely, is_unsupported, query_support, select_relevant
-from engram.search.episodes.candidates import EpisodeCandidates, build_candidates
-from engram.search.episodes.classic_formula import rank_classic
-from engram.search.passages.excerpt import excerpt, extend_short
-from engram.search.passages.features import FEATURE_GROUPS
-from engram.search.passages.model import load_ranking_model
-from engram.search.question.coverage import Coverage
-from engram.search.question.parsed import ParsedQuery, parse_query
-from engram.search.question.query import Query
-from engram.search.question.terms import LARGE_INDEX_ROWS, MAX_TERM_SHARE, MAX_TERMS, select_terms
-from engram.text.question_words import names_of, proper_names_of, terms_of
+from engram.models.search.fulltext import EpisodeRow
+from engram.search.abstain import MIN_HITS, count_likely, is_unsupported, query_support, select_relevant
+from engram.search.passages.features import FEATURE_GROUPS, load_ranking_model
+from engram.search.passages.passage_search import excerpt, extend_short
+from engram.search.question import (
+    LARGE_INDEX_ROWS,
+    MAX_TERM_SHARE,
+    MAX_TERMS,
+    Coverage,
+    ParsedQuery,
+    Query,
+    parse_query,
+    select_terms,
+)
+from engram.search.ranking import EpisodeCandidates, build_candidates, rank_classic
+from engram.text.words import names_of, proper_names_of, terms_of
 
 NOW = 1_767_225_600_000
 DAY = 86_400_000

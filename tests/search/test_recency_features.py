@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from engram.models.passage_rows import PassageRow
-from engram.search.episodes.candidates import Column
+from engram.models.sessions.passage_rows import PassageRow
 from engram.search.passages.candidate_set import Shortlist, build_candidate_set
-from engram.search.passages.recency_features import extract_recency_features
-from engram.search.question.intent import parse_intent, text_traits
-from engram.search.question.parsed import parse_query
-from engram.search.question.query import Query
+from engram.search.passages.features import extract_recency_features
+from engram.search.question import Query, parse_intent, parse_query, text_traits
+from engram.search.ranking import Column
 
 NOW = 1_767_225_600_000
 OLD = "The retry limit of the upload queue is five attempts."

@@ -10,21 +10,21 @@ from engram.embedding.embedder import Thresholds
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Judgement, Status
 from engram.memories.feedback import judge_quotation, take_back_quotation_judgement
-from engram.models.entries import quotation_id
-from engram.models.episode_changes import add_episode
-from engram.models.episodes import Episode, Evidence, new_episode_id
-from engram.models.projects import ensure_project
-from engram.models.sessions import ensure_session
-from engram.models.store import Store
-from engram.models.transcripts import ensure_transcript
-from engram.models.turn_changes import delete_turn, write_turn
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.projects.projects import ensure_project
+from engram.models.sessions.sessions import ensure_session
+from engram.models.sessions.sources import ensure_transcript
+from engram.models.sessions.stored_turns import quotation_id
+from engram.models.sessions.turn_changes import delete_turn, write_turn
 from engram.search.answer import told_passages
 from engram.search.hit_lines import text_of
-from engram.search.public_hits import PublicHit
-from engram.search.service import Query, Searcher
-from engram.search.vectors.backfill import embed_missing
+from engram.search.hits import PublicHit
+from engram.search.searcher import Query, Searcher
+from engram.search.vectors.stored_vectors import embed_missing
 from engram.settings import Settings
-from engram.transcripts.record import EntryRef, Opening, Role, TextBlock, Turn
+from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
 
 NOW = 1_767_225_600_000
 

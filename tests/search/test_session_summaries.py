@@ -9,21 +9,20 @@ import pytest
 from transcript_lines import say
 
 from engram.enums import Actor, Judgement, Scope
-from engram.ingest.service import ingest_path
+from engram.forgetting.forget import forget_episode
+from engram.ingest.read_sources import ingest_path
 from engram.memories.feedback import judge_memory, take_back_judgement
-from engram.memories.forget import forget_episode
-from engram.models.episodes import Episode, Evidence
-from engram.models.extractions import set_rolling_summary
-from engram.models.projects import list_projects
-from engram.models.sessions import find_session
-from engram.models.store import Store
-from engram.notes.index import index_notes
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.projects.projects import list_projects
+from engram.models.sessions.sessions import find_session, set_rolling_summary
+from engram.notes.note_index import index_notes
 from engram.redaction import redact
 from engram.search.answer import Answer, answer_question
-from engram.search.answer_text import answer_text
-from engram.search.public_hits import PublicHit
-from engram.search.question.query import MAX_HITS, Query
-from engram.search.service import Searcher
+from engram.search.hit_lines import answer_text
+from engram.search.hits import PublicHit
+from engram.search.question import MAX_HITS, Query
+from engram.search.searcher import Searcher
 from engram.settings import Settings
 
 Keep = Callable[..., Episode]

@@ -6,18 +6,18 @@ from pathlib import Path
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
-from engram.models.episode_changes import add_episode
-from engram.models.episodes import Episode, Evidence, new_episode_id
-from engram.models.projects import ensure_project
-from engram.models.sessions import ensure_session
-from engram.models.store import Store
-from engram.models.transcripts import ensure_transcript
-from engram.models.turn_changes import write_turn
-from engram.search.episodes.support import UNRELATED_COSINE, Support
-from engram.search.service import Query, Searcher
-from engram.search.vectors.backfill import embed_missing
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.projects.projects import ensure_project
+from engram.models.sessions.sessions import ensure_session
+from engram.models.sessions.sources import ensure_transcript
+from engram.models.sessions.turn_changes import write_turn
+from engram.search.searcher import Query, Searcher
+from engram.search.support import UNRELATED_COSINE, Support
+from engram.search.vectors.stored_vectors import embed_missing
 from engram.settings import Settings
-from engram.transcripts.record import EntryRef, Opening, Role, TextBlock, Turn
+from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
 
 PROMPT = "Why does the queue lock block the loading worker?"
 

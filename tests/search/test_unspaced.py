@@ -6,19 +6,19 @@ from collections.abc import Callable
 
 import pytest
 
-from engram.models.database import open_database
-from engram.models.episodes import Episode
-from engram.models.fulltext import rebuild_indexes, search_notes
-from engram.models.store import Store, open_store
-from engram.models.turn_changes import delete_turn
-from engram.notes.index import index_notes
+from engram.models.engine.database import open_database
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import Episode
+from engram.models.open_memory import open_store
+from engram.models.search.fulltext import rebuild_indexes, search_notes
+from engram.models.sessions.turn_changes import delete_turn
+from engram.notes.note_index import index_notes
 from engram.redaction import redact
-from engram.search.question.query import Query
-from engram.search.service import NOBODY_SAID_PHRASE, NOBODY_SAID_WORDS, Searcher
+from engram.search.question import Query
+from engram.search.searcher import NOBODY_SAID_PHRASE, NOBODY_SAID_WORDS, Searcher
 from engram.settings import Settings
-from engram.text.question_words import MAX_PAIRS, terms_of
-from engram.text.unspaced import in_pairs
-from tests.models.test_migrations import TABLES_18
+from engram.text.words import MAX_PAIRS, in_pairs, terms_of
+from tests.models.engine.test_migrations import TABLES_18
 from tests.search.test_phrases import tell
 
 TEXTS = {

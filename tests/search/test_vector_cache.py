@@ -11,13 +11,13 @@ import pytest
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
-from engram.models.episode_changes import add_episode
-from engram.models.episodes import Episode, new_episode_id
-from engram.models.store import Store
-from engram.models.vectors import put_vectors
-from engram.search.service import Searcher
-from engram.search.vectors import cache as cache_module
-from engram.search.vectors.cache import VectorCache
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_records import Episode, new_episode_id
+from engram.models.search.vectors import put_vectors
+from engram.search.searcher import Searcher
+from engram.search.vectors import stored_vectors as cache_module
+from engram.search.vectors.stored_vectors import VectorCache
 from engram.settings import Settings
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engram.search.vectors.codes import ByteCodes, Codes, Floats, PackedCodes
+from engram.search.vectors.row_blocks import ByteCodes, Codes, Floats, PackedCodes
 
 
 def normal_rows(count: int, width: int) -> Floats:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from engram.errors import EmbeddingError
-from engram.search.vectors.index import MAX_SHORTLIST, VectorIndex, rows_from_blobs
 from engram.search.vectors.row_blocks import BLOCK_ROWS
+from engram.search.vectors.vector_index import MAX_SHORTLIST, VectorIndex, rows_from_blobs
 
 DIMENSION = 32
 

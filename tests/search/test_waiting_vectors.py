@@ -9,21 +9,20 @@ import pytest
 
 from engram.embedding.embedder import Embedder
 from engram.enums import Actor
-from engram.models.episode_changes import add_episode
-from engram.models.episodes import Episode, Evidence, new_episode_id
-from engram.models.projects import ensure_project
-from engram.models.sessions import ensure_session
-from engram.models.store import Store
-from engram.models.transcripts import ensure_transcript
-from engram.models.turn_changes import write_turn
-from engram.models.vectors import vector_owner_ids
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.projects.projects import ensure_project
+from engram.models.search.vectors import vector_owner_ids
+from engram.models.sessions.sessions import ensure_session
+from engram.models.sessions.sources import ensure_transcript
+from engram.models.sessions.turn_changes import write_turn
 from engram.search.hits import Hit
-from engram.search.question.query import Query
-from engram.search.service import Searcher
-from engram.search.vectors.backfill import embed_missing
-from engram.search.vectors.cache import VectorCache
+from engram.search.question import Query
+from engram.search.searcher import Searcher
+from engram.search.vectors.stored_vectors import VectorCache, embed_missing
 from engram.settings import Settings
-from engram.transcripts.record import EntryRef, Opening, Role, TextBlock, Turn
+from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
 
 NOW = 1_767_225_600_000
 #: What was said, a turn each: some close to others, so that a neighbour's vector could push a text out.

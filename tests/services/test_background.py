@@ -18,13 +18,13 @@ from workers import status, write_rule
 
 from engram.cli.main import engram
 from engram.errors import ServiceError
-from engram.models.store import open_store
+from engram.models.open_memory import open_store
 from engram.reports.processes import holder_of, process_state
-from engram.services import tools
-from engram.services.background import Background
-from engram.services.choose import installed_system, restart_if_running
-from engram.services.tools import last_lines
 from engram.settings import Settings
+from engram.setup.services import service_tools
+from engram.setup.services.service_plan import installed_system, restart_if_running
+from engram.setup.services.service_tools import last_lines
+from engram.setup.services.supervisor import Background
 
 #: The acceptance of a killed worker's return, in seconds.
 MAX_RETURN_SECONDS = 10.0
@@ -147,7 +147,7 @@ def test_a_supervisor_leaves_the_work_of_others_alone_and_ends_with_its_folder(
 
 
 def test_a_start_that_fails_says_why(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tools, "READY_SECONDS", 3.0)
+    monkeypatch.setattr(service_tools, "READY_SECONDS", 3.0)
     settings.places.config_file.write_text("sqlite_driver = 5\n")
 
     with pytest.raises(ServiceError, match=r"did not start.*sqlite_driver.*engram service logs"):

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from engram.errors import ServiceError
-from engram.services import launchd
-from engram.services.choose import installed_system
-from engram.services.launchd import Launchd
-from engram.services.protocol import SystemName
 from engram.settings import Settings
+from engram.setup.services import launchd
+from engram.setup.services.definition import SystemName
+from engram.setup.services.launchd import Launchd
+from engram.setup.services.service_plan import installed_system
 from tests.services.conftest import StandIns
 
 DOMAIN = f"gui/{os.getuid()}"

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from engram.install.actions import action_from_json, action_to_json
-from engram.install.changes import Step
-from engram.services.plan import StartServices, StopServices, plan_service
-from engram.services.systemd import Systemd
 from engram.settings import Settings
+from engram.setup.edits.changes import Step
+from engram.setup.installing.run import action_from_json, action_to_json
+from engram.setup.services.service_plan import StartServices, StopServices, plan_service
+from engram.setup.services.systemd import Systemd
 from tests.services.conftest import StandIns
 
 

@@ -19,12 +19,12 @@ from click.testing import CliRunner
 
 from engram.cli.main import engram
 from engram.errors import BadRequest
-from engram.heartbeat import MAX_SILENCE_SECONDS
-from engram.services.definition import Service, define_services
-from engram.services.example_files import example_files
-from engram.services.launchd_files import agent_files
-from engram.services.systemd_files import unit_files, unit_text
 from engram.settings import Settings
+from engram.setup.services.definition import Service, define_services
+from engram.setup.services.launchd import agent_files
+from engram.setup.services.service_plan import example_files
+from engram.setup.services.systemd import unit_files, unit_text
+from engram.system.process_lock import MAX_SILENCE_SECONDS
 
 AWKWARD = 'a folder/with % and $HOME and "quotes" and ü'
 REPOSITORY = Path(__file__).resolve().parents[2]

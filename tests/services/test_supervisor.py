@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from processes import wait_for
 
-from engram.process_lock import ProcessLock
-from engram.services.supervisor import MAX_FAILURES, MAX_THROTTLE_SECONDS, THROTTLE_SECONDS, Child, Supervisor
+from engram.setup.services.supervisor import MAX_FAILURES, MAX_THROTTLE_SECONDS, THROTTLE_SECONDS, Child, Supervisor
+from engram.system.process_lock import ProcessLock
 
 #: Longest wait for anything in these tests, in seconds.
 PATIENCE_SECONDS = 60
@@ -66,7 +66,7 @@ def test_a_child_that_was_killed_is_started_again_after_a_while(monkeypatch: pyt
 
     assert (child.starts, child.failures) == (1, 1)
     assert child.again_seconds is not None
-    monkeypatch.setattr("engram.services.supervisor.THROTTLE_SECONDS", 0)
+    monkeypatch.setattr("engram.setup.services.supervisor.THROTTLE_SECONDS", 0)
     child.again_seconds = 0
     for _ in range(MAX_FAILURES):
         run_out(child)
@@ -75,7 +75,7 @@ def test_a_child_that_was_killed_is_started_again_after_a_while(monkeypatch: pyt
 
 
 def test_stopping_waits_for_a_clean_end_and_kills_what_does_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engram.services.supervisor.STOP_SECONDS", 1.0)
+    monkeypatch.setattr("engram.setup.services.supervisor.STOP_SECONDS", 1.0)
     deaf = child_that(
         "import signal; signal.signal(15, signal.SIG_IGN); print(1, file=sys.stderr, flush=True)\n"
         "while True: time.sleep(9)"
@@ -95,7 +95,7 @@ def test_stopping_waits_for_a_clean_end_and_kills_what_does_not_end(monkeypatch:
 
 @pytest.fixture
 def no_throttle(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engram.services.supervisor.THROTTLE_SECONDS", 0.0)
+    monkeypatch.setattr("engram.setup.services.supervisor.THROTTLE_SECONDS", 0.0)
 
 
 @pytest.mark.parametrize("code", [0, 1, 2, 70])
@@ -153,7 +153,7 @@ def test_a_child_whose_heartbeat_stops_is_ended_and_started_again(
     child.look()
     assert (child.starts, child.is_running) == (1, True)
 
-    monkeypatch.setattr("engram.services.supervisor.MAX_SILENCE_SECONDS", -1.0)
+    monkeypatch.setattr("engram.setup.services.supervisor.MAX_SILENCE_SECONDS", -1.0)
     child.look()
     monkeypatch.undo()
     child.look()

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import pytest
 
 from engram.errors import ServiceError
-from engram.process_lock import ProcessLock
-from engram.services.choose import best_system, installed_system, restart_if_running
-from engram.services.protocol import SystemName
-from engram.services.systemd import Systemd
 from engram.settings import Settings
+from engram.setup.services.definition import SystemName
+from engram.setup.services.service_plan import best_system, installed_system, restart_if_running
+from engram.setup.services.systemd import Systemd
+from engram.system.process_lock import ProcessLock
 from tests.services.conftest import StandIns
 
 

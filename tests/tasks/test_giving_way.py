@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from engram import process_limits
 from engram.embedding.onnx_model import OnnxEmbedder
-from engram.tasks.serial_executor import SerialExecutor
+from engram.system import process_limits
+from engram.tasks.runtime import SerialExecutor
 
 PATIENCE_SECONDS = 30.0
 

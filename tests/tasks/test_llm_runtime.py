@@ -11,22 +11,23 @@ import fake_llm
 import pytest
 from transcript_lines import say
 
-from engram.clock import FixedClock
 from engram.enums import Actor
 from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.openai_extractor import OpenAIExtractor
-from engram.ingest.service import ingest_path
-from engram.models.episode_changes import change_episode
-from engram.models.episodes import all_episodes
-from engram.models.sessions import find_session
-from engram.models.stages import list_stages
-from engram.models.store import Store, open_store
-from engram.models.work import WorkState, find_work
+from engram.extraction.model.openai_provider import OpenAIExtractor
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import change_episode
+from engram.models.memories.memory_records import all_episodes
+from engram.models.open_memory import open_store
+from engram.models.sessions.sessions import find_session
+from engram.models.work.task_runs import list_stages
+from engram.models.work.work import WorkState, find_work
 from engram.paths import Home
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.tasks.consolidate import tidy
-from engram.tasks.extract import run_extract
+from engram.system.clock import FixedClock
+from engram.tasks.keeping import tidy
+from engram.tasks.reading import run_extract
 from engram.tasks.runtime import Runtime, make_runtime, set_runtime
 
 SESSION = "11111111-2222-3333-4444-555555555555"
@@ -193,9 +194,9 @@ def test_a_worker_that_extracts_locally_loads_no_client(tmp_path: Path) -> None:
     import sys
 
     program = (
-        "import sys; from pathlib import Path; from engram.models.store import open_store; "
+        "import sys; from pathlib import Path; from engram.models.open_memory import open_store; "
         "from engram.settings import Settings; from engram.tasks.runtime import make_runtime; import "
-        "engram.tasks.extract, engram.extraction.service, engram.consolidation.on_extract; "
+        "engram.tasks.reading, engram.extraction.extracting, engram.consolidation.joining; "
         f"s = Settings(home=Path({str(tmp_path)!r}), embedding_model='hashed'); "
         "make_runtime(s, open_store(s.places.memory_db)); "
         "print([n for n in ('openai', 'httpx2', 'pydantic') if n in sys.modules])"

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from engram.errors import BadRequest
 from engram.paths import Home
-from engram.tasks.message import JsonSerializer
-from engram.tasks.queue import EngramQueue
+from engram.tasks.queue import EngramQueue, JsonSerializer
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from engram.tasks.serial_executor import SerialExecutor
+from engram.tasks.runtime import SerialExecutor
 
 
 def test_what_comes_meanwhile_is_run_afterwards_by_the_same_thread() -> None:

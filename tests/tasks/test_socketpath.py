@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from engram.socketpath import bind_at, socket_address
+from engram.system.socketpath import bind_at, socket_address
 
 
 @pytest.mark.parametrize("depth", [0, 12])

@@ -14,9 +14,7 @@ import pytest
 
 from engram.errors import HomeError, StoreError
 from engram.paths import Home
-from engram.tasks.message import JsonSerializer
-from engram.tasks.queue import EngramQueue
-from engram.tasks.storage import QueueStorage
+from engram.tasks.queue import EngramQueue, JsonSerializer, QueueStorage
 
 MakeQueue = Callable[[], EngramQueue]
 

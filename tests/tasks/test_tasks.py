@@ -13,37 +13,34 @@ from planting import plant
 from repositories import repository
 from transcript_lines import say
 
-from engram.clock import FixedClock, iso_time
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Kind
 from engram.errors import BudgetReached, EngramError, StoreError
 from engram.extraction.candidate import Candidate
 from engram.ingest.moves import sort_projects
-from engram.ingest.service import ingest_path
-from engram.models.leases import take_lease
-from engram.models.notes import Owner, is_seen_by
-from engram.models.projects import list_projects
-from engram.models.sessions import find_session
-from engram.models.stages import list_stages
-from engram.models.store import Store, open_store
-from engram.models.vectors import count_missing_vectors
-from engram.models.work import BACK_OFF_SECONDS, WorkState, find_work
-from engram.notes.daily import log_session
-from engram.notes.index import index_notes as update_index
-from engram.recollection.service import RecollectionService
+from engram.ingest.read_sources import ingest_path
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
+from engram.models.projects.notes import Owner, is_seen_by
+from engram.models.projects.projects import list_projects
+from engram.models.search.vectors import count_missing_vectors
+from engram.models.sessions.sessions import find_session
+from engram.models.work.task_runs import list_stages
+from engram.models.work.work import BACK_OFF_SECONDS, WorkState, find_work, take_lease
+from engram.notes.daily_log import log_session
+from engram.notes.note_index import index_notes as update_index
+from engram.recollection.recollecting import RecollectionService
 from engram.redaction import redact
-from engram.search.service import Searcher
+from engram.search.searcher import Searcher
 from engram.settings import Settings
-from engram.tasks.boundary import MAX_ATTEMPTS, run_guarded
-from engram.tasks.crash_recovery import recover_from_crash
+from engram.system.clock import FixedClock, iso_time
+from engram.tasks.boundary import MAX_ATTEMPTS, recover_from_crash, run_guarded
 from engram.tasks.drain import drain
-from engram.tasks.extract import extract
-from engram.tasks.flush import flush
-from engram.tasks.ingest import ingest, read_session
+from engram.tasks.keeping import scan_now, scan_under_lease
 from engram.tasks.queue import EngramQueue, huey
+from engram.tasks.reading import extract, flush, ingest, read_session
 from engram.tasks.runtime import Runtime, current_runtime, make_runtime, set_runtime
-from engram.tasks.scan import scan_now, scan_under_lease
-from engram.transcripts.record import Turn
+from engram.transcripts.turns import Turn
 
 NOW_MS = 1_780_000_000_000
 SESSION = "11111111-2222-3333-4444-555555555555"

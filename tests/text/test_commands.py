@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engram.text.commands import entered_folders, without_comments
+from engram.text.shell import entered_folders, without_comments
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engram.text.failures import MAX_LINES, error_keys, normal_line, programs_of, telling_lines
+from engram.text.shell import MAX_LINES, error_keys, normal_line, programs_of, telling_lines
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engram.text.file_statements import StandingText
+from engram.text.subject import StandingText
 
 FILE = """# Building
 

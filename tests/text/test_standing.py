@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engram.text.standing import is_of_the_moment, standing_part, stands_alone, whole_sentences
+from engram.text.splitting import is_of_the_moment, standing_part, stands_alone, whole_sentences
 
 
 @pytest.mark.parametrize(

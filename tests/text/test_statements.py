@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engram.text.statements import Block, as_said, plain, sentences, split
+from engram.text.splitting import Block, as_said, plain, sentences, split
 
 
 def texts(message: str) -> list[str]:

@@ -8,12 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engram.text.content_words import content_words, prefixes
-from engram.text.coverage_stem import MIN_STEM_CHARS, coverage_stem
-from engram.text.excerpt_sentences import sentence_spans
-from engram.text.passages import MAX_PASSAGE_WORDS, split_passages
-from engram.text.recollection_stems import same_words, stems
-from engram.text.topic_words import topic_words
+from engram.text.splitting import MAX_PASSAGE_WORDS, sentence_spans, split_passages
+from engram.text.words import MIN_STEM_CHARS, content_words, coverage_stem, prefixes, same_words, stems, topic_words
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from engram.transcripts.call_facts import shows_environment, telling_line
-from engram.transcripts.claude_code.action import finish_action, start_action
-from engram.transcripts.record import Action
+from engram.transcripts.calls import shows_environment, telling_line
+from engram.transcripts.claude_code.calls import finish_action, start_action
+from engram.transcripts.turns import Action
 
 REFUSED = (
     "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "

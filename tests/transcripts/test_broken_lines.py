@@ -10,7 +10,7 @@ import pytest
 from engram.transcripts.claude_code.entry import RECORDS, parse_line
 from engram.transcripts.codex import entry as codex
 from engram.transcripts.gemini.chat import Chat
-from engram.transcripts.parsed_lines import parse_lines
+from engram.transcripts.lines import parse_lines
 from engram.transcripts.tail import Line
 
 

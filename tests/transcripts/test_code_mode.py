@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 from turn_memory import Memory, Script
 
-from engram.ingest.service import ingest_path
-from engram.models.store import open_store
+from engram.ingest.read_sources import ingest_path
+from engram.models.open_memory import open_store
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.transcripts.call_facts import shows_environment
-from engram.transcripts.claude_code.action import SCRIPT_TOOL, finish_action, result_text, start_action
-from engram.transcripts.record import Action
+from engram.transcripts.calls import shows_environment
+from engram.transcripts.claude_code.calls import SCRIPT_TOOL, finish_action, result_text, start_action
 from engram.transcripts.registry import resume_command
+from engram.transcripts.turns import Action
 
 SESSION = "55555555-6666-4777-8888-999999999999"
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from turn_memory import Memory, Script
 
-from engram.transcripts.record import Role, TextBlock
+from engram.transcripts.turns import Role, TextBlock
 
 REFUSED = (
     "The user doesn't want to proceed with this tool use. The tool use was rejected (eg. if it was a file edit, the "

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engram.transcripts.claude_code.entry import Entry, Kind, parse_line
-from engram.transcripts.claude_code.prompt import words_of
-from engram.transcripts.source import Unreadable
+from engram.transcripts.agents import Unreadable
+from engram.transcripts.claude_code.entry import Entry, Kind, parse_line, words_of
+from engram.transcripts.lines import storable
 from engram.transcripts.tail import Line
-from engram.transcripts.text import storable
 
 
 def line(data: bytes) -> Line:

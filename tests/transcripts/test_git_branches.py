@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from engram.enums import BranchState
-from engram.transcripts.git_branches import BranchReading, KnownBranch, read_branch_state, read_refs
+from engram.transcripts.git_commands import BranchReading, KnownBranch, read_branch_state, read_refs
 from tests.repositories import Repository
 
 LINES = "".join(f"line {number}\n" for number in range(20))

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from engram.transcripts.git_commands import WorkTree, read_work_tree
 from engram.transcripts.git_files import read_branch
-from engram.transcripts.git_status import WorkTree, read_work_tree
 from tests.repositories import Repository
 
 

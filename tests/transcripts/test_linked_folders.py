@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from transcript_lines import say
 
-from engram.ingest.service import ingest_source
-from engram.models.store import Store
+from engram.ingest.read_sources import ingest_source
+from engram.models.engine.transaction import Store
 from engram.redaction import redact
 from engram.reports.checks import check_all
 from engram.reports.health import take_health

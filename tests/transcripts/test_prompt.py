@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
-from engram.transcripts.claude_code.entry import Entry, Kind
-from engram.transcripts.claude_code.prompt import queued_words, words_of
+from engram.transcripts.claude_code.entry import Entry, Kind, queued_words, words_of
+from engram.transcripts.lines import PICTURE
 from engram.transcripts.speaker import Speaker, Words, judge
-from engram.transcripts.text import PICTURE
 
 
 def asked(words: Words) -> str | None:

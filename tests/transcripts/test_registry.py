@@ -13,11 +13,10 @@ ROOT = Path(registry.__file__).parents[1]
 ALLOWED = {
     "transcripts/registry.py": "registers them",
     "exchange/importing.py": "names the agent of memories that an early version exported",
-    "exchange/earlier.py": "names the agent that the earlier Engram read",
-    "exchange/claude_mem.py": "names the agent that claude-mem read",
-    "install/cost_estimate.py": "counts what Claude Code's sessions would cost",
+    "exchange/other_programs.py": "names the agent that the earlier Engram read",
+    "setup/installing/preflight.py": "counts what Claude Code's sessions would cost",
     "cli/install_import.py": "tells which sessions Claude Code is about to delete",
-    "doctor/folders.py": "tells which sessions Claude Code is about to delete",
+    "setup/doctor/doctor_checks.py": "tells which sessions Claude Code is about to delete",
 }
 
 

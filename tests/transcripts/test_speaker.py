@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from turn_memory import Memory, Script
 
-from engram.recollection.prompt_filter import filter_prompt
-from engram.transcripts.record import Opening, Role
+from engram.recollection.prompts import filter_prompt
 from engram.transcripts.speaker import Speaker, claude_code_speaker, codex_speaker, judge, typed_words
+from engram.transcripts.turns import Opening, Role
 
 HUMAN: dict[str, Any] = {"origin": {"kind": "human"}}
 PRINT: dict[str, Any] = {"promptSource": "sdk", "turnOrigin": "sdk", "entrypoint": "sdk-cli"}

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from engram.models.packed_actions import pack_actions, unpack_actions
-from engram.transcripts.claude_code.action import finish_action, start_action
-from engram.transcripts.record import MAX_TODOS, Action, Todo, TodoState
-from engram.transcripts.todo_list import open_todos
+from engram.models.engine.packed import pack_actions, unpack_actions
+from engram.transcripts.calls import open_todos
+from engram.transcripts.claude_code.calls import finish_action, start_action
+from engram.transcripts.turns import MAX_TODOS, Action, Todo, TodoState
 
 
 def call(tool: str, result: str = "done", *, is_error: bool = False, is_refused: bool = False, **given: Any) -> Action:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from turn_memory import Memory
 
-from engram.transcripts.record import Opening
+from engram.transcripts.turns import Opening
 
 pytestmark = pytest.mark.corpus
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from turn_memory import Memory, Script
 
-from engram.transcripts.record import Opening, Role
+from engram.transcripts.turns import Opening, Role
 
 
 def only(memory: Memory) -> Any:

@@ -13,13 +13,13 @@ import pytest
 from processes import WAIT_SECONDS, wait_for
 from transcript_lines import line
 
-from engram.models.store import open_store
+from engram.models.open_memory import open_store
 from engram.reports.processes import holder_of
 from engram.settings import Settings
 from engram.version import code_version
 
 RUN = (
-    "from engram.settings import load\nfrom engram.watcher.main import run_watcher\nraise "
+    "from engram.settings import load\nfrom engram.watcher.watch_process import run_watcher\nraise "
     "SystemExit(run_watcher(load().settings))"
 )
 

@@ -14,17 +14,18 @@ import transcript_lines
 from planting import plant
 from processes import wait_for
 
-from engram.clock import FixedClock
 from engram.errors import HomeError
-from engram.models.pauses import pause, resume
-from engram.models.stages import is_damage_noted, list_stages
-from engram.models.store import Store, open_store
-from engram.process_lock import EXIT_RESTART
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
+from engram.models.work.pauses import pause, resume
+from engram.models.work.task_runs import is_damage_noted, list_stages
 from engram.settings import Settings
+from engram.system.clock import FixedClock
+from engram.system.process_lock import EXIT_RESTART
 from engram.tasks.queue import huey
 from engram.watcher import watch
-from engram.watcher.main import run_watcher
 from engram.watcher.watch import Watcher
+from engram.watcher.watch_process import run_watcher
 
 NOW_MS = 1_780_000_000_000
 
@@ -42,7 +43,7 @@ class Desk:
         return path
 
     def say(self, session: str, role: str, text: str, *, age_seconds: int = 0, cwd: str = "/work/demo") -> Path:
-        from engram.clock import iso_time
+        from engram.system.clock import iso_time
 
         path = self.path(session)
         transcript_lines.say(path, role, text, cwd=cwd, at=iso_time(self.clock.now_ms() - age_seconds * 1000))
@@ -268,7 +269,7 @@ def test_without_events_the_sweep_goes_on_and_the_status_says_so(desk: Desk, mon
         def stop(self) -> None:
             raise RuntimeError("was not started")
 
-    monkeypatch.setattr("engram.watcher.events.Observer", Full)
+    monkeypatch.setattr("engram.watcher.watch.Observer", Full)
     desk.talk("s1", 2)
 
     desk.watcher._turn()

@@ -17,11 +17,12 @@ from processes import WAIT_SECONDS, wait_for, wait_until_gone, wait_until_group_
 from transcript_lines import say
 from workers import RUN, SESSION
 
-from engram.models.store import Store, open_store
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
 from engram.settings import Settings
-from engram.tasks.flush import flush
 from engram.tasks.queue import huey
-from engram.worker.client import ask_worker
+from engram.tasks.reading import flush
+from engram.worker.recall_client import ask_worker
 
 STAND_IN = Path(__file__).parent.parent / "extraction" / "stand_in_claude.py"
 Start = Callable[[str], "subprocess.Popen[bytes]"]
@@ -133,7 +134,7 @@ def test_a_stop_ends_the_call_at_once_and_the_turns_stay_due(
 def test_while_a_call_hangs_questions_are_answered_and_other_tasks_run(
     start: Start, settings: Settings, calls: Callable[[], list[dict[str, Any]]]
 ) -> None:
-    from engram.tasks.index_notes import index_notes
+    from engram.tasks.keeping import index_notes
 
     write_session(settings)
     start("never")

@@ -8,19 +8,20 @@ from pathlib import Path
 
 import pytest
 
-from engram.clock import FixedClock
 from engram.enums import Actor
 from engram.errors import BrokenDatabase, StoreError
 from engram.memories.save import save_memory
-from engram.models.backup import list_backups
-from engram.models.stages import list_stages
-from engram.models.store import Store, open_store
-from engram.recollection.service import RecollectionService
-from engram.search.service import Searcher
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
+from engram.models.rescue.backup import list_backups
+from engram.models.work.task_runs import list_stages
+from engram.recollection.recollecting import RecollectionService
+from engram.search.searcher import Searcher
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 from engram.tasks.runtime import Runtime
-from engram.worker import backup as daily_backup
-from engram.worker.backup import AGAIN_SECONDS, EVERY_SECONDS, DailyBackup
+from engram.worker import open_vaults as daily_backup
+from engram.worker.open_vaults import AGAIN_SECONDS, EVERY_SECONDS, DailyBackup
 
 
 @pytest.fixture

@@ -14,17 +14,18 @@ from processes import wait_for
 from workers import StartWorker, status
 
 from engram.cli.main import engram
+from engram.cli.why_commands import explain_prompt
 from engram.enums import Actor, Verdict
 from engram.memories.save import save_memory
-from engram.models import injections, outcomes
-from engram.models.store import Store, open_store
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
+from engram.models.sessions import outcomes
+from engram.models.shown import injections
 from engram.recollection.explain import Explanation
 from engram.redaction import redact
 from engram.settings import Settings
-from engram.socketpath import socket_address
-from engram.worker.client import ask_worker
-from engram.worker.explain_client import explain_prompt
-from engram.worker.recall_client import AnsweredBy
+from engram.system.socketpath import socket_address
+from engram.worker.recall_client import AnsweredBy, ask_worker
 
 FACT = "The watcher holds watcher.lock by flock, never by a PID file."
 PROMPT = "Why does the watcher hold a flock and no PID file?"

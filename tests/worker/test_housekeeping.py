@@ -13,18 +13,18 @@ from planting import plant
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
 from engram.memories.save import save_memory
-from engram.models.stages import note_damage
-from engram.models.store import open_store
-from engram.models.work import make_due
-from engram.recollection.service import RecollectionService
+from engram.models.open_memory import open_store
+from engram.models.work.task_runs import note_damage
+from engram.models.work.work import make_due
+from engram.recollection.recollecting import RecollectionService
 from engram.redaction import redact
-from engram.search.service import Searcher
+from engram.search.searcher import Searcher
 from engram.settings import Settings
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
 from engram.worker import housekeeping
 from engram.worker.housekeeping import Housekeeper
-from engram.worker.server import RecallServer
+from engram.worker.socket_server import RecallServer
 
 
 class Office:

@@ -16,22 +16,22 @@ from transcript_lines import say
 from engram.cli.main import engram
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
-from engram.ingest.service import ingest_path
+from engram.ingest.read_sources import ingest_path
 from engram.memories.save import save_memory
-from engram.models.store import Store, open_store
-from engram.models.vectors import vector_owner_ids
-from engram.recollection.service import RecollectionService
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
+from engram.models.search.vectors import vector_owner_ids
+from engram.recollection.recollecting import RecollectionService
 from engram.redaction import redact
-from engram.search.public_hits import PublicHit
-from engram.search.question.query import MAX_HITS
-from engram.search.service import NOBODY_SAID_PHRASE, Searcher
-from engram.search.vectors.backfill import embed_missing
+from engram.search.hits import PublicHit
+from engram.search.question import MAX_HITS
+from engram.search.searcher import NOBODY_SAID_PHRASE, Searcher
+from engram.search.vectors.stored_vectors import embed_missing
 from engram.settings import Settings
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
-from engram.worker.client import wake_worker
-from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, ask_memory
-from engram.worker.server import RecallServer
+from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, ask_memory, wake_worker
+from engram.worker.socket_server import RecallServer
 
 SESSION = "22582f02-0391-4a88-b729-f218fbfb8d9e"
 

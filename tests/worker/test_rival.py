@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from engram.models.stages import list_stages
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
+from engram.models.work.task_runs import list_stages
 from engram.settings import Settings
-from engram.worker.connection import close_listener, open_listener
-from engram.worker.rival import STAGE, SocketGuard
+from engram.worker.reception import close_listener, open_listener
+from engram.worker.socket_server import STAGE, SocketGuard
 from tests.earlier_machine import EarlierMachine, make_machine
 
 

@@ -16,22 +16,22 @@ import pytest
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
-from engram.models.episode_changes import add_episode
-from engram.models.episodes import Episode, new_episode_id
-from engram.models.projects import ensure_project
-from engram.models.store import open_store
-from engram.models.usage import late_since
+from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_records import Episode, new_episode_id
+from engram.models.open_memory import open_store
+from engram.models.projects.projects import ensure_project
+from engram.models.shown.usage import late_since
 from engram.paths import Home
-from engram.search.service import Hit, Query, Searcher
+from engram.search.searcher import Hit, Query, Searcher
 from engram.settings import Settings
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
-from engram.worker import answers, reception
-from engram.worker import server as recall_server
-from engram.worker.answers import parse_request
-from engram.worker.client import ask_worker
+from engram.worker import hook_answers, reception
+from engram.worker import socket_server as recall_server
+from engram.worker.hook_answers import parse_request
+from engram.worker.recall_client import ask_worker
 from engram.worker.reception import MAX_REQUEST_BYTES
-from engram.worker.server import Patience, RecallServer
+from engram.worker.socket_server import Patience, RecallServer
 from engram_hooks import prompt
 
 HOOK_BEGIN = b'{"hook_event_name": "Us'
@@ -411,7 +411,7 @@ def test_texts_of_a_client_that_leaves_are_embedded_no_further(home: Home, runti
     embedder.go_on.set()
 
     assert ask_worker(home, {"op": "status"}, timeout_seconds=60) is not None
-    assert embedder.texts == answers.EMBED_BATCH_TEXTS
+    assert embedder.texts == hook_answers.EMBED_BATCH_TEXTS
 
 
 def test_the_end_waits_for_an_answer_that_is_being_made(runtime: Runtime) -> None:

@@ -10,19 +10,20 @@ from typing import Any
 import pytest
 
 from engram.enums import Actor, Scope
+from engram.forgetting.vault import move_into_vault
 from engram.memories.save import save_memory
-from engram.memories.vault import move_into_vault
-from engram.models.backup import make_backup
-from engram.models.episodes import all_episodes
-from engram.models.projects import ensure_project
-from engram.models.store import Store, open_store
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import all_episodes
+from engram.models.open_memory import open_store
+from engram.models.projects.projects import ensure_project
+from engram.models.rescue.backup import make_backup
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.runtime import Runtime, make_runtime
 from engram.vaults import FILE_NAME, Vault, find_vault
-from engram.worker.answers import Answers
+from engram.worker.hook_answers import Answers
 from engram.worker.memory_file import BROKEN_NAME
-from engram.worker.vaults import Vaults
+from engram.worker.open_vaults import Vaults
 from tests.growing_transcript import Transcript
 
 SECRET = "The client's tariff table is rounded down to whole cents."
@@ -145,7 +146,7 @@ def test_a_vault_that_proves_damaged_is_set_aside_when_it_is_asked_next_and_the_
 def test_the_worker_reads_the_sessions_of_a_vault_into_the_vault_alone(
     settings: Settings, runtime: Runtime, vaults: Vaults, vault: Vault, root: Path
 ) -> None:
-    from engram.ingest.service import ingest_all
+    from engram.ingest.read_sources import ingest_all
 
     folder = settings.projects_folder / "-src-acme"
     folder.mkdir(parents=True)

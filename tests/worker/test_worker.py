@@ -16,13 +16,14 @@ import pytest
 from processes import WAIT_SECONDS, wait_for
 from workers import RUN, SESSION, StartWorker, status, write_rule
 
-from engram.models.store import Store, open_store
-from engram.models.task_runs import running_task_runs
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
+from engram.models.work.task_runs import running_task_runs
 from engram.paths import Home
-from engram.process_lock import is_process_alive
 from engram.settings import Settings
-from engram.tasks.flush import flush
+from engram.system.process_lock import is_process_alive
 from engram.tasks.queue import huey
+from engram.tasks.reading import flush
 
 #: The same with an extractor that takes its time.
 SLOW = f"""
@@ -35,7 +36,7 @@ LocalExtractor.propose = lambda self, turns, context: time.sleep(60)
 STARTING = """
 import time
 from engram.settings import load
-from engram.worker.main import run_worker
+from engram.worker.lifecycle import run_worker
 def make(settings, store):
     (settings.home / "starting").touch()
     time.sleep(60)

@@ -15,10 +15,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any, Self
 
-from engram.atomic import write_atomic
 from engram.bench.json_lines import read_lines, write_lines
 from engram.bench.qa.questions import ReaderQuestion
 from engram.errors import BadRequest
+from engram.system.atomic import write_atomic
 
 #: Digits of an opaque id in the judge's file.
 _ID_DIGITS = 12

@@ -16,10 +16,10 @@ from engram.bench.memories import question_time_ms
 from engram.bench.prompts import usual_folder
 from engram.bench.qa.questions import ReaderQuestion
 from engram.errors import BadRequest
-from engram.extraction.recorded import RecordedProvider
-from engram.ingest.folder import scope_of_folder
-from engram.models.store import Store
-from engram.search.service import Searcher
+from engram.extraction.model.language_model import RecordedProvider
+from engram.ingest.scope import scope_of_folder
+from engram.models.engine.transaction import Store
+from engram.search.searcher import Searcher
 from engram.settings import Settings
 
 #: Name of an arm → way to ask, and who made the memories: a language model's recorded answers, a person, or rules.

@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from engram.atomic import write_atomic
 from engram.bench.tasks.runs import Run
 from engram.errors import BadRequest
-from engram.extraction.bounded_command import run_bounded
+from engram.extraction.model.bounded_command import run_bounded
+from engram.system.atomic import write_atomic
 
 #: Variables that lead to the caller's own memory or session.
 _OWN_PREFIXES = ("ENGRAM_", "CLAUDE_CODE_", "CLAUDE_PROJECT_")

@@ -22,8 +22,8 @@ from engram.bench.tasks.memories import (
 from engram.bench.tasks.recorded import SessionAnswers
 from engram.bench.tasks.task import Task
 from engram.embedding.embedder import Embedder
-from engram.ingest.folder import scope_of_folder
-from engram.recollection.service import RecollectionService
+from engram.ingest.scope import scope_of_folder
+from engram.recollection.recollecting import RecollectionService
 from engram.settings import Settings
 
 #: Characters of a working folder that Claude Code replaces in the names of its own folders.

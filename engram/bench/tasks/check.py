@@ -11,7 +11,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from engram.bench.tasks.task import Task
-from engram.extraction.bounded_command import run_bounded
+from engram.extraction.model.bounded_command import run_bounded
 
 #: Time that a check may take, in seconds.
 MAX_CHECK_SECONDS = 60.0

@@ -14,25 +14,25 @@ from engram.bench.memories import embed_all
 from engram.bench.tasks.recorded import SessionAnswers
 from engram.bench.tasks.repository import make_place
 from engram.bench.tasks.task import Task
-from engram.clock import FixedClock
-from engram.consolidation.branches import read_branches
-from engram.consolidation.joining import join_waiting
-from engram.consolidation.on_extract import reconcile_new
-from engram.consolidation.service import consolidate
+from engram.consolidation.joining import join_waiting, reconcile_new
+from engram.consolidation.stale import read_branches
+from engram.consolidation.tidying import consolidate
 from engram.embedding.embedder import Embedder
-from engram.extraction.budget import Budget
+from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
-from engram.extraction.model_extractor import ModelExtractor
+from engram.extraction.model.model_extractor import ModelExtractor
+from engram.extraction.model.provider import Budget
 from engram.extraction.protocol import Extractor
-from engram.extraction.service import extract_session
-from engram.ingest.service import ingest_all
-from engram.models.sessions import list_sessions
-from engram.models.store import Store, open_store
-from engram.models.turns import last_turn_ms
+from engram.ingest.read_sources import ingest_all
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
+from engram.models.sessions.sessions import list_sessions
+from engram.models.sessions.stored_turns import last_turn_ms
 from engram.redaction import redact
-from engram.search.service import Searcher
-from engram.search.vectors.pairs import similar_pairs
+from engram.search.searcher import Searcher
+from engram.search.vectors.stored_vectors import similar_pairs
 from engram.settings import Settings
+from engram.system.clock import FixedClock
 
 #: Time between the last session of the history and the task, in milliseconds.
 _TASK_AFTER_MS = 86_400_000

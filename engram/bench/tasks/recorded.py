@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from engram.errors import BadRequest
-from engram.extraction.provider import ModelReply, ModelRequest
-from engram.extraction.recorded import KEY_DIGITS, RecordedProvider
+from engram.extraction.model.language_model import KEY_DIGITS, RecordedProvider
+from engram.extraction.model.provider import ModelReply, ModelRequest
 
 #: The line of a request above the session's own lines.
 _SESSION = "\nThe session:\n"

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from engram.atomic import write_atomic
 from engram.bench.tasks.arms import Arm, ArmMemories, give_own_memory
 from engram.bench.tasks.task import Task
 from engram.errors import BadRequest
+from engram.system.atomic import write_atomic
 
 #: The name of the key in the folder of all runs.
 _KEY = "key.json"

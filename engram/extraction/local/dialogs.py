@@ -8,15 +8,14 @@ from dataclasses import replace
 
 from engram.enums import Importance, Kind, Voice
 from engram.extraction import rule_words
-from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, Candidate
+from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, Candidate, is_own
 from engram.extraction.local.sentences import ended, fitting, opened, quoted, sure
 from engram.extraction.user_rules import only_asks
-from engram.extraction.write_filter import is_own
-from engram.redaction.suspicion import why_suspect
-from engram.redaction.voice import typed_text
-from engram.text.content_words import content_words
-from engram.text.statements import Block, plain, sentences, split
-from engram.transcripts.record import ARROW, Action, Role, TextBlock, Turn
+from engram.text.splitting import Block, plain, sentences, split
+from engram.text.words import content_words
+from engram.transcripts.turns import ARROW, Action, Role, TextBlock, Turn
+from engram.trust.suspicion import why_suspect
+from engram.trust.voice import typed_text
 
 #: Room for a question and for the user's own words in a summary, in characters; longer ones are quoted in the content.
 QUESTION_ROOM, ANSWER_ROOM = 240, 180

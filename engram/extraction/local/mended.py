@@ -9,15 +9,14 @@ from itertools import pairwise
 
 from engram.enums import Kind
 from engram.extraction import languages
-from engram.extraction.candidate import Candidate
+from engram.extraction.candidate import Candidate, is_own
 from engram.extraction.local.sentences import ended, excerpt, fitting, points_back, supporting, sure, whole_sentences
 from engram.extraction.user_rules import typed_prompt
-from engram.extraction.write_filter import is_own
-from engram.redaction.suspicion import why_suspect
-from engram.text.content_words import content_words, prefixes
-from engram.text.statements import Block, split
-from engram.transcripts.commit_message import read_message
-from engram.transcripts.record import Action, Role, TextBlock, Turn
+from engram.text.splitting import Block, split
+from engram.text.words import content_words, prefixes
+from engram.transcripts.calls import read_message
+from engram.transcripts.turns import Action, Role, TextBlock, Turn
+from engram.trust.suspicion import why_suspect
 
 #: How sure a fix and a commit are beside other memories of a session, 0 to 1.
 FIX_QUALITY, COMMIT_QUALITY = 0.85, 0.8

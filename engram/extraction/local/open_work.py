@@ -11,11 +11,11 @@ from engram.extraction.candidate import Candidate
 from engram.extraction.local.mended import short_command
 from engram.extraction.local.sentences import ended, fitting, quoted, sure
 from engram.extraction.user_rules import rules
-from engram.redaction.voice import typed_text
-from engram.text.content_words import content_words
-from engram.text.failures import programs_of
-from engram.transcripts.record import Action, Role, Turn
-from engram.transcripts.todo_list import open_todos
+from engram.text.shell import programs_of
+from engram.text.words import content_words
+from engram.transcripts.calls import open_todos
+from engram.transcripts.turns import Action, Role, Turn
+from engram.trust.voice import typed_text
 
 #: The beginning of every summary, by which open work is known.
 LEAD = "Left open"

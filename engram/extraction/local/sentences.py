@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from engram.enums import Kind, Status, Voice
 from engram.extraction import languages
 from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, Candidate
-from engram.models.episodes import MAX_CONTENT_CHARACTERS
-from engram.redaction.suspicion import why_suspect
-from engram.text.content_words import content_words
-from engram.text.statements import Block, as_said, plain, sentences, split
-from engram.transcripts.record import TextBlock, Turn
+from engram.models.memories.memory_records import MAX_CONTENT_CHARACTERS
+from engram.text.splitting import Block, as_said, plain, sentences, split
+from engram.text.words import content_words
+from engram.transcripts.turns import TextBlock, Turn
+from engram.trust.suspicion import why_suspect
 
 #: Maximum number of entities of a memory.
 MAX_ENTITIES = 24

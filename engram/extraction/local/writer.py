@@ -5,21 +5,20 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
-from engram import process_limits
 from engram.enums import Importance, Scope, Voice
-from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, Candidate
+from engram.extraction.candidate import MAX_CANDIDATE_SUMMARY_CHARACTERS, Candidate, is_log, is_own, repeats
 from engram.extraction.local.dialogs import decisions, without_dialogs
 from engram.extraction.local.mended import commits, fixes
 from engram.extraction.local.open_work import open_work
 from engram.extraction.local.sentences import sure
 from engram.extraction.protocol import ExtractionContext
 from engram.extraction.user_rules import Judgement, TakingBack, rules, takings_back, typed_prompt
-from engram.extraction.write_filter import is_log, is_own, repeats
-from engram.redaction.suspicion import why_suspect
-from engram.redaction.voice import typed_text
-from engram.text.content_words import content_words
-from engram.text.statements import as_said
-from engram.transcripts.record import Role, TextBlock, Turn
+from engram.system import process_limits
+from engram.text.splitting import as_said
+from engram.text.words import content_words
+from engram.transcripts.turns import Role, TextBlock, Turn
+from engram.trust.suspicion import why_suspect
+from engram.trust.voice import typed_text
 
 #: How sure a rule of the user is beside other memories of a session, 0 to 1.
 RULE_QUALITY = 0.95

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 
 from engram.errors import BadRequest, HubRefused, HubUnreachable
 from engram.hub.protocol.frames import PROTOCOL, Answers, Page, Push, pack_push, unpack_answers, unpack_page
-from engram.hub.protocol.messages import REQUEST_HEADER, HelloAnswer, HelloRequest, Membership, from_bytes, to_bytes
+from engram.hub.protocol.requests import REQUEST_HEADER, HelloAnswer, HelloRequest, Membership, from_bytes, to_bytes
 
 #: How long a long poll waits for a change, in seconds.
 WAIT_SECONDS = 50.0

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from engram.errors import HubRefused
 from engram.hub.client.connection import Connection
-from engram.hub.client.keys import Keyring
-from engram.hub.client.pull import page_rows
+from engram.hub.client.membership import Keyring
+from engram.hub.client.pulling import page_rows
 from engram.hub.protocol.frames import (
     BAD_CLOCK,
     FORGOTTEN,
@@ -22,20 +22,15 @@ from engram.hub.protocol.frames import (
     Answers,
     Push,
     Row,
+    open_body,
+    seal_body,
 )
-from engram.hub.protocol.sealing import open_body, seal_body
-from engram.hub.protocol.stamps import MAX_AHEAD_MS
-from engram.hub.protocol.statement import Statement, encode
-from engram.models.hub_outgoing import (
-    build_statements,
-    give_versions,
-    load_outgoing,
-    mark_pushed,
-    restamp_future,
-)
-from engram.models.hub_said import SaidMemory
-from engram.models.hub_shares import build_shares
-from engram.models.hub_spaces import (
+from engram.hub.protocol.statements import MAX_AHEAD_MS, Statement, encode
+from engram.models.engine.transaction import Store
+from engram.models.hub.outgoing import build_statements, give_versions, load_outgoing, mark_pushed, restamp_future
+from engram.models.hub.said import SaidMemory
+from engram.models.hub.shares import build_shares
+from engram.models.hub.spaces import (
     Server,
     Space,
     change_server,
@@ -46,7 +41,6 @@ from engram.models.hub_spaces import (
     set_aside,
     space_by_id,
 )
-from engram.models.store import Store
 
 logger = logging.getLogger(__name__)
 

@@ -10,17 +10,24 @@ from dataclasses import dataclass
 
 from engram.errors import HubError, HubRefused
 from engram.hub.client.connection import LIMITS, Connection, Limits
-from engram.hub.client.keys import Keyring
-from engram.hub.client.pull import Pulled, pull_space
+from engram.hub.client.membership import Keyring
+from engram.hub.client.pulling import Pulled, pull_space
 from engram.hub.client.push import Pushed, push_space
-from engram.hub.client.sharing import share_by_rules
-from engram.hub.protocol import statement
-from engram.hub.protocol.messages import HelloAnswer, HelloRequest, SpaceFacts, hash_token
-from engram.hub.protocol.stamps import MAX_CLOCK_ERROR_MS
+from engram.hub.client.shared import share_by_rules
+from engram.hub.protocol import statements
+from engram.hub.protocol.requests import HelloAnswer, HelloRequest, SpaceFacts, hash_token
+from engram.hub.protocol.statements import MAX_CLOCK_ERROR_MS
 from engram.ingest.moves import read_hints
-from engram.models.hub_outgoing import become_device, enqueue_all, say_all_again, say_refused_again, say_with_new_key
-from engram.models.hub_projects import adopt_placeholders
-from engram.models.hub_spaces import (
+from engram.models.engine.transaction import Store, Tx
+from engram.models.hub.outgoing import (
+    adopt_placeholders,
+    become_device,
+    enqueue_all,
+    say_all_again,
+    say_refused_again,
+    say_with_new_key,
+)
+from engram.models.hub.spaces import (
     Server,
     Space,
     change_server,
@@ -37,8 +44,6 @@ from engram.models.hub_spaces import (
     server_by_id,
     space_by_id,
 )
-from engram.models.store import Store
-from engram.models.transaction import Tx
 from engram.paths import Home
 
 logger = logging.getLogger(__name__)
@@ -148,7 +153,7 @@ def sync_server(steps: Steps, server: Server, done: Round) -> None:
     """Make one round, and note in ``done`` what it did. Raises HubError."""
     store, places = steps.store, steps.places
     keyring = Keyring(places.hub_keys)
-    read_anew_after_update(store, f"{statement.FORMAT} {' '.join(statement.FIELDS)}")
+    read_anew_after_update(store, f"{statements.FORMAT} {' '.join(statements.FIELDS)}")
     own = private_space(store)
     if own is not None and own.server_id == server.id:
         enqueue_all(store, own)

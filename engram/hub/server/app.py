@@ -7,8 +7,10 @@ import contextlib
 import json
 import logging
 import math
+import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator
 from typing import Any
 
 import psycopg
@@ -19,25 +21,158 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from engram.clock import SYSTEM_CLOCK, Clock
 from engram.errors import BadRequest, NotFound
-from engram.hub.protocol.frames import (
-    MAX_PAGE_BYTES,
-    NO_PUSH,
-    PROTOCOL,
-    pack_answers,
-    pack_page,
-    unpack_push,
-)
-from engram.hub.protocol.messages import REQUEST_HEADER, HelloRequest, from_bytes, to_bytes
-from engram.hub.server import accounts, teams
+from engram.hub.protocol.frames import MAX_PAGE_BYTES, NO_PUSH, PROTOCOL, pack_answers, pack_page, unpack_push
+from engram.hub.protocol.requests import REQUEST_HEADER, HelloRequest, from_bytes, to_bytes
+from engram.hub.server import accounts, team_requests
 from engram.hub.server.accounts import Asker, Unknown
-from engram.hub.server.database import Database
-from engram.hub.server.metrics import Metrics
-from engram.hub.server.statements import IsCopy, NoSpace, NotAllowed, pull_page, push_page
-from engram.hub.server.waiting import MAX_WAITING, Doorbell
+from engram.hub.server.hub_database import Database
+from engram.hub.server.pages import IsCopy, NoSpace, NotAllowed, pull_page, push_page
+from engram.system.clock import SYSTEM_CLOCK, Clock
+
+# -- Counters of the service, and their Prometheus text. They count requests, rows and bytes, and hold no contents.
+
+#: Upper bounds of the buckets of durations, in seconds.
+BUCKETS = (0.005, 0.02, 0.1, 0.5, 2.0, 10.0)
+
+
+class Metrics:
+    """What the service did since it started. Any thread may count."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._requests: dict[tuple[str, int], int] = defaultdict(int)
+        self._durations: dict[tuple[str, float], int] = defaultdict(int)
+        self._seconds: dict[str, float] = defaultdict(float)
+        self._counts: dict[str, int] = defaultdict(int)
+
+    def note_request(self, what: str, status: int, seconds: float) -> None:
+        """Count a request."""
+        with self._lock:
+            self._requests[what, status] += 1
+            self._seconds[what] += seconds
+            for bucket in BUCKETS:
+                if seconds <= bucket:
+                    self._durations[what, bucket] += 1
+
+    def add(self, name: str, number: int) -> None:
+        """Add to a counter or gauge."""
+        with self._lock:
+            self._counts[name] += number
+
+    def text(self) -> str:
+        """Return everything in Prometheus' text format."""
+        with self._lock:
+            lines = ["# TYPE engram_hub_requests_total counter"]
+            lines += [
+                f'engram_hub_requests_total{{request="{what}",status="{status}"}} {number}'
+                for (what, status), number in sorted(self._requests.items())
+            ]
+            lines.append("# TYPE engram_hub_request_seconds histogram")
+            for what, seconds in sorted(self._seconds.items()):
+                count = sum(number for (asked, _), number in self._requests.items() if asked == what)
+                name = "engram_hub_request_seconds"
+                lines += [
+                    f'{name}_bucket{{request="{what}",le="{bucket}"}} {self._durations[what, bucket]}'
+                    for bucket in BUCKETS
+                ]
+                lines.append(f'{name}_bucket{{request="{what}",le="+Inf"}} {count}')
+                lines.append(f'{name}_sum{{request="{what}"}} {seconds:.6f}')
+                lines.append(f'{name}_count{{request="{what}"}} {count}')
+            for name, number in sorted(self._counts.items()):
+                kind = "gauge" if name.endswith("_now") else "counter"
+                lines += [f"# TYPE engram_hub_{name} {kind}", f"engram_hub_{name} {number}"]
+        return "\n".join(lines) + "\n"
+
+
+# -- Long poll: requests that wait until a space changes, woken by one LISTEN connection of the service.
 
 logger = logging.getLogger(__name__)
+
+#: How often a waiting request looks by itself, in seconds: where notifications arrive; and where they may not, as
+#: behind a pooler or while the database is away.
+LOOK_SECONDS, DEAF_LOOK_SECONDS = 30.0, 5.0
+#: Requests that wait at one time at most; further ones are answered at once.
+MAX_WAITING = 2_000
+
+
+class Doorbell:
+    """Wakes the requests that wait for a space when it changed; each looks for itself."""
+
+    def __init__(self, dsn: str, *, is_pooled: bool = False) -> None:
+        """Prepare, but do not connect. Arguments as of ``Database``."""
+        self._dsn = dsn
+        self._is_pooled = is_pooled
+        self._loop: asyncio.AbstractEventLoop | None = None
+        #: Space → what wakes the requests that wait for it. Used in the event loop alone.
+        self._bells: dict[int, set[asyncio.Event]] = {}
+        self._is_deaf = True
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._listen, name="hub-listen", daemon=True)
+        self.waiting = 0
+
+    def start(self) -> None:
+        """Begin to listen; call it in the event loop."""
+        self._loop = asyncio.get_running_loop()
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End listening."""
+        self._stopped.set()
+        self._thread.join(timeout=5)
+
+    @contextlib.contextmanager
+    def listening(self, spaces: Collection[int]) -> Iterator[asyncio.Event]:
+        """Give a request a bell that rings for its spaces. What changes before it looks is not missed."""
+        bell = asyncio.Event()
+        for ns_id in spaces:
+            self._bells.setdefault(ns_id, set()).add(bell)
+        self.waiting += 1
+        try:
+            yield bell
+        finally:
+            self.waiting -= 1
+            for ns_id in spaces:
+                bells = self._bells[ns_id]
+                bells.discard(bell)
+                if not bells:
+                    del self._bells[ns_id]
+
+    async def wait(self, bell: asyncio.Event, seconds: float) -> None:
+        """Return when the bell rings, when it is time to look, or after ``seconds``."""
+        look = DEAF_LOOK_SECONDS if self._is_deaf else LOOK_SECONDS
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(bell.wait(), min(seconds, look))
+
+    def _ring(self, ns_id: int) -> None:
+        for bell in self._bells.get(ns_id, ()):
+            bell.set()
+
+    def _ring_all(self, is_deaf: bool) -> None:
+        """Let everybody look: notifications may have been missed."""
+        self._is_deaf = is_deaf
+        for bells in self._bells.values():
+            for bell in bells:
+                bell.set()
+
+    def _listen(self) -> None:
+        assert self._loop is not None
+        while not self._stopped.is_set():
+            try:
+                with psycopg.connect(self._dsn, autocommit=True, connect_timeout=10) as connection:
+                    connection.execute("LISTEN hub_changed")
+                    self._loop.call_soon_threadsafe(self._ring_all, self._is_pooled)
+                    while not self._stopped.is_set():
+                        for notification in connection.notifies(timeout=0.5, stop_after=1):
+                            self._loop.call_soon_threadsafe(self._ring, int(notification.payload))
+            except psycopg.Error as error:
+                logger.warning("action=listen failed=%s", type(error).__name__)
+                with contextlib.suppress(RuntimeError):
+                    self._loop.call_soon_threadsafe(self._ring_all, True)
+                self._stopped.wait(2.0)
+            except RuntimeError:
+                return  # the loop is closed
+
 
 #: Largest body of a request other than a push, in bytes.
 MAX_MESSAGE_BYTES = 1_000_000
@@ -79,7 +214,7 @@ class Service:
     def join_team(self, asker: Asker, value: dict[str, Any]) -> dict[str, Any]:
         """Let a member into a team by a code."""
         with self._counting_wrong_codes():
-            return teams.join_team(self.database, asker, value)
+            return team_requests.join_team(self.database, asker, value)
 
     @contextlib.contextmanager
     def _counting_wrong_codes(self) -> Iterator[None]:
@@ -170,7 +305,7 @@ def _join_team(service: Service, asker: Asker, value: dict[str, Any]) -> dict[st
 
 
 def _team_handler(what: str) -> Handler:
-    return lambda service, asker, value: teams.REQUESTS[what](service.database, asker, value)
+    return lambda service, asker, value: team_requests.REQUESTS[what](service.database, asker, value)
 
 
 #: Requests with JSON in both directions.
@@ -181,7 +316,7 @@ _JSON: dict[str, Handler] = {
     "key": _key,
     "devices": _devices,
     "team-join": _join_team,
-    **{what: _team_handler(what) for what in teams.REQUESTS},
+    **{what: _team_handler(what) for what in team_requests.REQUESTS},
 }
 
 

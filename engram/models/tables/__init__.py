@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from peewee import Model
 
-from engram.models.tables.branches import Branch
 from engram.models.tables.declaring import Table, View, add_column_constraints, column_names
-from engram.models.tables.episodes import (
+from engram.models.tables.hub_tables import HubMember, HubMemory, HubRule, HubServer, HubSetAside, HubSpace
+from engram.models.tables.memory_tables import (
     Contradiction,
     Entity,
     Episode,
@@ -17,30 +17,34 @@ from engram.models.tables.episodes import (
     EpisodeIndex,
     Evidence,
     History,
+    Run,
+    Tombstone,
 )
-from engram.models.tables.failures import FailedCall
-from engram.models.tables.hub import HubMember, HubMemory, HubRule, HubServer, HubSetAside, HubSpace
-from engram.models.tables.injections import Injection, Shown
-from engram.models.tables.meta import MetaValue
-from engram.models.tables.notes import Note, NoteChunk, NoteChunkProject, NoteIndex, NoteWords, StandingFile
-from engram.models.tables.outcomes import Outcome, OutcomeCandidate
-from engram.models.tables.passages import (
+from engram.models.tables.note_tables import Note, NoteChunk, NoteChunkProject, NoteIndex, NoteWords, StandingFile
+from engram.models.tables.passage_tables import (
     CONTEXT_CHARS,
     Passage,
     PassageBeside,
     PassageContext,
     PassageIndex,
     PassageText,
+    Vector,
+    VectorModel,
 )
-from engram.models.tables.projects import FormerName, Project, ProjectFolder, ProjectNamed
-from engram.models.tables.runs import Run
-from engram.models.tables.sessions import Context, CopiedHistory, KnownValue, PullRequest, Session
-from engram.models.tables.spend import Spend
-from engram.models.tables.tombstones import Tombstone
-from engram.models.tables.transcripts import BadLine, Transcript
-from engram.models.tables.turns import Entry, ModelReading, TextBlock, Turn
-from engram.models.tables.vectors import Vector, VectorModel
-from engram.models.tables.work import Lease, Pause, Stage, TaskRun, Work
+from engram.models.tables.project_tables import FormerName, Project, ProjectFolder, ProjectNamed
+from engram.models.tables.session_tables import (
+    BadLine,
+    Branch,
+    Context,
+    CopiedHistory,
+    KnownValue,
+    PullRequest,
+    Session,
+    Transcript,
+)
+from engram.models.tables.shown_tables import Injection, Outcome, OutcomeCandidate, Shown
+from engram.models.tables.turn_tables import Entry, FailedCall, ModelReading, TextBlock, Turn
+from engram.models.tables.work_tables import Lease, MetaValue, Pause, Spend, Stage, TaskRun, Work
 
 __all__ = [
     "ALL_TABLES",

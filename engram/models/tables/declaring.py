@@ -7,7 +7,7 @@ from typing import Any
 
 from peewee import SQL, BooleanField, Check, Field, ForeignKeyField, Model, Node
 
-from engram.text.unspaced import UNSPACED_LETTERS, UNSPACED_RANGES
+from engram.text.words import UNSPACED_LETTERS, UNSPACED_RANGES
 
 
 class Table(Model):
@@ -43,7 +43,7 @@ def one_of(column: str, values: Iterable[str]) -> Node:
 
 
 def in_pairs_sql(text: str) -> str:
-    """A text of a view as the full-text indexes hold it: ``engram.text.unspaced.in_pairs`` as an expression of SQL.
+    """A text of a view as the full-text indexes hold it: ``engram.text.words.in_pairs`` as an expression of SQL.
 
     Most texts are known by few ranges of letters to have none of these. The letters of others are read in parts of 64,
     since SQLite counts to a letter from the beginning of its text.

@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from engram.models.daily import tokens_by_day
-from engram.page.charts import HEIGHT, bar_chart
+from engram.models.shown.usage import tokens_by_day
+from engram.page.rendering import HEIGHT, bar_chart
 from engram.page.view import Answer, PageRequest, Route, View
-from engram.reports.costs import DEFAULT_SECONDS, CostReport, report_costs
+from engram.reports.use_report import DEFAULT_SECONDS, CostReport, report_costs
 
 #: Days of the pictures.
 DAYS = 30

@@ -7,12 +7,11 @@ from engram.enums import Actor, Judgement
 from engram.errors import BadRequest
 from engram.memories.correct import keep_both, keep_one
 from engram.memories.feedback import judge_memory
-from engram.memories.trust import trust_memory
-from engram.models.contradictions import open_contradictions
+from engram.memories.save import trust_memory
+from engram.models.memories.judgements import open_contradictions
 from engram.page.view import Answer, Notice, PageRequest, Route, View
 from engram.redaction import redact
-from engram.reports.contradictions import list_contradictions
-from engram.reports.file_contradictions import compare_some
+from engram.reports.open_contradictions import compare_some, list_contradictions
 
 #: Memories that one request compares with the files: as many as it takes 50 ms to read, at most.
 COMPARED_AT_ONCE = 10_000

@@ -7,12 +7,11 @@ from itertools import groupby
 from engram.consolidation.undo import undo_last_change
 from engram.enums import Actor
 from engram.errors import BadRequest
-from engram.memories.purge import ARCHIVED_DAYS
-from engram.memories.revive import revive_memory
-from engram.models.browsing import Selection, State, browse
-from engram.models.tombstones import TombstoneKind, count_tombstones
-from engram.page.commands import ask_command
-from engram.page.view import Answer, Notice, PageRequest, Route, View
+from engram.forgetting.purge import ARCHIVED_DAYS
+from engram.memories.save import revive_memory
+from engram.models.memories.tombstones import TombstoneKind, count_tombstones
+from engram.models.search.memory_lists import Selection, State, browse
+from engram.page.view import Answer, Notice, PageRequest, Route, View, ask_command
 
 #: Memories and days that are listed.
 MAX_ROWS, MAX_DAYS = 30, 30

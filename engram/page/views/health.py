@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
-from engram.models import runs
-from engram.page.commands import ask_command
-from engram.page.view import Answer, Notice, PageRequest, Route, View
+from engram.models.memories import memory_history
+from engram.page.view import Answer, Notice, PageRequest, Route, View, ask_command
 from engram.reports.health import MAX_LAG_SECONDS, Health, take_health
-from engram.reports.hub import report_hubs
+from engram.reports.hub_report import report_hubs
 
 #: Runs that are listed, and lines of one that are shown.
 MAX_RUNS, MAX_LINES = 12, 100
@@ -53,7 +52,7 @@ def preview(request: PageRequest) -> Answer:
 
 def show_run(request: PageRequest) -> Answer:
     """Show what one run changed."""
-    run = runs.find_run(request.store, _number(request))
+    run = memory_history.find_run(request.store, _number(request))
     if run is None:
         raise NotFound("there is no such run; the list shows the latest")
     lines = [str(line) for line in run.report.get("lines", [])]
@@ -62,11 +61,11 @@ def show_run(request: PageRequest) -> Answer:
 
 def undo(request: PageRequest) -> Answer:
     """Take back everything that a run changed; that is a run too."""
-    from engram.consolidation.service import undo_run  # it takes a while to load
+    from engram.consolidation.tidying import undo_run  # it takes a while to load
 
     number = _number(request)
     lines = undo_run(request.store, request.settings, number, actor=Actor.USER)
-    latest = runs.list_runs(request.store, 1)
+    latest = memory_history.list_runs(request.store, 1)
     way_back = ("health", "runs", str(latest[0].id), "undo") if latest and latest[0].kind == "undo" else ()
     return _answer(request, Notice(f"Run {number} was taken back: {len(lines)} changes.", way_back))
 
@@ -110,7 +109,7 @@ def _answer(request: PageRequest, notice: Notice | None = None) -> Answer:
         "gap": _GAP,
         "troubles": health.troubles(),
         "hubs": report_hubs(request.store),
-        "runs": runs.list_runs(request.store, MAX_RUNS),
+        "runs": memory_history.list_runs(request.store, MAX_RUNS),
     }
     block = "main" if request.is_fragment else ""
     return Answer("health.html", values, block=block, notice=notice, is_change=notice is not None)

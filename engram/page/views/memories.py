@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from engram.enums import Kind
-from engram.models.browsing import Selection, State, browse
-from engram.models.counts import count_episodes_since
-from engram.models.episodes import Episode, find_episode
-from engram.models.fulltext import search_passages
-from engram.models.passage_rows import passage_rows, passage_turns
-from engram.models.projects import list_projects
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.projects.projects import list_projects
+from engram.models.search.fulltext import search_passages
+from engram.models.search.memory_lists import Selection, State, browse
+from engram.models.sessions.passage_rows import passage_rows, passage_turns
+from engram.models.shown.usage import count_episodes_since
 from engram.page.view import Answer, PageRequest, Route, View
-from engram.text.question_words import MAX_QUERY_CHARS, words_of
-from engram.worker.client import ask_worker
+from engram.text.words import MAX_QUERY_CHARS, question_words_of
+from engram.worker.recall_client import ask_worker
 
 #: Memories of one list; more follow on the next one.
 MAX_ROWS = 30
@@ -97,7 +97,7 @@ def _meant(request: PageRequest, text: str) -> list[tuple[Episode, float]] | Non
 
 def _said(request: PageRequest, text: str) -> list[tuple[str, str, int]]:
     """Return (text, session, turn) of passages that hold the words of a search that found no memory."""
-    words = tuple(words_of(text))
+    words = tuple(question_words_of(text))
     ids = [row_id for row_id, _ in search_passages(request.store, [words], MAX_SAID, project_id=request.project_id)]
     rows, turns = passage_rows(request.store, ids), passage_turns(request.store, ids)
     return [(rows[row_id].text, *turns[row_id]) for row_id in ids if row_id in rows and row_id in turns]

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
-from engram.models.pauses import FOREVER_MS
-from engram.models.pauses import pause as pause_scope
-from engram.models.pauses import resume as resume_scope
-from engram.models.project_folders import merge_projects, rename_project
-from engram.models.project_merges import list_merges, undo_merge
+from engram.models.projects.project_folders import list_merges, merge_projects, rename_project, undo_merge
+from engram.models.work.pauses import FOREVER_MS
+from engram.models.work.pauses import pause as pause_scope
+from engram.models.work.pauses import resume as resume_scope
 from engram.page.view import Answer, Notice, PageRequest, Route, View
 from engram.page.views.tasks import PAUSES
-from engram.reports.projects import ProjectReport, list_moves, list_project_reports
+from engram.reports.settings_report import ProjectReport, list_moves, list_project_reports
 
 
 def show(request: PageRequest) -> Answer:

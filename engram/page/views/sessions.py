@@ -7,19 +7,18 @@ from typing import Any
 
 from engram.enums import Channel, Verdict
 from engram.errors import BadRequest, NotFound
-from engram.models.injections import shown_of_session
-from engram.models.outcomes import Candidate, Outcome, count_outcomes_since, outcomes_of_session
-from engram.models.projects import find_project
-from engram.models.sessions import find_session
-from engram.models.store import Store
-from engram.models.turns import load_turn_row
-from engram.page.features import feature_bars
+from engram.models.engine.transaction import Store
+from engram.models.projects.projects import find_project
+from engram.models.sessions.outcomes import Candidate, Outcome, count_outcomes_since, outcomes_of_session
+from engram.models.sessions.sessions import find_session
+from engram.models.sessions.stored_turns import load_turn_row
+from engram.models.shown.injections import shown_of_session
+from engram.page.rendering import feature_bars
 from engram.page.view import Answer, PageRequest, Route, View
 from engram.paths import is_session_id
-from engram.recollection.why import Moment, SessionWhy, why_session
-from engram.reports.sessions import Briefing, summarize_session, summarize_sessions
-from engram.reports.verdicts import REASONS, SHOWN_VERDICTS
-from engram.worker.client import ask_worker
+from engram.recollection.explain import Moment, SessionWhy, why_session
+from engram.reports.session_report import REASONS, SHOWN_VERDICTS, Briefing, summarize_session, summarize_sessions
+from engram.worker.recall_client import ask_worker
 
 #: Sessions in a list.
 MAX_SESSIONS = 50

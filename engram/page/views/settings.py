@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from engram.page.view import Answer, PageRequest, Route, View
-from engram.reports.settings import plain_settings, shown_value
+from engram.reports.settings_report import plain_settings, shown_value
 
 
 def show(request: PageRequest) -> Answer:

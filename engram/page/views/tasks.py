@@ -6,14 +6,14 @@ import dataclasses
 from collections import Counter
 
 from engram.errors import BadRequest
-from engram.models import work
-from engram.models.pauses import FOREVER_MS, paused_scopes
-from engram.models.pauses import pause as pause_scope
-from engram.models.pauses import resume as resume_scope
-from engram.models.task_runs import RunState, list_task_runs
-from engram.models.work import TASKS_SCOPE, Work, WorkState
+from engram.models.work import work
+from engram.models.work.pauses import FOREVER_MS, paused_scopes
+from engram.models.work.pauses import pause as pause_scope
+from engram.models.work.pauses import resume as resume_scope
+from engram.models.work.task_runs import RunState, list_task_runs
+from engram.models.work.work import TASKS_SCOPE, Work, WorkState
 from engram.page.view import Answer, Notice, PageRequest, Route, View
-from engram.reports.tasks import failure_of_tasks, find_piece, find_tasks, rows_of_work, run_row, work_row
+from engram.reports.task_report import failure_of_tasks, find_piece, find_tasks, rows_of_work, run_row, work_row
 
 #: Pieces of work and runs that are listed.
 MAX_ROWS, MAX_RUNS = 50, 15

@@ -8,22 +8,28 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from engram.enums import Channel
-from engram.models.contradictions import open_contradictions
-from engram.models.counts import count_episodes_since
-from engram.models.daily import LatestPrompt, counts_since, kept_by_day, latest_turn_prompts, shown_by_day
-from engram.models.episode_lists import latest_kept
-from engram.models.episodes import Episode, episodes_of_ids
-from engram.models.outcomes import SAME_MOMENT_MS, Outcome, count_outcomes_since, list_outcomes
-from engram.models.projects import ProjectRow, list_projects, project_by_id
-from engram.models.runs import list_runs
-from engram.models.sessions import list_sessions
-from engram.models.store import Store
-from engram.models.work import WorkState, list_work
-from engram.page.charts import bar_chart
+from engram.models.engine.transaction import Store
+from engram.models.memories.judgements import open_contradictions
+from engram.models.memories.memory_history import list_runs
+from engram.models.memories.memory_records import Episode, episodes_of_ids
+from engram.models.projects.projects import ProjectRow, list_projects, project_by_id
+from engram.models.search.memory_lists import latest_kept
+from engram.models.sessions.outcomes import SAME_MOMENT_MS, Outcome, count_outcomes_since, list_outcomes
+from engram.models.sessions.sessions import list_sessions
+from engram.models.shown.usage import (
+    LatestPrompt,
+    count_episodes_since,
+    counts_since,
+    kept_by_day,
+    latest_turn_prompts,
+    shown_by_day,
+)
+from engram.models.work.work import WorkState, list_work
+from engram.page.rendering import bar_chart
 from engram.page.view import Answer, PageRequest, Route, View
-from engram.reports.verdicts import REASONS, SHOWN_VERDICTS
+from engram.reports.session_report import REASONS, SHOWN_VERDICTS
 from engram.transcripts.registry import discover
-from engram.worker.client import ask_worker
+from engram.worker.recall_client import ask_worker
 
 #: Prompts, kept memories and runs that are listed.
 MAX_PROMPTS, MAX_KEPT, MAX_RUNS = 15, 8, 2

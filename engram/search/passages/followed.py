@@ -10,14 +10,13 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-from engram.models.passage_rows import LaterText, said_after
-from engram.models.transaction import Reader
-from engram.redaction.voice import typed_text
-from engram.text.excerpt_sentences import sentence_spans
-from engram.text.recollection_stems import stems
+from engram.models.engine.transaction import Reader
+from engram.models.sessions.passage_rows import LaterText, said_after
+from engram.text.splitting import sentence_spans
 from engram.text.subject import gives_another_value, is_denied, says_opposite
-from engram.text.topic_words import topic_words
-from engram.transcripts.record import Role
+from engram.text.words import stems, topic_words
+from engram.transcripts.turns import Role
+from engram.trust.voice import typed_text
 
 #: Texts of the session after a passage that are looked at.
 MAX_LATER_TEXTS = 80

@@ -9,6 +9,17 @@ from dataclasses import replace
 from pathlib import Path
 
 from engram.settings import Settings
+from engram.transcripts.agents import (
+    Cursor,
+    EntryTime,
+    PullRequest,
+    Reading,
+    Source,
+    StoredTurns,
+    Title,
+    TitleRank,
+    Unreadable,
+)
 from engram.transcripts.claude_code import AGENT
 from engram.transcripts.claude_code.discover import (
     SUFFIX,
@@ -20,22 +31,11 @@ from engram.transcripts.claude_code.discover import (
 from engram.transcripts.claude_code.entry import RECORDS, Entry, Kind, parse_line
 from engram.transcripts.claude_code.state import ReaderState, dump_cursor, load_cursor
 from engram.transcripts.claude_code.turn_builder import TurnBuilder
-from engram.transcripts.parsed_lines import parse_lines, too_long_lines
-from engram.transcripts.record import EntryRef, Turn
-from engram.transcripts.source import (
-    Cursor,
-    EntryTime,
-    PullRequest,
-    Reading,
-    Source,
-    StoredTurns,
-    Title,
-    TitleRank,
-    Unreadable,
-)
+from engram.transcripts.lines import parse_lines, too_long_lines
 from engram.transcripts.speaker import Speaker, claude_code_speaker
 from engram.transcripts.tail import Line, Position, holds_prefix, read_chunk
 from engram.transcripts.transcript_files import Skipped, Walk
+from engram.transcripts.turns import EntryRef, Turn
 
 #: Environment variable without which Claude Code refuses to resume a session of Code Mode.
 CODE_MODE = "CLAUDE_CODE_EXPERIMENTAL_CODE_MODE"

@@ -12,9 +12,9 @@ from difflib import SequenceMatcher
 from typing import Any, NamedTuple
 
 from engram.transcripts.claude_code.entry import Entry
-from engram.transcripts.record import ARROW, Action, Role, TextBlock
+from engram.transcripts.lines import storable, storable_text
 from engram.transcripts.speaker import Speaker, judge
-from engram.transcripts.text import storable, storable_text
+from engram.transcripts.turns import ARROW, Action, Role, TextBlock
 
 QUESTION_TOOL = "AskUserQuestion"
 PLAN_TOOL = "ExitPlanMode"

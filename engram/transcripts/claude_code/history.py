@@ -15,18 +15,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from engram.clock import SYSTEM_CLOCK
 from engram.errors import TranscriptError
 from engram.paths import is_session_id
 from engram.settings import Settings
+from engram.system.clock import SYSTEM_CLOCK
+from engram.transcripts.agents import Cursor, EntryTime, Reading, Source, StoredTurns
 from engram.transcripts.claude_code.discover import HISTORY, SUFFIX, projects_folder
-from engram.transcripts.json_bytes import parse_json
+from engram.transcripts.lines import storable, storable_text
 from engram.transcripts.messages import Message, whole_turns
-from engram.transcripts.record import Role, TurnUpdate
-from engram.transcripts.source import Cursor, EntryTime, Reading, Source, StoredTurns
 from engram.transcripts.speaker import Speaker, judge
-from engram.transcripts.text import storable, storable_text
+from engram.transcripts.tail import parse_json
 from engram.transcripts.transcript_files import Skipped, facts_of, read_head, stamp_of
+from engram.transcripts.turns import Role, TurnUpdate
 
 #: Name of these sessions' agent, as it is stored with every session.
 AGENT = "claude-code-history"

@@ -2,14 +2,133 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from engram.errors import BrokenDatabase
-from engram.transcripts.claude_code.queue import Queue
-from engram.transcripts.source import Cursor
+from engram.transcripts.agents import Cursor
 from engram.transcripts.tail import Position
+
+# -- Prompts that wait in Claude Code's queue until a line shows what became of them.
+
+#: Most prompts that may wait at once; beyond that, the oldest are dropped from the queue and keep their own turns.
+MAX_WAITING = 64
+#: A line shows a prompt only if it was written at most this long before the prompt was queued (clocks differ).
+MAX_CLOCK_SKEW_MS = 2000
+#: Lines of a prompt that are compared with the waiting prompts.
+MAX_LINES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A prompt that waits. Its words are kept as a hash, so that the reader's state holds no text."""
+
+    #: Key of the turn that it is, unless a line shows it.
+    key: str
+    #: Hash of its words.
+    digest: str
+    #: Number of its lines.
+    lines: int
+    at_ms: int | None
+    #: True if the user took it back into the input field.
+    is_popped: bool = False
+    #: Id that the line of its removal and the line that shows it share (``commandUuid`` is ``source_uuid``); "" if
+    #: none is known.
+    link: str = ""
+
+    @staticmethod
+    def digest_of(text: str) -> str:
+        """Return the hash of a prompt's words."""
+        return hashlib.sha256(text.strip().encode("utf-8", "replace")).hexdigest()[:32]
+
+
+@dataclass(slots=True)
+class Queue:
+    """The waiting prompts, oldest first."""
+
+    waiting: list[Waiting] = field(default_factory=list)
+
+    def add(self, key: str, text: str, at_ms: int | None, *, link: str = "") -> None:
+        """Add a prompt that was queued."""
+        lines = text.strip().count("\n") + 1
+        self.waiting.append(Waiting(key=key, digest=Waiting.digest_of(text), lines=lines, at_ms=at_ms, link=link))
+        del self.waiting[:-MAX_WAITING]
+
+    def find(self, link: str, text: str) -> Waiting | None:
+        """Return the prompt that a line removes from the queue; None if it is none that waits here.
+
+        Args:
+            link: the id that the line names; "" in older versions.
+            text: the words that the line repeats; "" if it repeats none. A line with neither means the oldest prompt,
+                or a notification, which is not in this queue.
+        """
+        if link and (linked := [prompt for prompt in self.waiting if prompt.link == link]):
+            return linked[0]
+        waiting = [prompt for prompt in self.waiting if not (link and prompt.link)]
+        if text:
+            digest = Waiting.digest_of(text)
+            return next((prompt for prompt in waiting if prompt.digest == digest), None)
+        waiting = [prompt for prompt in waiting if not prompt.is_popped]
+        return waiting[0] if waiting and (not link or len(waiting) == 1) else None
+
+    def take(self, prompt: Waiting) -> None:
+        """Take out a prompt."""
+        self.waiting.remove(prompt)
+
+    def link(self, prompt: Waiting, link: str) -> None:
+        """Note the id under which a line will show a prompt."""
+        self.waiting = [replace(other, link=link) if other is prompt else other for other in self.waiting]
+
+    def pop_all(self, text: str | None) -> None:
+        """Mark the prompt with these words (without words, every prompt) as taken back into the input field."""
+        digest = Waiting.digest_of(text) if text else ""
+        self.waiting = [
+            replace(prompt, is_popped=True) if not text or prompt.digest == digest else prompt
+            for prompt in self.waiting
+        ]
+
+    def settle(self, text: str, at_ms: int | None, *, link: str = "") -> list[Waiting]:
+        """Take out and return the waiting prompts that a line shows, each alone or several joined.
+
+        Of several with the same words the newest goes, since a prompt is shown right after it was queued. Words are
+        compared only with prompts whose id is not known, or if the line names none.
+        """
+        if not self.waiting:
+            return []
+        lines = text.strip().split("\n")[:MAX_LINES]
+        shown: list[Waiting] = [prompt for prompt in self.waiting if link and prompt.link == link]
+        for prompt in reversed(self.waiting if not shown else ()):
+            if link and prompt.link:
+                continue
+            if at_ms is not None and prompt.at_ms is not None and at_ms < prompt.at_ms - MAX_CLOCK_SKEW_MS:
+                continue
+            if all(prompt.digest != other.digest for other in shown) and _contains(lines, prompt):
+                shown.append(prompt)
+        self.waiting = [prompt for prompt in self.waiting if prompt not in shown]
+        return shown
+
+    def dump(self) -> list[list[Any]]:
+        """Return the queue as JSON."""
+        return [
+            [prompt.key, prompt.digest, prompt.lines, prompt.at_ms, prompt.is_popped, prompt.link]
+            for prompt in self.waiting
+        ]
+
+    @classmethod
+    def load(cls, dumped: object) -> Queue:
+        """Return the queue that ``dump`` wrote; an empty one for anything else."""
+        rows = dumped if isinstance(dumped, list) else []
+        return cls([Waiting(*row) for row in rows if isinstance(row, list) and len(row) in (5, 6)])
+
+
+def _contains(lines: list[str], prompt: Waiting) -> bool:
+    """True if some run of whole lines is the waiting prompt."""
+    for start in range(len(lines) - prompt.lines + 1):
+        if Waiting.digest_of("\n".join(lines[start : start + prompt.lines])) == prompt.digest:
+            return True
+    return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,19 +7,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from engram.settings import Settings
+from engram.transcripts.agents import Cursor, Reading, Source, StoredTurns
 from engram.transcripts.codex import AGENT
 from engram.transcripts.codex.discover import SUFFIXES, find_rollouts, head_of, rollouts_at, session_folders
 from engram.transcripts.codex.entry import RECORDS, Entry, Kind, parse_line
-from engram.transcripts.codex.identify import Identified, identify
-from engram.transcripts.codex.state import ReaderState, dump_cursor, load_cursor
-from engram.transcripts.codex.turn_builder import Built, TurnBuilder
-from engram.transcripts.parsed_lines import parse_lines, too_long_lines
-from engram.transcripts.record import Role, TextBlock
-from engram.transcripts.source import Cursor, Reading, Source, StoredTurns
+from engram.transcripts.codex.turn_builder import (
+    Built,
+    Identified,
+    ReaderState,
+    TurnBuilder,
+    dump_cursor,
+    identify,
+    load_cursor,
+)
+from engram.transcripts.lines import parse_lines, storable_text, too_long_lines
 from engram.transcripts.speaker import Speaker, codex_speaker
 from engram.transcripts.tail import Position, holds_prefix, read_chunk
-from engram.transcripts.text import storable_text
 from engram.transcripts.transcript_files import Skipped, Walk
+from engram.transcripts.turns import Role, TextBlock
 
 #: How long after a text its copy in the other log may come, in milliseconds.
 MAX_APART_MS = 10_000

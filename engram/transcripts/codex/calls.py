@@ -7,17 +7,10 @@ import re
 import shlex
 from typing import Any, NamedTuple
 
-from engram.text.failures import telling_lines
-from engram.transcripts.call_facts import (
-    MAX_PATH_CHARS,
-    MAX_SEARCHED_CHARS,
-    READ_AHEAD,
-    commit_of,
-    place_of,
-    telling_line,
-)
-from engram.transcripts.record import MAX_COMMAND_CHARS, MAX_TODO_CHARS, MAX_TODOS, Action, Todo, TodoState
-from engram.transcripts.text import MAX_ID_CHARS, storable, storable_id, storable_text
+from engram.text.shell import telling_lines
+from engram.transcripts.calls import MAX_PATH_CHARS, MAX_SEARCHED_CHARS, READ_AHEAD, commit_of, place_of, telling_line
+from engram.transcripts.lines import MAX_ID_CHARS, storable, storable_id, storable_text
+from engram.transcripts.turns import MAX_COMMAND_CHARS, MAX_TODO_CHARS, MAX_TODOS, Action, Todo, TodoState
 
 #: Asks for further output of a command that still runs.
 POLL_TOOL = "write_stdin"

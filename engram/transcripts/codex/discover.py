@@ -10,10 +10,10 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from engram.transcripts.agents import Source
 from engram.transcripts.codex import AGENT
-from engram.transcripts.json_bytes import parse_json
-from engram.transcripts.source import Source
-from engram.transcripts.text import storable_id
+from engram.transcripts.lines import storable_id
+from engram.transcripts.tail import parse_json
 from engram.transcripts.transcript_files import (
     COMPRESSED,
     Walk,

@@ -12,11 +12,16 @@ The rules:
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from engram.transcripts.call_facts import shows_environment
+from engram.errors import BrokenDatabase
+from engram.transcripts.agents import Cursor
+from engram.transcripts.calls import shows_environment
 from engram.transcripts.codex import AGENT
 from engram.transcripts.codex.calls import (
     POLL_TOOL,
@@ -28,12 +33,220 @@ from engram.transcripts.codex.calls import (
     start_action,
 )
 from engram.transcripts.codex.entry import Entry, Kind, Log
-from engram.transcripts.codex.identify import Identified
-from engram.transcripts.codex.state import MAX_RUNNING, ReaderState
-from engram.transcripts.draft import Draft
-from engram.transcripts.record import Action, EntryRef, Opening, Role, TextBlock, Turn, TurnUpdate
+from engram.transcripts.lines import storable_id, storable_text
 from engram.transcripts.speaker import Speaker, codex_speaker
-from engram.transcripts.text import storable_id, storable_text
+from engram.transcripts.tail import Position
+from engram.transcripts.turns import Action, Draft, EntryRef, Opening, Role, TextBlock, Turn, TurnUpdate
+
+# -- What the reader of a rollout keeps between two reads, as the cursor that ingest stores.
+
+#: Commands that still run and are remembered.
+MAX_RUNNING = 16
+
+
+class Echo(NamedTuple):
+    """A text that was read, for finding its copy in the other log."""
+
+    #: Hash of role and text.
+    digest: str
+    #: The logs that have shown it, by their letters.
+    logs: str
+    #: Id of the text.
+    uuid: str
+
+
+@dataclass(slots=True)
+class Naming:
+    """What the ids of the next entries are made of."""
+
+    #: Codex's id of its current turn; "" in versions that write none.
+    turn_id: str = ""
+    #: Number of texts of that turn so far.
+    texts: int = 0
+    #: Session that the lines were first written for, and the line of its head: a fork begins with a copy of another.
+    origin: str = ""
+    origin_line: int = 0
+    echoes: list[Echo] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class ReaderState:
+    """Where the turns of a rollout stood at the end of a read. Holds no text of it but the branch."""
+
+    #: Key of the turn that goes on with the next line.
+    current: str = ""
+    #: Key of the last turn before the file was rewritten.
+    previous: str = ""
+    #: Keys of turns whose prompts only the model's log has shown, and which have no reply yet.
+    unconfirmed: list[str] = field(default_factory=list)
+    #: True if the current turn of Codex showed a prompt on the screen: then its other log's prompts are none.
+    is_confirmed: bool = False
+    #: True once the head of the session was read.
+    has_head: bool = False
+    #: Who writes the prompts, by the head of the session.
+    speaker: Speaker = Speaker.PERSON
+    #: Number of a process that still runs → id of the call that started it.
+    running: dict[str, str] = field(default_factory=dict)
+    #: Id of a call that asks for further output → number of the process.
+    polls: dict[str, str] = field(default_factory=dict)
+    #: Id of a call that may change the branch.
+    switching: str = ""
+    cwd: str = ""
+    branch: str = ""
+    naming: Naming = field(default_factory=Naming)
+    #: True if the session was read before, from a file that held something else: what is stored goes on.
+    is_reread: bool = False
+
+    @property
+    def turns_to_resume(self) -> tuple[str, ...]:
+        """Keys of the stored turns that ``TurnBuilder`` needs in order to continue."""
+        return tuple(dict.fromkeys(key for key in (self.current, self.previous, *self.unconfirmed) if key))
+
+    def restarted(self) -> ReaderState:
+        """Return the state with which a rewritten file is read from its beginning: its last turn may go on."""
+        return ReaderState(previous=self.current or self.previous, is_reread=True)
+
+
+def load_cursor(cursor: Cursor) -> tuple[Position, ReaderState]:
+    """Return the place in the file and the reader's state that a cursor holds. Raises BrokenDatabase if damaged."""
+    try:
+        facts = json.loads(cursor.position or "{}")
+        position = Position.of_facts(facts)
+        naming = Naming(
+            turn_id=str(facts.get("turn_id", "")),
+            texts=int(facts.get("texts", 0)),
+            origin=str(facts.get("origin", "")),
+            origin_line=int(facts.get("origin_line", 0)),
+            echoes=[Echo(*map(str, echo)) for echo in facts.get("echoes", [])],
+        )
+        state = ReaderState(
+            current=str(facts.get("current", "")),
+            previous=str(facts.get("previous", "")),
+            unconfirmed=[str(key) for key in facts.get("unconfirmed", [])],
+            is_confirmed=bool(facts.get("is_confirmed")),
+            has_head=bool(facts.get("has_head")),
+            speaker=Speaker(facts.get("speaker", Speaker.PERSON)),
+            running=dict(facts.get("running", {})),
+            polls=dict(facts.get("polls", {})),
+            switching=str(facts.get("switching", "")),
+            cwd=str(facts.get("cwd", "")),
+            branch=cursor.words,
+            naming=naming,
+            is_reread=facts.get("is_reread") is True,
+        )
+    except (ValueError, TypeError, AttributeError) as error:
+        raise BrokenDatabase(f"the position up to which a rollout was read is damaged: {error}") from error
+    return position, state
+
+
+def dump_cursor(position: Position, state: ReaderState) -> Cursor:
+    """Return the cursor that ``load_cursor`` reads."""
+    facts = position.as_facts() | {
+        "current": state.current,
+        "previous": state.previous,
+        "unconfirmed": state.unconfirmed,
+        "is_confirmed": state.is_confirmed,
+        "has_head": state.has_head,
+        "speaker": state.speaker,
+        "running": state.running,
+        "polls": state.polls,
+        "switching": state.switching,
+        "cwd": state.cwd,
+        "turn_id": state.naming.turn_id,
+        "texts": state.naming.texts,
+        "origin": state.naming.origin,
+        "origin_line": state.naming.origin_line,
+        "echoes": state.naming.echoes,
+    }
+    if state.is_reread:
+        facts["is_reread"] = True
+    return Cursor(json.dumps(facts, separators=(",", ":")), words=state.branch)
+
+
+# -- Give each entry of a rollout an id, and find the texts that both logs of a rollout show.
+#
+# The lines of a rollout have no ids. An id is a hash of what a copy of the line keeps: Codex's id of its turn, the
+# text or the id of the call, and the text's number within the turn. So the history that a fork begins with has the
+# ids that it has in the session it was copied from, and is not read twice. Versions that write no ids of turns are
+# identified by the session and the line's number below its head, which a copy keeps too.
+
+#: Texts that wait for their copy in the other log.
+MAX_ECHOES = 24
+_TEXTS = (Kind.PROMPT, Kind.REPLY)
+
+
+class Identified(NamedTuple):
+    """An entry with its id, which is also its uuid outside this package."""
+
+    entry: Entry
+    #: "" for entries that belong to no turn.
+    uuid: str
+    #: True if the other log showed the same text before, under the same id.
+    is_echo: bool = False
+
+    @property
+    def at_ms(self) -> int | None:
+        """Time in milliseconds since 1970; None if unknown."""
+        return self.entry.at_ms
+
+
+#: Returns the id that a text has, for the one that was made.
+KnownAs = Callable[[Entry, str], str]
+
+
+def identify(
+    entries: Iterable[Entry], session_id: str, naming: Naming, known_as: KnownAs | None = None
+) -> Iterator[Identified]:
+    """Yield the entries with their ids; ``naming`` is carried on to the last of them.
+
+    Args:
+        known_as: for a session that is read again, finds the id under which a text is stored.
+    """
+    for entry in entries:
+        if entry.kind is Kind.META:
+            naming.origin = storable_id(entry.data.get("id")) or session_id
+            naming.origin_line = entry.line
+        turn_id = storable_id(entry.data.get("turn_id")) if entry.kind in (Kind.BEGIN, Kind.FOLDER) else ""
+        if turn_id and turn_id != naming.turn_id:
+            naming.turn_id, naming.texts = turn_id, 0
+            naming.echoes.clear()
+        if entry.kind in _TEXTS:
+            yield _identify_text(entry, session_id, naming, known_as)
+        else:
+            yield Identified(entry, _call_uuid(entry, session_id, naming))
+
+
+def _identify_text(entry: Entry, session_id: str, naming: Naming, known_as: KnownAs | None) -> Identified:
+    digest = _hash(entry.kind, " ".join(entry.text.split()))[:16]
+    for number, echo in enumerate(naming.echoes):
+        if echo.digest == digest and entry.log not in echo.logs:
+            naming.echoes[number] = echo._replace(logs=echo.logs + entry.log)
+            return Identified(entry, echo.uuid, is_echo=True)
+    naming.texts += 1
+    place = str(naming.texts) if naming.turn_id else str(entry.line - naming.origin_line)
+    uuid = _uuid(naming.turn_id or naming.origin or session_id, place, digest)
+    if known_as is not None:
+        uuid = known_as(entry, uuid)
+    naming.echoes.append(Echo(digest, entry.log, uuid))
+    del naming.echoes[:-MAX_ECHOES]
+    return Identified(entry, uuid)
+
+
+def _call_uuid(entry: Entry, session_id: str, naming: Naming) -> str:
+    if entry.kind not in (Kind.CALL, Kind.RESULT, Kind.FINISHED_CALL):
+        return ""
+    call_id = storable_id(entry.data.get("call_id") or entry.data.get("id"))
+    part = "result" if entry.kind is Kind.RESULT else "call"
+    return _uuid(naming.turn_id or naming.origin or session_id, part, call_id) if call_id else ""
+
+
+def _uuid(*parts: str) -> str:
+    return f"{AGENT}-{_hash(*parts)[:32]}"
+
+
+def _hash(*parts: str) -> str:
+    return hashlib.sha256("\n".join(parts).encode("utf-8", "replace")).hexdigest()
+
 
 _SWITCH = re.compile(r"(?:^|[;&|\n]\s*)git (?:checkout|switch)\b")
 _SWITCHED = re.compile(r"^(?:Switched to (?:a new )?branch|Already on) '([^'\n]{1,200})'", re.MULTILINE)

@@ -8,11 +8,11 @@ from pathlib import Path
 
 from engram.errors import TranscriptError
 from engram.settings import Settings
+from engram.transcripts.agents import Cursor, EntryTime, Reading, Source, StoredTurns, Unreadable
 from engram.transcripts.gemini import AGENT
 from engram.transcripts.gemini.chat import Chat
 from engram.transcripts.gemini.discover import SUFFIXES, chats_at, chats_folder, find_chats, project_of
 from engram.transcripts.messages import whole_turns
-from engram.transcripts.source import Cursor, EntryTime, Reading, Source, StoredTurns, Unreadable
 from engram.transcripts.speaker import Speaker
 from engram.transcripts.transcript_files import Skipped, Walk, read_head
 

@@ -6,16 +6,14 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from engram.clock import parse_time_ms
+from engram.system.clock import parse_time_ms
+from engram.transcripts.agents import Unreadable
 from engram.transcripts.gemini import AGENT
-from engram.transcripts.json_bytes import parse_json
+from engram.transcripts.lines import BLANK, Records, parse_lines, storable_id, storable_text
 from engram.transcripts.messages import Call, Message, path_texts
-from engram.transcripts.parsed_lines import BLANK, Records, parse_lines
-from engram.transcripts.record import Role
-from engram.transcripts.source import Unreadable
 from engram.transcripts.speaker import Speaker, judge
-from engram.transcripts.tail import Line
-from engram.transcripts.text import storable_id, storable_text
+from engram.transcripts.tail import Line, parse_json
+from engram.transcripts.turns import Role
 
 #: Message types that hold words; info, warning and error are the program's own.
 _ROLES = {"user": Role.USER, "gemini": Role.ASSISTANT}

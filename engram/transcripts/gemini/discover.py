@@ -11,11 +11,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from engram.atomic import read_regular
 from engram.paths import is_session_id
+from engram.system.atomic import read_regular
+from engram.transcripts.agents import Source
 from engram.transcripts.gemini import AGENT
-from engram.transcripts.source import Source
-from engram.transcripts.text import storable_text
+from engram.transcripts.lines import storable_text
 from engram.transcripts.transcript_files import Walk, read_head
 
 #: One line a record since the format of 2026; before, one JSON document that was rewritten with every message.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from engram.errors import TranscriptError
 from engram.settings import Settings
-from engram.transcripts.source import Cursor, EntryTime, Reading, Source, StoredTurns
+from engram.transcripts.agents import Cursor, EntryTime, Reading, Source, StoredTurns
 from engram.transcripts.speaker import Speaker
 from engram.transcripts.transcript_files import Skipped
 from tests.agents.messages import Message, whole_turns

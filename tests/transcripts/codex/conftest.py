@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from engram.ingest.service import ingest_source
-from engram.models.sessions import find_session
-from engram.models.store import Store
-from engram.models.turns import turns_of_session
+from engram.ingest.read_sources import ingest_source
+from engram.models.engine.transaction import Store
+from engram.models.sessions.sessions import find_session
+from engram.models.sessions.stored_turns import turns_of_session
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.transcripts import registry
-from engram.transcripts.record import Turn
+from engram.transcripts.turns import Turn
 from tests.rollouts import Rollout
 
 

@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from engram.models.store import Store, open_store
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
 from engram.settings import Settings
-from engram.transcripts.record import Opening, Role, Turn
+from engram.transcripts.turns import Opening, Role, Turn
 
 pytestmark = pytest.mark.corpus
 Read = Callable[..., list[Turn]]
@@ -108,7 +109,7 @@ def test_cut_at_random_bytes_the_result_is_the_same(
         read()
     grown = content_of(store)
     with open_store(settings.home / "whole.db", clock=store.clock) as whole:
-        from engram.ingest.service import ingest_all
+        from engram.ingest.read_sources import ingest_all
         from engram.redaction import redact
 
         ingest_all(whole, settings=settings, redact=redact)

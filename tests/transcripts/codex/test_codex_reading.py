@@ -7,15 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from engram.models.contexts import context_start_ms
-from engram.models.sessions import find_session
-from engram.models.store import Store
-from engram.models.transcripts import load_progress
+from engram.models.engine.transaction import Store
+from engram.models.sessions.sessions import context_start_ms, find_session
+from engram.models.sessions.sources import load_progress
 from engram.settings import Settings
 from engram.transcripts import registry
-from engram.transcripts.record import Opening, Turn
-from engram.transcripts.source import Place
-from engram.transcripts.todo_list import open_todos
+from engram.transcripts.agents import Place
+from engram.transcripts.calls import open_todos
+from engram.transcripts.turns import Opening, Turn
 from tests.rollouts import SESSION, Rollout, ended
 
 Read = Callable[..., list[Turn]]

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
-from engram.models.store import Store
-from engram.transcripts.record import Turn
+from engram.models.engine.transaction import Store
+from engram.transcripts.turns import Turn
 from tests.rollouts import Rollout
 
 #: Longer than what is taken out.

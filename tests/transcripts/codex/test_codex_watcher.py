@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
 from engram.settings import Settings
 from engram.tasks.queue import huey
 from engram.watcher.watch import Watcher

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from engram.models.store import Store
+from engram.models.engine.transaction import Store
 from engram.settings import Settings
 from engram.transcripts import registry, transcript_files
-from engram.transcripts.record import Turn
 from engram.transcripts.tail import Position, read_chunk
+from engram.transcripts.turns import Turn
 from tests.rollouts import SESSION, Rollout
 
 if sys.version_info >= (3, 14):

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from engram.ingest.service import ingest_source
-from engram.models.sessions import find_session
-from engram.models.store import Store
-from engram.models.turns import turns_of_session
+from engram.ingest.read_sources import ingest_source
+from engram.models.engine.transaction import Store
+from engram.models.sessions.sessions import find_session
+from engram.models.sessions.stored_turns import turns_of_session
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.transcripts import registry
-from engram.transcripts.record import Turn
+from engram.transcripts.turns import Turn
 
 SESSION = "a1b2c3d4-e5f6-4890-abcd-ef1234567890"
 NAME = f"session-2026-11-01T10-22-{SESSION[:8]}"

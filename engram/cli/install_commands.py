@@ -1,0 +1,515 @@
+"""``engram install``: connect Claude Code, start the service, read existing sessions; all of it can be taken back."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from engram.cli import options
+from engram.cli.compare_command import can_compare, offer_comparison, store_extractor
+from engram.cli.install_import import Existing, find_existing, import_earlier, import_existing, import_lines, say_unless
+from engram.cli.options import json_option, yes_option
+from engram.cli.output import print_json, say
+from engram.cli.workspace import Workspace, pass_workspace
+from engram.config_file import set_value
+from engram.enums import ComparisonAnswer, Importance
+from engram.errors import BadRequest, EngramError, InstallError, NewerSchema, ServiceError, StoreError
+from engram.extraction.comparison import note_answer
+from engram.models.rescue.copies import open_memory
+from engram.models.rescue.restore import put_copy_back
+from engram.models.search.memory_lists import latest_episodes
+from engram.models.shown.usage import count_totals
+from engram.reports.processes import OtherProcess, process_state, processes_of_other_code
+from engram.settings import MODEL_EXTRACTORS, Settings
+from engram.setup.agents.claude_code import AGENTS, Choices, ClaudeCode, choose, find_claude_code
+from engram.setup.edits.changes import Step
+from engram.setup.edits.journal import Journal, load_journal
+from engram.setup.installing.installation import install_steps
+from engram.setup.installing.plan import plan_installation, preview
+from engram.setup.installing.preflight import (
+    DAYS,
+    ESTIMATE_SOURCE,
+    CostEstimate,
+    SelfTest,
+    check_machine,
+    estimate_cost,
+    run_self_test,
+)
+from engram.setup.installing.run import Outcome
+from engram.setup.old_engram.find import EarlierEngram, find_earlier
+from engram.setup.services.definition import SystemName
+from engram.setup.services.service_plan import best_system, end_other_versions, installed_system
+from engram.trust.display import visible
+from engram.version import VERSION
+from engram.worker.memory_file import upgrade_memory
+from engram_hooks.block import link_interpreter
+
+# -- What `engram install` asks: the earlier Engram, the permission, and who writes the memories.
+
+_LEAVES = (
+    "What leaves this machine then: what you and Claude said, with secrets masked, and the commands that were run with "
+    "their exit codes; no files and no tool output. Your own Claude Code sends it to Anthropic, with your login."
+)
+
+
+#: The answer of who wants to see both ways before choosing.
+COMPARE = "compare"
+
+
+def show_earlier(found: EarlierEngram) -> None:
+    """Tell what was found of the earlier Engram, and what happens to it."""
+    click.echo("An earlier Engram is on this machine:")
+    for line in found.lines():
+        say(f"  {line}")
+    click.echo("It uses the same folder and the same socket, so both can't run. It is stopped; its files stay.")
+
+
+def show_other_versions(found: Sequence[OtherProcess]) -> None:
+    """Tell which processes of another version run, and what happens to them."""
+    click.echo("Another version of Engram still runs:")
+    for process in found:
+        say(f"  {process.described}")
+    click.echo("It is ended, and this version goes on from there; memory.db is copied before its tables change.")
+
+
+def ask_permission() -> bool:
+    """Ask whether Claude may use the memory tools without asking each time."""
+    return click.confirm("May Claude search and save memories without asking you each time?", default=True)
+
+
+def ask_extractor(settings: Settings, claude: ClaudeCode, cost: CostEstimate) -> str:
+    """Ask who writes the memories; returns a value of the setting ``extractor``, or ``COMPARE``."""
+    has_model = claude.command is not None or can_compare(settings)
+    click.echo("\nWho writes the memories?")
+    click.echo("  claude  Your own Claude Code. Recommended: such memories help with 72 % of the prompts that a memory")
+    click.echo("          can help with; those of the rules with 43 %.")
+    for line in cost_lines(settings, cost):
+        click.echo(f"          {line}")
+    click.echo(f"          {_LEAVES}")
+    click.echo("  local   Rules on this machine. Nothing leaves it, and it costs nothing.")
+    click.echo("  openai  OpenAI or a compatible server, also one of your own, with your key.")
+    if has_model:
+        click.echo("  compare Rules, and at the end you see one of your own sessions both ways: a single call of the")
+        click.echo("          language model, whose price you see first. Then you choose.")
+    if claude.command is None:
+        click.echo("Claude Code was not found on this machine, so it can't write them yet.")
+    answers = ["claude", "local", "openai", *([COMPARE] if has_model else [])]
+    default = settings.extractor if settings.extractor != "local" else "claude" if claude.command else "local"
+    return str(click.prompt("Choose", type=click.Choice(answers), default=default))
+
+
+def ask_session_start(workspace: Workspace) -> None:
+    """Ask whether Claude Code's sessions start worker and watcher, where nothing starts them at login."""
+    click.echo("This machine has no launchd or systemd that could start Engram again after a restart.")
+    if click.confirm("May a session of Claude Code start it if it does not run?", default=True):
+        set_value(workspace.settings.home, "start_with_session", "true")
+        workspace.reload()
+
+
+def cost_lines(settings: Settings, cost: CostEstimate) -> list[str]:
+    """What a month like the last one would cost with Claude, with the source of the figures and the cap."""
+    cap = f"At most ${settings.llm_dollars_per_day:.2f} a day, whatever happens (setting llm_dollars_per_day)."
+    if not cost.turns:
+        return [f"A thousand turns cost about $0.20 to $2.41 ({ESTIMATE_SOURCE}).", cap]
+    return [
+        f"Your last {DAYS} days ({cost.sessions} sessions, about {cost.turns} turns) would have cost "
+        f"${cost.low_dollars:.2f} to ${cost.high_dollars:.2f}",
+        f"at list price ({ESTIMATE_SOURCE}), or the same share of your subscription's limits.",
+        cap,
+    ]
+
+
+# -- The report at the end of `engram install`: where everything is, and what to type next.
+
+#: Words of the query that is proposed.
+_QUERY_WORDS = 4
+#: Shorter words are left out of it.
+_MIN_WORD_LETTERS = 5
+
+
+def print_report(
+    workspace: Workspace,
+    choices: Choices,
+    claude: ClaudeCode,
+    steps: Sequence[Step],
+    notes: Sequence[str],
+    imported: Sequence[str],
+    test: SelfTest,
+) -> None:
+    """Print what was done; first what was saved from deletion."""
+    settings = workspace.settings
+    click.echo()
+    for line in imported:
+        say(line)
+    with workspace.store() as store:
+        totals = count_totals(store)
+    rows = {
+        "Memory": f"{settings.home}: {totals.sessions} sessions, {totals.turns} turns, {totals.episodes} memories",
+        "Claude Code": claude.version
+        or (claude.command or "not on this machine yet: it finds Engram at its first start"),
+        "Service": _service(steps) if choices.service else "none: start it with `engram up`",
+        "Writer": _writer(settings.extractor),
+    }
+    if not test.problem:
+        rows["Self-test"] = f"passed in {test.seconds:.1f} s" + ("" if test.has_vectors else ", without the model")
+    for name, value in rows.items():
+        say(f"{name:<12} {value}")
+    for note in [*notes, *(note for step in steps for note in step.notes)]:
+        say(f"Note: {note}")
+    click.echo("Next: start Claude Code in a project of yours and work as always, or ask yourself:")
+    say(f"  {next_command(workspace)}")
+
+
+def next_command(workspace: Workspace) -> str:
+    """A recall that this memory can answer, or how to look whether all is well."""
+    with workspace.store() as store:
+        memories = latest_episodes(store, limit=200)
+    important = [memory for memory in memories if memory.importance is Importance.HIGH]
+    for memory in [*important, *memories]:
+        words = [word for word in re.findall(r"[^\W_]+", visible(memory.summary)) if len(word) >= _MIN_WORD_LETTERS]
+        if len(words) >= _QUERY_WORDS:
+            return f'engram recall "{" ".join(words[:_QUERY_WORDS])}"'
+    return "engram status"
+
+
+def variable_notes(workspace: Workspace) -> list[str]:
+    """Settings that this shell's variables make and a service does not see."""
+    folders = ("home", "claude_folder")
+    return [
+        f"The service does not see ENGRAM_{name.upper()} of this shell: engram config set {name} …"
+        for name, source in sorted(workspace.loaded.sources.items())
+        if source == "environment" and name not in folders
+    ]
+
+
+def _service(steps: Sequence[Step]) -> str:
+    return next((step.summary for step in steps if step.name == "service"), "none")
+
+
+def _writer(extractor: str) -> str:
+    if extractor in MODEL_EXTRACTORS:
+        return f"{extractor}; `engram cost` shows what it spends"
+    return f"{extractor}: nothing leaves this machine. To let Claude write: engram install --extractor claude"
+
+
+@click.command("install")
+@click.option("--dry-run", is_flag=True, help="Show what would change, line by line (default: change it).")
+@yes_option
+@click.option(
+    "--service/--no-service", default=None, help="Start worker and watcher at login (default: as before, at first yes)."
+)
+@click.option(
+    "--plugin/--no-plugin",
+    default=None,
+    help="Connect Claude Code by a plugin, or by its settings files (default: as before, at first by a plugin).",
+)
+@click.option(
+    "--statusline/--no-statusline",
+    default=None,
+    help="Show in Claude Code's status line what Engram does (default: as before, at first no).",
+)
+@click.option(
+    "--no-import", is_flag=True, help="Leave existing sessions to the service or `engram up` (default: read)."
+)
+@click.option(
+    "--extractor",
+    type=click.Choice(["claude", "openai", "local"]),
+    default=None,
+    help="Who writes the memories (default: asked; with --yes as before, at first local).",
+)
+@click.option(
+    "--agent",
+    "agents",
+    type=click.Choice(AGENTS),
+    multiple=True,
+    help="Also give this agent the memory tools; can be given several times (default: as before, at first none).",
+)
+@json_option
+@pass_workspace
+@click.pass_context
+def install(
+    ctx: click.Context,
+    workspace: Workspace,
+    dry_run: bool,
+    yes: bool,
+    service: bool | None,
+    plugin: bool | None,
+    statusline: bool | None,
+    no_import: bool,
+    extractor: str | None,
+    agents: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Make Engram part of this machine: connect Claude Code, start the service, and read existing sessions.
+
+    Run it again after an update: it renews what changed and restarts what runs. It keeps the bytes of every file that
+    it changes; `engram uninstall` brings them back. If it is interrupted, run it again, or uninstall.
+
+    Example: engram install --dry-run
+    """
+    settings = workspace.settings
+    check_machine(settings, is_dry=dry_run)
+    _refuse_newer_memory(workspace)
+    journal = load_journal(settings.places)
+    machine = _look(workspace, journal)
+    stored = journal.options if journal else {}
+    agents = tuple(sorted({*stored.get("agents", ()), *agents}))
+    choices = choose(stored, service=service, plugin=plugin, statusline=statusline, agents=agents)
+    if dry_run:
+        _print_plan(workspace, _plan(workspace, choices, machine), machine, as_json)
+        return
+    if as_json and not yes:
+        raise BadRequest("--json can't ask: add --yes")
+    if machine.earlier.is_active and not as_json:
+        show_earlier(machine.earlier)
+    if machine.others and not as_json:
+        show_other_versions(machine.others)
+    answer = None
+    if not yes:
+        try:
+            choices, answer = _ask(workspace, choices, machine, extractor)
+        except click.Abort:
+            raise InstallError("nothing was changed. Without a terminal to ask, add --yes") from None
+    _set_extractor(workspace, extractor or ("local" if answer == COMPARE else answer), machine.claude)
+    result = _apply(workspace, choices, machine, no_import=no_import, is_quiet=as_json)
+    _finish(workspace, choices, machine, result, as_json)
+    _compare(workspace, answer)
+    ctx.exit(options.OK)
+
+
+def _refuse_newer_memory(workspace: Workspace) -> None:
+    """Refuse before anything is asked or changed where this version can't work. Raises NewerSchema."""
+    path = workspace.places.memory_db
+    if not path.is_file():
+        return
+    try:
+        with open_memory(path, driver=workspace.settings.sqlite_driver, is_made=False):
+            return
+    except NewerSchema:
+        raise
+    except StoreError:
+        return
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """What was found on this machine."""
+
+    claude: ClaudeCode
+    earlier: EarlierEngram
+    existing: Existing
+    journal: Journal | None
+    #: Running processes of this program with other code.
+    others: Sequence[OtherProcess]
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What an installation did."""
+
+    outcome: Outcome
+    steps: Sequence[Step]
+    imported: dict[str, Any]
+    #: What to tell of the earlier Engram's memories; "" for nothing.
+    earlier: str
+    test: SelfTest
+
+
+def _look(workspace: Workspace, journal: Journal | None) -> Machine:
+    settings = workspace.settings
+    worker = process_state(settings.places.worker_lock)
+    return Machine(
+        claude=find_claude_code(settings),
+        earlier=find_earlier(settings, worker_pid=worker.pid or 0),
+        existing=find_existing(settings, time.time()),
+        journal=journal,
+        others=processes_of_other_code(settings.places),
+    )
+
+
+def _plan(workspace: Workspace, choices: Choices, machine: Machine) -> list[Step]:
+    return plan_installation(
+        workspace.settings, choices, claude=machine.claude, earlier=machine.earlier, journal=machine.journal
+    )
+
+
+def _ask(workspace: Workspace, choices: Choices, machine: Machine, extractor: str | None) -> tuple[Choices, str | None]:
+    """Ask what only the user can decide; most of it at the first installation alone.
+
+    Returns:
+        The choices, and what was answered to who writes the memories; None if that was not asked.
+
+    Raises:
+        Abort: the user declined, or there is nobody to answer.
+    """
+    settings = workspace.settings
+    if machine.earlier.is_active:
+        click.confirm("Stop it and go on?", abort=True)
+    if machine.others:
+        click.confirm("End them and go on?", default=True, abort=True)
+    if machine.journal is not None:
+        if _may_ask_session_start(workspace, choices):
+            ask_session_start(workspace)
+        return choices, None
+    choices = choose(choices.to_json(), permissions=ask_permission())
+    answer = None
+    if extractor is None:
+        cost = estimate_cost([*machine.existing.first, *machine.existing.rest], time.time())
+        answer = ask_extractor(settings, machine.claude, cost)
+    if _may_ask_session_start(workspace, choices):
+        ask_session_start(workspace)
+    return choices, answer
+
+
+def _may_ask_session_start(workspace: Workspace, choices: Choices) -> bool:
+    """True if nothing starts worker and watcher after a restart, and nobody has chosen yet whether sessions do."""
+    is_open = workspace.loaded.sources["start_with_session"] == "default"
+    return choices.service and is_open and best_system(workspace.settings).name is SystemName.BACKGROUND
+
+
+def _print_plan(workspace: Workspace, steps: Sequence[Step], machine: Machine, as_json: bool) -> None:
+    """Show what an installation would do."""
+    redact = workspace.redactor()
+    lines = [redact(line) for line in preview(steps)]
+    if as_json:
+        print_json({"plan": lines, "sessions": machine.existing.number})
+        return
+    for line in [*lines, f"Read {machine.existing.number} existing sessions into {workspace.settings.home}"]:
+        say(line)
+    click.echo("Nothing was changed.")
+
+
+def _set_extractor(workspace: Workspace, extractor: str | None, claude: ClaudeCode) -> None:
+    """Store who writes the memories, and the absolute path of the command that does."""
+    if extractor == "claude" and claude.command is None:
+        raise BadRequest(
+            "Claude Code was not found, so it can't write the memories. Install it, or choose --extractor local; "
+            "`engram config set extractor claude` chooses it later"
+        )
+    store_extractor(workspace, extractor, claude.command)
+
+
+def _compare(workspace: Workspace, answer: str | None) -> None:
+    """Show a session both ways if that was chosen; who chose the rules instead is not asked again."""
+    if answer not in (COMPARE, "local"):
+        return
+    with workspace.store() as store:
+        if answer == COMPARE:
+            offer_comparison(workspace, store, is_asked_for=True)
+        elif can_compare(workspace.settings):
+            note_answer(store, ComparisonAnswer.NO)
+
+
+def _apply(workspace: Workspace, choices: Choices, machine: Machine, *, no_import: bool, is_quiet: bool) -> Result:
+    """Change the machine, read sessions before the service starts, and test the result."""
+    settings = workspace.settings
+    steps = _plan(workspace, choices, machine)
+    is_first = machine.journal is None or machine.journal.is_half_done
+    imported: dict[str, Any] = {}
+
+    def read_sessions() -> None:
+        if no_import or imported or (choices.service and not is_first):
+            return
+        imported.update(import_existing(workspace, machine.existing, has_service=choices.service, is_quiet=is_quiet))
+
+    def before_step(step: Step) -> None:
+        if step.name == "service":
+            read_sessions()
+        say_unless(is_quiet, f"• {step.summary}")
+
+    imported_earlier, test = "", SelfTest("", 0.0)
+
+    def check() -> None:
+        """Do what else can fail: an installation that does not work leaves nothing behind."""
+        nonlocal imported_earlier, test
+        if not choices.service:
+            read_sessions()
+        # Also where no session was read, there is a memory then.
+        with workspace.store():
+            pass
+        imported_earlier = _import_earlier(workspace, machine, no_import)
+        test = run_self_test(settings)
+        if test.problem:
+            raise InstallError(f"the self-test failed: {test.problem}")
+
+    ended, copy = _make_way(settings, machine)
+
+    def put_back() -> None:
+        if copy is not None:
+            put_copy_back(settings.places.memory_db, copy)
+
+    link_interpreter(settings.places)
+    outcome = install_steps(
+        settings.places,
+        steps,
+        options=choices.to_json(),
+        version=VERSION,
+        before_step=before_step,
+        check=check,
+        put_back=put_back,
+    )
+    outcome.notes += [f"Ended of another version: {other.described}" for other in ended]
+    if copy is not None:
+        outcome.notes.append(
+            f"memory.db was brought up to date. The way back: `engram restore {copy.name}` with the version of before"
+        )
+    outcome.notes += variable_notes(workspace) if choices.service else _terminal_notes(workspace)
+    return Result(outcome, steps, imported, imported_earlier, test)
+
+
+def _make_way(settings: Settings, machine: Machine) -> tuple[list[OtherProcess], Path | None]:
+    """End what runs of another version, and bring memory.db up to date; returns what ended, and the copy from before.
+
+    Raises:
+        EngramError: nothing was upgraded, and what a service ran runs again.
+    """
+    system = installed_system(settings)
+    was_running = bool(machine.others) and system.status().is_running
+    try:
+        ended = end_other_versions(settings) if machine.others else []
+        return ended, upgrade_memory(settings.places, settings)
+    except EngramError:
+        if was_running:
+            with contextlib.suppress(ServiceError):
+                system.start()
+        raise
+
+
+def _import_earlier(workspace: Workspace, machine: Machine, no_import: bool) -> str:
+    if not any(database.episodes for database in machine.earlier.databases):
+        return ""
+    if no_import:
+        return "The earlier Engram's memories were not imported; `engram import --from earlier` does that at any time."
+    return import_earlier(workspace)
+
+
+def _terminal_notes(workspace: Workspace) -> list[str]:
+    is_running = process_state(workspace.places.worker_lock).is_alive
+    return ["An `engram up` runs with the code of before: stop it and start it again."] if is_running else []
+
+
+def _finish(workspace: Workspace, choices: Choices, machine: Machine, result: Result, as_json: bool) -> None:
+    lines = import_lines(machine.existing, result.imported, has_service=choices.service)
+    lines += [result.earlier] if result.earlier else []
+    if as_json:
+        print_json(
+            {
+                "version": VERSION,
+                "steps": [step.name for step in result.steps],
+                "changed": result.outcome.changed,
+                "notes": [*result.outcome.notes, *(note for step in result.steps for note in step.notes)],
+                "imported": result.imported,
+                "earlier": result.earlier or None,
+                "self_test": {"ok": not result.test.problem, "problem": result.test.problem or None},
+                "next": next_command(workspace),
+            }
+        )
+    else:
+        print_report(workspace, choices, machine.claude, result.steps, result.outcome.notes, lines, result.test)

@@ -1,0 +1,488 @@
+"""``engram expand``: one memory in full; with ``--why``, what it rests on and where it was used."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from engram.cli.options import json_option, limit_option, project_option
+from engram.cli.output import iso, one_line, print_facts, print_json, print_table, safe, say, when
+from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace, require_project_id
+from engram.consolidation.graduation import explain_graduation
+from engram.consolidation.undo import UndoPlan, plan_undo, undo_last_change
+from engram.enums import Actor, Importance, Kind, Scope
+from engram.errors import BadRequest
+from engram.memories.correct import keep_both, keep_one
+from engram.memories.save import SAVED_KINDS, require_episode, save_memory, trust_memory
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_changes, memory_records
+from engram.models.memories.branches import branch_remark
+from engram.models.memories.memory_history import Change
+from engram.models.search import memory_lists
+from engram.models.sessions.passages import EvidencePlace
+from engram.models.sessions.stored_turns import is_quotation_id
+from engram.models.shown.injections import Injection
+from engram.reports.memory_report import (
+    MemoryReport,
+    QuotationReport,
+    describe_uses,
+    episode_to_json,
+    evidence_places,
+    report_memory,
+    report_quotation,
+    turn_text,
+    who_changed,
+)
+from engram.reports.open_contradictions import list_contradictions
+from engram.system.clock import day_of, parse_time_ms
+from engram.transcripts.git_files import read_branch
+
+
+@click.command("expand")
+@click.argument("episode_id", metavar="ID")
+@click.option(
+    "--why",
+    is_flag=True,
+    help="Also show the evidence (transcript, line, uuid), the history, and where it was injected "
+    "(default: the memory alone).",
+)
+@json_option
+@pass_workspace
+def expand(workspace: Workspace, episode_id: str, why: bool, as_json: bool) -> None:
+    """Show one memory in full, or the whole turn of a quotation (q_…). This counts as a use of a memory.
+
+    Example: engram expand ep_0123456789ab --why
+    """
+    with workspace.store() as store:
+        if is_quotation_id(episode_id):
+            quoted = report_quotation(store, episode_id)
+            if as_json:
+                print_json(quoted.to_json())
+            else:
+                _print_quotation(quoted, why)
+            return
+        episode = require_episode(store, episode_id)
+        memory_changes.note_access(store, episode_id)
+        report = report_memory(store, episode, read_branch(current_folder()))
+        why_not = explain_graduation(store, episode, report.uses)
+        if as_json:
+            print_json(report.to_json(store) | {"not_graduating": why_not})
+            return
+    _print_memory(report)
+    if why:
+        _print_reasons(report, why_not)
+
+
+def _print_quotation(report: QuotationReport, why: bool) -> None:
+    quoted, turn = report.quotation, report.quotation.stored.turn
+    print_facts(
+        [
+            ("id", quoted.quotation_id),
+            ("kind", "quotation: said, not concluded"),
+            ("said by", quoted.role),
+            ("asked", one_line(quoted.asked, 200)),
+            ("project", report.project or "–"),
+            ("said at", when(quoted.at_ms)),
+            ("session", turn.session_id),
+            ("branch", turn.branch),
+            ("judged", report.judgement or ""),
+        ]
+    )
+    click.echo(f"\n{safe(quoted.text)}\n\nThe whole turn:\n\n{safe(turn_text(report.said))}")
+    if why:
+        click.echo()
+        _print_places([report.place])
+        click.echo()
+        _print_history(report.history)
+        click.echo()
+        _print_injections(report.injections)
+
+
+def _print_memory(report: MemoryReport) -> None:
+    episode = report.episode
+    flags = [name for name, is_set in (("pinned", episode.is_pinned), ("lowered", episode.is_lowered)) if is_set]
+    if episode.suspect:
+        flags.append(episode.suspect)
+    print_facts(
+        [
+            ("id", episode.episode_id),
+            ("kind", episode.kind),
+            ("project", episode.project or "–"),
+            ("scope", episode.scope),
+            ("importance", episode.importance),
+            ("status", ", ".join([episode.status, *flags])),
+            ("superseded by", episode.superseded_by),
+            ("may be stale", episode.stale_reason),
+            ("holds", branch_remark(report.branch)),
+            ("from", f"{episode.origin}, {day_of(episode.created_at_ms)}" if episode.origin else ""),
+            ("made", f"{when(episode.created_at_ms)} by {episode.extractor}"),
+            ("session", episode.session_id),
+            ("expanded", f"{episode.access_count} times"),
+            ("about", ", ".join(episode.entities)),
+            ("answers", " ".join(one_line(question, 200) for question in episode.questions)),
+        ]
+    )
+    click.echo(f"\n{safe(episode.summary)}\n")
+    for fact in episode.facts:
+        click.echo(f"- {one_line(fact, 400)}")
+    if episode.content.strip() != episode.summary.strip():
+        click.echo(safe(episode.content))
+    for related in report.related:
+        click.echo(f"related: {related.episode_id} {one_line(related.summary, 90)}")
+
+
+def _print_reasons(report: MemoryReport, why_not: str) -> None:
+    click.echo()
+    print_facts(
+        [
+            ("use", describe_uses(report.uses, report.episode.episode_id) or "never shown"),
+            ("MEMORY.md", f"not a line of it: {why_not}" if why_not else "becomes a line of it"),
+        ]
+    )
+    click.echo()
+    _print_places(report.evidence)
+    click.echo()
+    _print_history(report.history, report.episode.extractor)
+    click.echo()
+    _print_injections(report.injections)
+
+
+def _print_places(places: Sequence[EvidencePlace]) -> None:
+    print_table(
+        ["evidence", "line#", "uuid"],
+        [(_source_of(place), place.line or f"at {place.position}", place.uuid) for place in places],
+        empty="No evidence: it was saved by hand.",
+    )
+
+
+def _print_history(history: Sequence[Change], extractor: str = "") -> None:
+    print_table(
+        ["at", "what", "who", "why", "changed"],
+        [
+            (iso(change.at_ms), change.action, who_changed(change, extractor), change.reason, ", ".join(change.before))
+            for change in history
+        ],
+        empty="No history.",
+    )
+
+
+def _print_injections(injections: Sequence[Injection]) -> None:
+    print_table(
+        ["injected at", "session", "channel", "state", "score#", "tokens#", "used"],
+        [
+            (
+                iso(injection.at_ms),
+                injection.session_id,
+                injection.channel,
+                injection.state,
+                f"{injection.score:.2f}",
+                injection.tokens,
+                iso(injection.used_at_ms) or "–",
+            )
+            for injection in injections
+        ],
+        empty="Claude was never shown it.",
+    )
+
+
+def _source_of(place: EvidencePlace) -> str:
+    """Return the file of an entry, and the part of it if it holds several sessions."""
+    if not place.path:
+        return "(the transcript is gone)"
+    return f"{place.path} {place.part}" if place.part else place.path
+
+
+# -- ``engram timeline``: memories in chronological order.
+
+
+@click.command("timeline")
+@click.argument("around", metavar="[ID|TIME]", required=False)
+@project_option
+@limit_option(20, "memories")
+@json_option
+@pass_workspace
+def timeline(workspace: Workspace, around: str | None, project: str | None, limit: int, as_json: bool) -> None:
+    """List memories by time, latest first; with a memory's ID or a time, those up to it.
+
+    Example: engram timeline 2026-11-05 --project harbor
+    """
+    with workspace.store() as store:
+        place = find_project(store, workspace.settings, project)
+        memories = memory_lists.latest_episodes(
+            store, project_id=None if place is None else place.id, limit=limit, before_ms=_time_of(store, around)
+        )
+        rows = [
+            {
+                "id": episode.episode_id,
+                "kind": episode.kind,
+                "title": episode.shown_title,
+                "summary": episode.summary,
+                "project": episode.project,
+                "scope": episode.scope,
+                "importance": episode.importance,
+                "created_at": iso(episode.created_at_ms),
+                "pinned": episode.is_pinned,
+                "session": episode.session_id,
+                "evidence": [place.to_json() for place in evidence_places(store, episode)],
+            }
+            for episode in memories
+        ]
+    if as_json:
+        print_json({"episodes": rows})
+    else:
+        print_table(
+            ["made", "memory", "kind", "project", "title"],
+            [
+                (
+                    when(episode.created_at_ms),
+                    episode.episode_id,
+                    episode.kind,
+                    episode.project or "global",
+                    one_line(episode.shown_title),
+                )
+                for episode in memories
+            ],
+            empty="There are no memories yet. `engram up` makes them.",
+        )
+
+
+def _time_of(store: Store, around: str | None) -> int | None:
+    if around is None:
+        return None
+    if memory_records.is_episode_id(around):
+        return require_episode(store, around).created_at_ms
+    at_ms = parse_time_ms(around)
+    if at_ms is None:
+        raise BadRequest(f"{around!r} is neither a memory's id nor a time such as 2026-11-05 or 2026-11-05T10:00")
+    # A date means the whole day.
+    return at_ms + 86_400_000 - 1 if len(around) == 10 else at_ms
+
+
+# -- ``engram save``: keep a text as a memory.
+
+
+@click.command("save")
+@click.argument("text")
+@click.option("--global", "is_global", is_flag=True, help="For all projects (default: for one project).")
+@click.option(
+    "--project", metavar="NAME", default=None, help="The project's name or folder (default: the current folder's)."
+)
+@click.option("--summary", default=None, help="The line that is injected (default: the first sentence).")
+@click.option("--high", is_flag=True, help="High importance (default: normal).")
+@click.option(
+    "--pin", is_flag=True, help="Pin it: it never ages, and every briefing begins with it (default: not pinned)."
+)
+@click.option(
+    "--kind",
+    type=click.Choice([kind.value for kind in SAVED_KINDS]),
+    default=None,
+    help="The kind of memory (default: preference or decision for a rule such as “From now on …”, else fact).",
+)
+@click.option("--supersedes", metavar="ID", default=None, help="The memory that it replaces (default: none).")
+@json_option
+@pass_workspace
+def save(
+    workspace: Workspace,
+    text: str,
+    is_global: bool,
+    project: str | None,
+    summary: str | None,
+    high: bool,
+    pin: bool,
+    kind: str | None,
+    supersedes: str | None,
+    as_json: bool,
+) -> None:
+    """Keep TEXT as a memory; - reads it from standard input. Secrets are masked first.
+
+    Example: engram save --global "Use pnpm, never npm"
+    """
+    content = sys.stdin.read() if text == "-" else text
+    with workspace.store() as store:
+        project_id = (
+            None
+            if is_global
+            else require_project_id(
+                store, workspace.settings, project, hint=". Name one with --project, or use --global."
+            )
+        )
+        made = save_memory(
+            store,
+            content,
+            workspace.redactor(),
+            scope=Scope.GLOBAL if is_global else Scope.PROJECT,
+            importance=Importance.HIGH if high else Importance.NORMAL,
+            project_id=project_id,
+            supersedes=supersedes,
+            is_pinned=pin,
+            actor=Actor.USER,
+            summary=summary,
+            kind=None if kind is None else Kind(kind),
+        )
+        facts = episode_to_json(store, made)
+    workspace.wake_worker()
+    if as_json:
+        print_json(facts)
+    else:
+        click.echo(f"Saved as {made.episode_id}.")
+
+
+# -- ``engram undo``: take back the last change of one memory.
+
+
+@click.command("undo")
+@click.argument("episode_id", metavar="ID")
+@click.option("--dry-run", is_flag=True, help="Show what would be taken back (default: take it back).")
+@json_option
+@pass_workspace
+def undo(workspace: Workspace, episode_id: str, dry_run: bool, as_json: bool) -> None:
+    """Take back the last change of a memory: an edit, a pin, a judgement, a correction, a merge, a save.
+
+    What was changed together with it is taken back with it: of a correction, the new memory goes and the old one is in
+    force again. The undo stands in the history, and undoing once more takes the undo back. What was forgotten stays
+    forgotten. `engram consolidate --undo RUN` takes a whole run back.
+
+    Example: engram undo ep_0123456789ab --dry-run
+    """
+    with workspace.store() as store:
+        if dry_run:
+            plan = plan_undo(store, require_episode(store, episode_id))
+        else:
+            plan = undo_last_change(store, workspace.settings, episode_id, actor=Actor.USER)
+        facts = {"dry": dry_run, **plan.to_json()}
+        facts["memory"] = episode_to_json(store, require_episode(store, episode_id))
+    if not dry_run:
+        workspace.wake_worker()
+    if as_json:
+        print_json(facts)
+    else:
+        _print(plan, dry_run)
+
+
+def _print(plan: UndoPlan, is_dry: bool) -> None:
+    change = plan.change
+    reason = f" ({change.reason})" if change.reason else ""
+    say(
+        f"{'Would take back' if is_dry else 'Took back'}: {change.action}{reason}, {when(change.at_ms)}, {change.actor}"
+    )
+    for line in plan.lines():
+        say(f"  {line}")
+    if not is_dry:
+        click.echo("`engram undo` once more takes this back.")
+
+
+# -- ``engram contradictions``: memories that contradict each other, and the decision between them.
+
+
+@click.group("contradictions", invoke_without_command=True)
+@json_option
+@pass_workspace
+@click.pass_context
+def contradictions(context: click.Context, workspace: Workspace, as_json: bool) -> None:
+    """List memories that contradict each other, or decide between them.
+
+    Nobody but you replaces what you pinned, saved, said or chose. If a later memory or a correction by Claude disagrees
+    with it, both stay in force until you decide here; what you say or choose later replaces what you said before.
+    Memories that your own files contradict (CLAUDE.md, rules, auto memory) are listed too, and memories that are
+    suspect: their text looks like an order to Claude.
+
+    Example: engram contradictions
+    """
+    if context.invoked_subcommand is None:
+        _list(workspace, as_json)
+
+
+@contradictions.command("list")
+@json_option
+@pass_workspace
+def list_command(workspace: Workspace, as_json: bool) -> None:
+    """List the contradictions that need a decision.
+
+    Example: engram contradictions list --json
+    """
+    _list(workspace, as_json)
+
+
+@contradictions.command("keep")
+@click.argument("episode_id", metavar="ID")
+@json_option
+@pass_workspace
+def keep(workspace: Workspace, episode_id: str, as_json: bool) -> None:
+    """Keep the memory ID, which replaces those that contradict it. `engram consolidate --undo RUN` reverts this.
+
+    Example: engram contradictions keep ep_0123456789ab
+    """
+    with workspace.store() as store:
+        lines = keep_one(store, episode_id, actor=Actor.USER)
+    _report(workspace, lines, as_json)
+
+
+@contradictions.command("both")
+@click.argument("which", metavar="NUMBER|ID")
+@json_option
+@pass_workspace
+def both(workspace: Workspace, which: str, as_json: bool) -> None:
+    """Keep both memories of contradiction NUMBER, or of all contradictions of the memory ID. You are not asked again.
+
+    Example: engram contradictions both 3
+    """
+    with workspace.store() as store:
+        lines = keep_both(store, which, actor=Actor.USER)
+    _report(workspace, lines, as_json)
+
+
+@contradictions.command("trust")
+@click.argument("episode_id", metavar="ID")
+@json_option
+@pass_workspace
+def trust(workspace: Workspace, episode_id: str, as_json: bool) -> None:
+    """Let Claude be shown a suspect memory. Its text looks like an order to Claude: read it first.
+
+    `engram undo ID` reverts this. `engram bad ID` keeps it away for good.
+
+    Example: engram contradictions trust ep_0123456789ab
+    """
+    with workspace.store() as store:
+        trust_memory(store, episode_id, actor=Actor.USER)
+    _report(workspace, [f"trust {episode_id}"], as_json)
+
+
+def _list(workspace: Workspace, as_json: bool) -> None:
+    with workspace.store() as store:
+        found = list_contradictions(store)
+    if as_json:
+        print_json(found.to_json())
+        return
+    for by_file in found.of_files:
+        click.echo(f"{by_file.memory.episode_id}  {one_line(by_file.memory.summary)}")
+        say(f"   but {one_line(by_file.file_says)}")
+    if found.of_files:
+        click.echo(
+            "`engram correct ID` or `engram forget ID` changes a memory; the files are yours and are never changed."
+        )
+    for one in found.waiting:
+        click.echo(f"{one.contradiction.id}: {safe(one.contradiction.reason)}")
+        for side in (one.older, one.newer):
+            pinned = ", pinned" if side.is_pinned else ""
+            click.echo(f"   {side.episode_id}  {one_line(side.summary)} ({side.voice}{pinned})")
+    if found.waiting:
+        click.echo(
+            "`engram contradictions keep ID` keeps one of the two, `engram contradictions both NUMBER` keeps both."
+        )
+    for suspect in found.suspects:
+        click.echo(f"{suspect.episode_id}  suspect ({safe(suspect.suspect)}): {one_line(suspect.summary)}")
+    if found.suspects:
+        click.echo("Claude is not shown these. `engram contradictions trust ID` shows it, `engram bad ID` never does.")
+    if not found.count:
+        click.echo("No memories contradict each other.")
+
+
+def _report(workspace: Workspace, lines: list[str], as_json: bool) -> None:
+    workspace.wake_worker()
+    if as_json:
+        print_json({"decided": lines})
+    else:
+        for line in lines:
+            click.echo(safe(line))

@@ -1,0 +1,386 @@
+"""``engram projects``: the known projects and their folders, and what to do when a folder was renamed or moved."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from engram.cli.options import confirm, json_option, tell, yes_option
+from engram.cli.output import one_line, print_facts, print_json, print_table, safe
+from engram.cli.workspace import Workspace, pass_workspace
+from engram.enums import Actor
+from engram.errors import BadRequest, NotFound
+from engram.forgetting.forget_project import ForgottenProject, forget_project
+from engram.forgetting.vault import move_into_vault, move_out_of_vault, seal
+from engram.ingest.moves import plan_sorting, sort_projects
+from engram.ingest.scope import identify_folder, named_project
+from engram.models.forgetting.project_erasing import contents_of_project
+from engram.models.projects.project_folders import (
+    ProjectCounts,
+    count_projects,
+    link_folder,
+    list_merges,
+    list_sortings,
+    merge_projects,
+    rename_project,
+    undo_merge,
+    undo_sorting,
+)
+from engram.models.projects.projects import find_project, find_project_of_identity
+from engram.reports.settings_report import list_moves, list_project_reports, move_to_json, sorting_to_json
+from engram.system.clock import day_of
+from engram.vaults import find_vault, list_vaults
+
+# -- ``engram projects forget``: delete everything of a project, everywhere.
+
+
+@click.command("forget")
+@click.argument("name")
+@yes_option
+@json_option
+@pass_workspace
+def forget(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
+    """Delete everything of the project NAME for good: turns, memories and notes, also in backups.
+
+    What was said in it until now is never read again. The folder stays known: new sessions in it are read as before,
+    unless the setting `exclude` names it. Global memories that came from the project stay, without their evidence, and
+    are listed. The transcripts belong to Claude Code and are not changed.
+
+    Example: engram projects forget harbor-2
+    """
+    with workspace.store() as store:
+        place = named_project(store, name)
+        contents = contents_of_project(store, place)
+        for episode in () if as_json else contents.released:
+            click.echo(f"stays, global: {episode.episode_id}  {one_line(episode.summary)}")
+        confirm(
+            yes,
+            as_json,
+            f"This deletes {len(contents.session_ids)} sessions with {len(contents.turn_ids)} turns, "
+            f"{len(contents.memories)} "
+            f"memories and the notes of {place.name} ({place.root}) for good, also in backups. "
+            "It can't be undone. Continue?",
+        )
+        report = forget_project(store, workspace.places, place, actor=Actor.USER)
+    workspace.wake_worker()
+    tell(as_json, _forgotten_as_json(report), _forgotten_sentence(report))
+
+
+def _forgotten_as_json(report: ForgottenProject) -> dict[str, Any]:
+    return {
+        "project": report.name,
+        "folder": report.folder,
+        "sessions": report.sessions,
+        "turns": report.turns,
+        "memories": report.memories,
+        "kept_global": [{"id": memory.episode_id, "summary": memory.summary} for memory in report.kept_global],
+        "files": list(report.files),
+        "backups": report.backups,
+        "dropped_backups": report.dropped_backups,
+        "foreign": list(report.foreign),
+        "new_sessions_are_read": True,
+    }
+
+
+def _forgotten_sentence(report: ForgottenProject) -> str:
+    stays = f" {len(report.kept_global)} global memories stay; `engram forget ID` deletes one." * bool(
+        report.kept_global
+    )
+    foreign = f" {', '.join(report.foreign)} may still contain its words: it is another program's." * bool(
+        report.foreign
+    )
+    return (
+        f"Deleted {report.turns} turns and {report.memories} memories of {report.name}; changed "
+        f"{len(report.files)} files "
+        f"and cleaned {report.backups + report.dropped_backups} backups.{stays}{foreign} What was said there is never "
+        f"read again. New sessions in {report.folder} are read as before; exclude the folder if you don't want that."
+    )
+
+
+# -- ``engram projects vault`` and ``unvault``: keep a client's project in a database of its own, and take it back.
+
+
+@click.command("vault")
+@click.argument("name")
+@yes_option
+@json_option
+@pass_workspace
+def vault(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
+    """Keep the project NAME in a database of its own, which nothing outside the project sees.
+
+    Everything of it moves there: turns, memories (its global ones too) and notes; backups and exports in the memory
+    folder are cleaned of it. From then on its sessions read from and add to the vault alone: no other project's
+    answer, no export and no share has anything of it. `engram --vault NAME` before any command works on it.
+
+    Example: engram projects vault acme
+    """
+    with workspace.store() as store:
+        settings = workspace.settings
+        begun = find_vault(settings.places, name)
+        project = find_project(store, name) if begun is None else find_project(store, begun.identities[0])
+        if begun is not None and project is None:
+            seal(begun)
+            tell(as_json, {"project": begun.name, "vault": str(begun.folder)}, f"{begun.name} is in its vault.")
+            return
+        project = project or named_project(store, name)
+        contents = contents_of_project(store, project)
+        confirm(
+            yes,
+            as_json,
+            f"This moves {len(contents.session_ids)} sessions and {len(contents.memories)} memories of {project.name} "
+            f"into a vault, with {len(contents.released)} global memories that came from it, which no other project "
+            "sees then. `engram projects unvault` brings it back. Continue?",
+        )
+        moved = move_into_vault(store, settings, project)
+    workspace.wake_worker()
+    facts = {
+        "project": moved.name,
+        "vault": str(moved.folder),
+        "sessions": moved.sessions,
+        "memories": moved.memories,
+    }
+    sentence = (
+        f"{moved.name} is in its vault now, {moved.folder}, with {moved.memories} memories. To work with it: "
+        f"engram --vault {moved.name} COMMAND"
+    )
+    tell(as_json, facts, sentence)
+
+
+@click.command("unvault")
+@click.argument("name")
+@yes_option
+@json_option
+@pass_workspace
+def unvault(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
+    """Bring the project NAME back from its vault, and delete the vault.
+
+    Memories that were global before they moved into the vault, or became so there, hold everywhere again.
+
+    Example: engram projects unvault acme
+    """
+    with workspace.store() as store:
+        found = find_vault(workspace.places, name)
+        if found is None:
+            names = ", ".join(known.name for known in list_vaults(workspace.places)) or "none"
+            raise NotFound(f"there is no vault of {name[:60]!r}; vaults: {names}")
+        confirm(yes, as_json, f"This moves everything of {found.name} out of its vault. Continue?")
+        moved = move_out_of_vault(store, workspace.settings, found)
+    workspace.wake_worker()
+    facts = {"project": moved.name, "sessions": moved.sessions, "memories": moved.memories}
+    tell(as_json, facts, f"{moved.name} is out of its vault, with {moved.memories} memories.")
+
+
+@click.group("projects", invoke_without_command=True)
+@click.pass_context
+def projects(ctx: click.Context) -> None:
+    """List the projects and their folders, and join those that were renamed or moved (default: list).
+
+    A project is identified by its folder. If that is gone and a new folder has the same remote and the same first
+    commit, the worker joins the two. `engram projects` suggests less certain matches.
+
+    Example: engram projects merge harbor-2 harbor
+    """
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_projects, as_json=False)
+
+
+projects.add_command(forget)
+projects.add_command(vault)
+projects.add_command(unvault)
+
+
+@projects.command("list")
+@json_option
+@pass_workspace
+def list_projects(workspace: Workspace, as_json: bool) -> None:
+    """List every project with its folder, sessions and memories, and those that may have moved.
+
+    Example: engram projects list --json
+    """
+    with workspace.store() as store:
+        known = [report.to_json() for report in list_project_reports(store)]
+        moves = [move_to_json(move) for move in list_moves(store)]
+        sortings = list_sortings(store)
+    vaults = [{"name": vault.name, "folder": str(vault.folder)} for vault in list_vaults(workspace.places)]
+    if as_json:
+        print_json({"projects": known, "moves": moves, "vaults": vaults})
+        return
+    rows = [
+        (
+            project["name"],
+            project["folder"] + ("" if project["folder_exists"] else " (gone)"),
+            project["sessions"],
+            project["memories"],
+        )
+        for project in known
+    ]
+    print_table(("project", "folder", "sessions", "memories"), rows, empty="No projects yet.")
+    for known_vault in vaults:
+        name = known_vault["name"]
+        click.echo(safe(f"{name} is in a vault. To work with it: engram --vault {name} COMMAND"))
+    for move in moves:
+        command = f"engram projects merge {move['present']} {move['former']}"
+        click.echo(safe(f"{move['former']} may be {move['present']} now. If it is, run: {command}"))
+    if sortings:
+        count = f"{sortings[0].sessions} sessions and {sortings[0].turns} turns"
+        merged = f" and {len(sortings[0].merged)} whole projects" if sortings[0].merged else ""
+        click.echo(f"{count}{merged} were sorted on {day_of(sortings[0].at_ms)}. To undo: engram projects sort --undo")
+
+
+@projects.command("show")
+@click.argument("name")
+@json_option
+@pass_workspace
+def show(workspace: Workspace, name: str, as_json: bool) -> None:
+    """Show one project: its folders, its remote and first commit, and its sessions and memories.
+
+    Example: engram projects show harbor
+    """
+    with workspace.store() as store:
+        place = named_project(store, name)
+        facts = next(one.to_json() for one in list_project_reports(store) if one.project.id == place.id)
+    if as_json:
+        print_json(facts)
+    else:
+        print_facts((key.replace("_", " "), _shown(value)) for key, value in facts.items())
+
+
+@projects.command("link")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.argument("name")
+@yes_option
+@json_option
+@pass_workspace
+def link(workspace: Workspace, folder: Path, name: str, yes: bool, as_json: bool) -> None:
+    """Make a folder that is no project yet part of the project NAME.
+
+    Example: engram projects link ~/src/harbor-next harbor
+    """
+    with workspace.store() as store:
+        place = named_project(store, name)
+        scope = identify_folder(str(folder.expanduser().absolute()), workspace.settings)
+        if scope.is_global or not scope.identity:
+            raise BadRequest(f"{folder} is a folder of projects (project_roots), so it can't be part of one")
+        known = find_project_of_identity(store, scope.identity)
+        if known is not None and known.id == place.id:
+            raise BadRequest(f"{folder} means {place.name} already")
+        if known is not None:
+            command = f"engram projects merge {known.name} {place.name}"
+            raise BadRequest(f"{folder} is the project {known.name}. To join them, run: {command}")
+        confirm(
+            yes,
+            as_json,
+            f"From now on, sessions in {scope.root} will see and add to the memories of {place.name}. Continue?",
+        )
+        with store.transaction() as tx:
+            link_folder(tx, place, scope.identity, scope.root, "by hand")
+    tell(as_json, {"project": place.name, "folder": scope.root}, f"{scope.root} means {place.name} now.")
+
+
+@projects.command("merge")
+@click.argument("source")
+@click.argument("into")
+@yes_option
+@json_option
+@pass_workspace
+def merge(workspace: Workspace, source: str, into: str, yes: bool, as_json: bool) -> None:
+    """Move everything of the project SOURCE to the project INTO; SOURCE's folder belongs to INTO from then on.
+
+    `engram projects unmerge SOURCE` takes it back.
+
+    Example: engram projects merge harbor-2 harbor
+    """
+    with workspace.store() as store:
+        other, place = named_project(store, source), named_project(store, into)
+        counts = count_projects(store).get(other.id, ProjectCounts())
+        confirm(
+            yes,
+            as_json,
+            f"This moves {counts.sessions} sessions and {counts.memories} memories of {other.name} ({other.root}) to "
+            f"{place.name} ({place.root}). `engram projects unmerge {other.name}` takes that back. Continue?",
+        )
+        moved = merge_projects(store, place, other, "by hand", actor=Actor.USER)
+    workspace.wake_worker()
+    sentence = f"Moved {moved} sessions. {other.root} belongs to {place.name} now."
+    tell(as_json, {"project": place.name, "folder": other.root, "sessions": moved}, sentence)
+
+
+@projects.command("unmerge")
+@click.argument("name")
+@json_option
+@pass_workspace
+def unmerge(workspace: Workspace, name: str, as_json: bool) -> None:
+    """Take back the last merge in which the project NAME went into another one.
+
+    Its sessions and memories go back to it, and its folder means it again. What came since the merge stays with the
+    other project. The ten latest merges can be taken back.
+
+    Example: engram projects unmerge harbor-2
+    """
+    with workspace.store() as store:
+        merge = next((merge for merge in list_merges(store) if merge.name == name), None)
+        if merge is None:
+            raise NotFound(f"no merge of a project {name!r} is known; only the ten latest can be taken back")
+        project = undo_merge(store, merge.number, actor=Actor.USER)
+        counts = count_projects(store).get(project.id, ProjectCounts())
+    workspace.wake_worker()
+    sentence = f"{project.name} is a project again, with {counts.sessions} sessions and {counts.memories} memories."
+    facts = {"project": project.name, "folder": project.root, "sessions": counts.sessions, "memories": counts.memories}
+    tell(as_json, facts, sentence)
+
+
+@projects.command("sort")
+@click.option("--dry-run", is_flag=True, help="Show what would be sorted (default: sort it).")
+@click.option("--undo", is_flag=True, help="Take the latest sorting back (default: sort).")
+@json_option
+@pass_workspace
+def sort(workspace: Workspace, dry_run: bool, undo: bool, as_json: bool) -> None:
+    """Give sessions and turns to the project that they belong to by what is known now.
+
+    Earlier versions put work in deleted worktrees, and sessions that began above several repositories, into one
+    project. The worker sorts them by itself; what is taken back with --undo is not sorted again. Nothing is sent to a
+    hub.
+
+    Example: engram projects sort --dry-run
+    """
+    if dry_run and undo:
+        raise BadRequest("--dry-run and --undo can't be combined")
+    with workspace.store() as store:
+        if undo:
+            sorting = undo_sorting(store, actor=Actor.USER)
+            workspace.wake_worker()
+            facts = {"sessions": sorting.sessions, "turns": sorting.turns, "memories": sorting.memories}
+            sentence = f"Taken back: {sorting.sessions} sessions, {sorting.turns} turns, {sorting.memories} memories"
+            merged = f", and the projects {', '.join(sorting.merged)}" if sorting.merged else ""
+            tell(as_json, facts | {"projects": list(sorting.merged)}, f"{sentence}{merged}.")
+            return
+        found = plan_sorting(store, workspace.settings) if dry_run else sort_projects(store, workspace.settings)
+    if found and not dry_run:
+        workspace.wake_worker()
+    rows = sorting_to_json(found)
+    if as_json:
+        print_json({"sorted": rows})
+        return
+    table = [(row["from"], row["to"], "all" if row["whole"] else row["sessions"], row["turns"]) for row in rows]
+    print_table(("from", "to", "sessions", "turns"), table, empty="Nothing to sort.")
+
+
+@projects.command("rename")
+@click.argument("name")
+@click.argument("new_name")
+@json_option
+@pass_workspace
+def rename(workspace: Workspace, name: str, new_name: str, as_json: bool) -> None:
+    """Change the display name of a project. Its folder still identifies it.
+
+    Example: engram projects rename harbor-2 harbor-old
+    """
+    with workspace.store() as store:
+        renamed = rename_project(store, named_project(store, name), new_name)
+    tell(as_json, {"project": renamed}, f"{name} is now called {renamed}.")
+
+
+def _shown(value: object) -> object:
+    return ", ".join(map(str, value)) if isinstance(value, list) else value

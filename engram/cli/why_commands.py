@@ -1,0 +1,434 @@
+"""``engram why``: what became of each prompt of a session, of a memory, or what a prompt would be answered now."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import click
+
+from engram.cli.options import json_option, limit_option, project_option
+from engram.cli.output import one_line, print_facts, print_json, print_table, say, when
+from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace
+from engram.enums import Channel, Kind, Verdict
+from engram.errors import BadRequest, NotFound
+from engram.ingest.scope import scope_of_folder
+from engram.models.engine.transaction import Store
+from engram.models.memories.branches import branch_place
+from engram.models.projects.projects import ProjectRow, list_projects
+from engram.models.sessions.outcomes import Candidate, Outcome, sessions_with_outcomes
+from engram.models.sessions.sessions import SessionRow
+from engram.models.sessions.stored_turns import is_quotation_id
+from engram.recollection.blame import Touch, blame_file
+from engram.recollection.branch_state import LastSession, Where, find_where
+from engram.recollection.explain import Explanation, MemoryWhy, Moment, SessionWhy, explain, why_memory, why_session
+from engram.recollection.failures import PastFix, find_fixes
+from engram.redaction import redact
+from engram.reports.session_report import REASONS, candidate_to_json, find_session_row
+from engram.settings import Settings
+from engram.text.titles import MAX_TITLE_CHARACTERS
+from engram.transcripts.git_commands import MAX_STATUS_SECONDS
+from engram.transcripts.git_files import read_branch
+from engram.worker.recall_client import ANSWER_SECONDS, AnsweredBy, ask_worker, load_model
+
+# -- ``engram where``: where the work in this folder stands.
+
+#: Longest prompt, file and error that is printed, in characters.
+_SHOWN_CHARACTERS = 200
+#: Files that are listed.
+_MAX_FILES = 20
+
+
+@click.command("where")
+@json_option
+@pass_workspace
+def where(workspace: Workspace, as_json: bool) -> None:
+    """Show where the work in this folder stands: branch, uncommitted files, open todos, last failure, open problems.
+
+    Also the last session of this branch and the last of all, what was asked last in each, and the command that resumes
+    it. What was finished since is not shown. Git is only read, and runs nothing that the repository configures.
+
+    Example: engram where
+    """
+    folder = current_folder()
+    with workspace.store() as store:
+        project = scope_of_folder(store, workspace.settings, folder).project
+        state = find_where(store, None if project is None else project.id, folder, git_seconds=MAX_STATUS_SECONDS)
+    if project is None and not state.branch:
+        raise NotFound("this folder is in no known project and no repository; run `engram where` inside one")
+    if as_json:
+        print_json({"project": None if project is None else project.name, "folder": folder} | state.to_json())
+        return
+    _print_where(state)
+
+
+def _print_where(state: Where) -> None:
+    if state.branch:
+        note = {"open": ", not merged", "merged": "", "unknown": ", not known whether merged"}
+        say(f"On branch {one_line(state.branch)}{note.get(str(state.branch_state or ''), '')}.")
+    tree = state.work_tree
+    if tree is not None:
+        for title, names in (("Not committed", tree.changed), ("New", tree.untracked)):
+            if names:
+                say(f"{title}: {', '.join(one_line(name) for name in names[:_MAX_FILES])}{_more(names)}")
+        if tree.unpushed:
+            say(f"Not pushed: {tree.unpushed} commit{'s' if tree.unpushed > 1 else ''}")
+    if state.failure is not None:
+        say(f"Failed last: {one_line(state.failure.command, _SHOWN_CHARACTERS)}")
+        if state.failure.error_line:
+            say(f"  {one_line(state.failure.error_line, _SHOWN_CHARACTERS)}")
+    for todo in state.todos:
+        say(f"To do: {one_line(todo, _SHOWN_CHARACTERS)}")
+    for episode in state.threads:
+        say(f"Open: {one_line(episode.summary, 400)} ({episode.episode_id})")
+    if not state.is_unfinished:
+        say("Nothing is open.")
+    here, elsewhere = state.last, state.last_elsewhere
+    if here is not None:
+        _print_last_session("Last session of this branch" if elsewhere else "Last session", here)
+    if elsewhere is not None:
+        branch = f" (branch {one_line(elsewhere.branch)})" if elsewhere.branch else ""
+        _print_last_session(f"Last session of all{branch}", elsewhere)
+    if here is None and elsewhere is None:
+        say("No session took place here yet.")
+
+
+def _print_last_session(title: str, last: LastSession) -> None:
+    say(f"{title}: {when(last.session.last_at_ms)}, {last.session.session_id}")
+    if last.title:
+        say(f"  {one_line(last.title, MAX_TITLE_CHARACTERS)}")
+    if last.prompt:
+        say(f"  asked last: {one_line(last.prompt, _SHOWN_CHARACTERS)}")
+    say(f"  resume: {last.resume}" if last.resume else "  its transcript is gone")
+
+
+def _more(names: tuple[str, ...]) -> str:
+    return f" and {len(names) - _MAX_FILES} more" if len(names) > _MAX_FILES else ""
+
+
+# -- ``engram blame``: which memories and sessions touched a file, and why.
+
+
+@click.command("blame")
+@click.argument("file", type=click.Path())
+@limit_option(20, "results")
+@json_option
+@pass_workspace
+def blame(workspace: Workspace, file: str, limit: int, as_json: bool) -> None:
+    """Show which memories and sessions touched a file and why, newest first, with their commits.
+
+    FILE may be deleted by now; its folder says which project it belongs to. Exits with 1 if nothing is known of it.
+
+    Example: engram blame src/cache.py
+    """
+    path = Path(os.path.normpath(os.path.join(current_folder() or "/", os.path.expanduser(file))))
+    with workspace.store() as store:
+        folder = next((str(parent) for parent in path.parents if parent.is_dir()), str(path.parent))
+        project = scope_of_folder(store, workspace.settings, folder).project
+        if project is None:
+            raise NotFound(f"{path} is in no known project; `engram projects` lists those that were read")
+        root = os.path.realpath(project.root) if project.root else folder
+        real = Path(os.path.realpath(path))
+        relative = real.relative_to(root).as_posix() if real.is_relative_to(root) else real.name
+        touches = blame_file(store, project.id, relative, project.root, limit)
+    if as_json:
+        print_json({"file": relative, "project": project.name, "touches": [touch.to_json() for touch in touches]})
+        return
+    if not touches:
+        raise NotFound(f"nothing is known of {relative} in {project.name}")
+    for touch in touches:
+        _print_blame(touch)
+
+
+def _print_blame(touch: Touch) -> None:
+    place = f", {branch_place(touch.branch, is_unmerged=touch.is_unmerged)}" if touch.branch else ""
+    named = f" ({touch.id})" if touch.id else ""
+    say(f"{when(touch.at_ms)} {touch.kind}{place}: {one_line(touch.text, 300)}{named}")
+    for commit in touch.commits:
+        say(f"  commit {one_line(commit, 160)}")
+    if touch.resume:
+        say(f"  resume: {touch.resume}")
+
+
+# -- Ask what a prompt would be answered: the worker if it runs, else a dry run in this process.
+
+logger = logging.getLogger(__name__)
+
+
+def explain_prompt(
+    store: Store,
+    settings: Settings,
+    prompt: str,
+    project: ProjectRow | None,
+    *,
+    session_id: str = "",
+    with_worker: bool = True,
+) -> tuple[Explanation, AnsweredBy, str]:
+    """Return what a prompt would be answered, who says so, and why the model was not used ("" if it was).
+
+    Args:
+        store: the open memory.
+        settings: as the worker has them.
+        prompt: as a person would type it.
+        project: the project that it is asked in; None for none.
+        session_id: a session that it is asked in; "" for a new one.
+        with_worker: ask the worker first. Off when the settings of this call differ from the worker's.
+    """
+    if with_worker:
+        request = {
+            "op": "explain",
+            "prompt": prompt,
+            "project_id": None if project is None else project.id,
+            "session_id": session_id,
+        }
+        explanation = _parse(ask_worker(settings.places, request, timeout_seconds=ANSWER_SECONDS))
+        if explanation is not None:
+            return explanation, AnsweredBy.WORKER, ""
+    from engram.recollection.recollecting import RecollectionService
+    from engram.search.searcher import Searcher
+
+    embedder, note = load_model(settings)
+    searcher = Searcher(store, settings, embedder=embedder)
+    searcher.refresh()
+    service = RecollectionService(store, searcher, settings, embedder=embedder)
+    explanation = explain(service, prompt, project, session_id=session_id)
+    return explanation, AnsweredBy.TEXT if embedder is None else AnsweredBy.MODEL, note
+
+
+def _parse(answer: Mapping[str, Any] | None) -> Explanation | None:
+    """Return the explanation of the worker's answer; None if there is no worker, or it can't be understood."""
+    if answer is None:
+        return None
+    try:
+        return Explanation.from_json(answer)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        # A worker of another version, or one that reports an error.
+        logger.warning("action=explain_prompt failed=no explanation error=%s", str(answer.get("error", ""))[:200])
+        return None
+
+
+@click.command("why")
+@click.argument("what", metavar="[SESSION|ID]", required=False)
+@click.option(
+    "--prompt", metavar="TEXT", default=None, help="Explain what this prompt would be answered now (default: none)."
+)
+@click.option(
+    "--project",
+    metavar="NAME",
+    default=None,
+    help="With --prompt: the project that it is asked in, by name or a folder in it (default: the current folder's).",
+)
+@limit_option(50, "moments")
+@json_option
+@pass_workspace
+def why(
+    workspace: Workspace, what: str | None, prompt: str | None, project: str | None, limit: int, as_json: bool
+) -> None:
+    """Show why Claude was shown what it was, or nothing.
+
+    With a session, prompt by prompt: what was shown, or why it was silent, and how relevant the best memories were
+    against what they needed; and which sentences of yours sound like rules and were not kept. The beginning of a
+    session's id is enough.
+
+    With the id of a memory or a quotation (q_…): when it was shown, when it nearly was, and why it was not.
+
+    With --prompt: what Claude would be shown now, by the very same decision. Nothing is stored, and nothing counts as
+    shown.
+
+    Example: engram why --prompt "Why does the export fail?" --project harbor
+    """
+    if (what is None) == (prompt is None):
+        raise BadRequest("give a session, the id of a memory, or --prompt TEXT; `engram sessions` lists the sessions")
+    with workspace.store() as store:
+        if prompt is not None:
+            _explain(workspace, store, prompt, project, as_json)
+        elif what is not None and (what.startswith("ep_") or is_quotation_id(what)):
+            _print_memory(why_memory(store, what, limit), as_json)
+        elif what is not None:
+            session_id, session = _find_session(store, what)
+            _print_session(why_session(store, session_id, session), limit, as_json)
+
+
+def _explain(workspace: Workspace, store: Store, prompt: str, project: str | None, as_json: bool) -> None:
+    settings = workspace.settings
+    if project is None:
+        place = scope_of_folder(store, settings, str(Path.cwd())).project
+    else:
+        place = find_project(store, settings, project)
+    explanation, answered_by, note = explain_prompt(store, settings, prompt, place, with_worker=not workspace.flags)
+    if as_json:
+        summaries = {memory.candidate.episode_id: memory.summary for memory in explanation.memories}
+        memories = [candidate_to_json(memory.candidate, summaries) for memory in explanation.memories]
+        more = {"why": _dry_reason(explanation), "memories": memories, "by": answered_by.value, "note": note}
+        print_json(explanation.to_json() | more)
+        return
+    _print_explanation(explanation)
+    if note:
+        say(note, err=True)
+
+
+def _print_explanation(explanation: Explanation) -> None:
+    print_facts(
+        [
+            ("verdict", f"{explanation.verdict}: {_dry_reason(explanation)}"),
+            ("project", explanation.project or "none: only global memories"),
+            ("searched for", one_line(explanation.text)),
+            ("best", _against_floor(explanation.score, explanation.floor)),
+            ("considered", f"{explanation.candidates} memories" + (", by text alone" * explanation.is_text_only)),
+            ("took", f"{explanation.duration_ms} ms"),
+        ]
+    )
+    if explanation.memories:
+        click.echo()
+        print_table(
+            ["memory", "relevance#", "needed#", "verdict", "summary"],
+            [(*_candidate_cells(memory.candidate), one_line(memory.summary, 80)) for memory in explanation.memories],
+            empty="",
+        )
+    if explanation.shown:
+        click.echo()
+        say(explanation.shown)
+
+
+def _dry_reason(explanation: Explanation) -> str:
+    is_shown = explanation.verdict is Verdict.SHOWN
+    return "Claude would be shown this" if is_shown else REASONS[explanation.verdict]
+
+
+def _print_memory(report: MemoryWhy, as_json: bool) -> None:
+    if as_json:
+        print_json(report.to_json())
+        return
+    say(one_line(report.summary, 200), bold=True)
+    print_table(
+        ["at", "session", "channel", "relevance#", "needed#", "verdict", "why"],
+        [
+            (
+                when(outcome.at_ms),
+                outcome.session_id,
+                outcome.channel,
+                f"{candidate.score:.2f}",
+                f"{candidate.floor:.2f}",
+                candidate.verdict,
+                REASONS[candidate.verdict],
+            )
+            for outcome in report.outcomes
+            for candidate in outcome.considered
+        ],
+        empty="It was never shown, and never near enough to be recorded.",
+    )
+
+
+def _print_session(report: SessionWhy, limit: int, as_json: bool) -> None:
+    if as_json:
+        print_json(report.to_json())
+        return
+    if not report.moments:
+        click.echo("No prompt of this session is known.")
+    for moment in report.moments[-limit:]:
+        _print_moment(moment, report)
+
+
+def _print_moment(moment: Moment, report: SessionWhy) -> None:
+    title = one_line(moment.prompt, 100) or _title(moment)
+    say(f"{when(moment.at_ms)}  {title}", bold=True)
+    for outcome in moment.outcomes:
+        say(f"  {outcome.channel}: {outcome.verdict}: {_reason(outcome)}")
+        for candidate in outcome.considered:
+            summary = one_line(report.summaries.get(candidate.episode_id, ""), 80)
+            say(f"    {'  '.join(_candidate_cells(candidate))}  {summary}")
+    if not moment.outcomes:
+        say(f"  {moment.verdict}: {REASONS[moment.verdict]}")
+    for one in moment.no_rules:
+        say(f"  not kept as a rule: “{one_line(one.sentence, 100)}”: {one.refusal}")
+
+
+def _title(moment: Moment) -> str:
+    is_start = any(outcome.channel is Channel.START for outcome in moment.outcomes)
+    return "(start of the session)" if is_start else "(a prompt whose transcript was not read)"
+
+
+def _reason(outcome: Outcome) -> str:
+    against = _against_floor(outcome.score, outcome.floor)
+    return REASONS[outcome.verdict] + (f" ({against})" if against else "")
+
+
+def _candidate_cells(candidate: Candidate) -> tuple[str, str, str, str]:
+    return candidate.episode_id, f"{candidate.score:.2f}", f"{candidate.floor:.2f}", candidate.verdict.value
+
+
+def _against_floor(score: float | None, floor: float | None) -> str:
+    return "" if score is None or floor is None else f"relevance {score:.2f}, needed {floor:.2f}"
+
+
+def _find_session(store: Store, text: str) -> tuple[str, SessionRow | None]:
+    """Return the session of an id, or of the beginning of one; its row is None if its transcript was not read."""
+    try:
+        session = find_session_row(store, text)
+        return session.session_id, session
+    except NotFound:
+        matches = sessions_with_outcomes(store, text)
+        if len(matches) != 1:
+            raise
+        return matches[0], None
+
+
+# -- ``engram fix``: what fixed an error before.
+
+#: Longest error that is read, in characters.
+MAX_ERROR_CHARACTERS = 100_000
+
+
+@click.command("fix")
+@click.argument("error")
+@project_option
+@limit_option(5, "results")
+@json_option
+@pass_workspace
+def fix(workspace: Workspace, error: str, project: str | None, limit: int, as_json: bool) -> None:
+    """Show what fixed an error before: how the command passed later, memories of fixes, and dead ends.
+
+    ERROR is the message or its telling line; `-` reads it from standard input. Looks in the project of this folder;
+    outside of any, in all projects. Exits with 1 if nothing is known.
+
+    Example: engram fix "ModuleNotFoundError: No module named 'yaml'"
+    """
+    text = sys.stdin.read(MAX_ERROR_CHARACTERS) if error == "-" else error
+    if not text.strip():
+        raise BadRequest("the error is empty: give the message, or its telling line")
+    with workspace.store() as store:
+        place = find_project(store, workspace.settings, project)
+        place = place or scope_of_folder(store, workspace.settings, current_folder()).project
+        places = [row.id for row in list_projects(store)] if place is None else [place.id]
+        error = text[:MAX_ERROR_CHARACTERS]
+        explained, _, _ = explain_prompt(store, workspace.settings, error, place, with_worker=not workspace.flags)
+        told = {
+            memory.candidate.episode_id: memory.candidate.score
+            for memory in explained.memories
+            if memory.candidate.verdict is Verdict.SHOWN
+        }
+        branches = {read_branch(current_folder())}
+        fixes = find_fixes(store, redact(error), places, limit, told=told, branches=branches)
+    if as_json:
+        print_json({"fixes": [found.to_json() for found in fixes]})
+        return
+    if not fixes:
+        where = "any project" if place is None else one_line(place.name, 60)
+        raise NotFound(f"no earlier fix of this error is known in {where}; `engram search` looks in all words")
+    for found in fixes:
+        _print_fix(found, "" if place is None else place.name)
+
+
+def _print_fix(found: PastFix, here: str) -> None:
+    what = "Did not work" if found.kind is Kind.DEAD_END else "Fixed"
+    named = f" ({found.id})" if found.id else ""
+    where = f", in {one_line(found.project, 60)}" if found.project not in ("", here) else ""
+    say(f"{what}, {when(found.at_ms)}{where}: {one_line(found.text, 400)}{named}")
+    if found.words:
+        say(f"  {one_line(found.words, 400)}")
+    if found.resume:
+        say(f"  resume: {found.resume}")

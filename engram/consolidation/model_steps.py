@@ -1,0 +1,139 @@
+"""What a language model does in a consolidation, within fixed rules.
+
+It says which memories of a project end or repeat others, and distills again what the local extractor kept.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from engram.consolidation.context import Context, Related
+from engram.enums import Actor, Scope, Status
+from engram.errors import Conflict, ExtractionError
+from engram.models.memories import memory_changes
+from engram.models.memories.judgements import ENDING_REASONS, Ending, ending_of, note_contradiction
+from engram.models.memories.memory_records import Episode
+from engram.models.sessions.stored_turns import second_chances
+from engram.text.words import words_of
+
+logger = logging.getLogger(__name__)
+
+#: Minimum number of common words of two memories that the model may relate.
+MIN_SHARED_WORDS = 2
+
+
+def reconcile(context: Context) -> None:
+    """Relate the memories of each project with new or changed memories since the last run.
+
+    If the model is unavailable, the next complete comparison tries again. A dry run asks nothing.
+    """
+    if context.reconciling is None or context.is_dry:
+        return
+    own: dict[int, list[int]] = {}
+    for episode in context.current_memories():
+        # What others said is not shown to the model: it could talk it into ending this person's memories.
+        if not episode.origin and episode.scope == Scope.PROJECT and episode.project_id is not None:
+            own.setdefault(episode.project_id, []).append(episode.id)
+    for _, row_ids in sorted(own.items()):
+        context.check_time()
+        if context.changed is not None and context.changed.isdisjoint(row_ids):
+            continue
+        memories = list(context.read_current(row_ids))
+        new = frozenset(e.id for e in memories if context.changed is None or e.id in context.changed)
+        if not new:
+            continue
+        try:
+            relations = context.reconciling.relate(memories, new)
+        except ExtractionError as error:
+            logger.info("action=reconcile failed=%s", error)
+            continue
+        for relation in relations:
+            _apply(context, relation)
+
+
+def _apply(context: Context, relation: Related) -> None:
+    older, newer = relation.older, relation.newer
+    if newer.holds_from_ms < older.holds_from_ms or not _is_about_the_same(newer, older) or older.suspect:
+        return
+    ending = ending_of(older, newer, Actor.MODEL)
+    if relation.action == "same":
+        if ending is Ending.ENDS:
+            _archive_repeated(context, older, newer)
+        return
+    reason = ENDING_REASONS[relation.action]
+    if ending is Ending.CONTRADICTION:
+        with context.store.transaction() as tx:
+            if context.unchanged(tx, older, newer) is not None:
+                note_contradiction(tx, older.episode_id, newer.episode_id, f"{reason}: {newer.summary}")
+        return
+    if ending is not Ending.ENDS or context.is_undone("supersede", older):
+        return
+    with context.store.transaction() as tx:
+        if (now := context.unchanged(tx, older, newer)) is None:
+            return
+        memory_changes.change_episode(
+            tx,
+            now[0],
+            "supersede",
+            f"{newer.episode_id} {reason}",
+            run_id=context.run_id,
+            status=Status.SUPERSEDED,
+            superseded_by=newer.episode_id,
+            valid_to_ms=newer.holds_from_ms,
+            actor=Actor.MODEL,
+        )
+        context.tell(f"supersede {older.episode_id} by {newer.episode_id} ({reason})")
+
+
+def _archive_repeated(context: Context, older: Episode, newer: Episode) -> None:
+    """Archive the earlier memory and give its evidence to the later one."""
+    if context.is_undone("archive", older):
+        return
+    with context.store.transaction() as tx:
+        if (now := context.unchanged(tx, older, newer)) is None:
+            return
+        older, newer = now
+        memory_changes.merge_evidence(tx, newer, older, run_id=context.run_id, actor=Actor.MODEL)
+        if older.session_id != newer.session_id:
+            memory_changes.change_episode(
+                tx,
+                newer,
+                "confirm",
+                f"says again what {older.episode_id} said",
+                run_id=context.run_id,
+                confirmations=newer.confirmations + older.confirmations + 1,
+                status=Status.ACTIVE,
+                actor=Actor.MODEL,
+            )
+        context.archive_repeated(tx, older, newer, Actor.MODEL)
+        context.tell(f"archive {older.episode_id} (says the same as {newer.episode_id})")
+
+
+def _is_about_the_same(first: Episode, second: Episode) -> bool:
+    """Return True if two memories have enough words in common to be about the same subject."""
+    words = words_of(" ".join((first.summary, *first.entities)))
+    return len(words & words_of(" ".join((second.summary, *second.entities)))) >= MIN_SHARED_WORDS
+
+
+def distill_again(context: Context) -> None:
+    """Distill waiting sessions again. Every part is a run of its own, which can be undone."""
+    if context.distilling is None:
+        return
+    if context.is_dry:
+        waiting = second_chances(context.store).waiting
+        if waiting:
+            context.tell(f"distill {waiting} sessions again")
+        return
+    while True:
+        context.check_time()
+        try:
+            part = context.distilling.distill_next()
+        except (ExtractionError, Conflict) as error:
+            logger.info("action=distill_again paused=%s", error)
+            return
+        if part is None:
+            return
+        context.tell(
+            f"distill {part.turns} turns of session {part.session_id} again: "
+            f"{part.new} new memories, {part.replaced} replaced"
+        )

@@ -1,0 +1,280 @@
+"""Exports as JSON lines: a line a memory with its history, and a last line of what was forgotten."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any
+
+from engram.errors import BadRequest, BrokenDatabase
+from engram.exchange.incoming import (
+    FORGOTTEN,
+    Incoming,
+    Source,
+    Unusable,
+    incoming_of,
+    record_of,
+    tombstone_record,
+    with_proof,
+)
+from engram.forgetting.forget_files import MARKDOWN_EXPORT
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_records
+from engram.models.memories.memory_records import Episode
+from engram.models.projects.project_folders import list_hints
+from engram.models.rescue.soundness import table_damage
+from engram.system.atomic import make_private_folder, read_regular, write_atomic
+from engram.system.clock import iso_time
+
+#: Longest line that is read, in bytes.
+MAX_LINE_BYTES = 64_000_000
+#: Tables of memory.db that an export is read from.
+EXPORTED_TABLES = ("episode", "evidence", "history", "tombstone", "project", "session")
+#: The format's name.
+FORMAT = "jsonl"
+
+
+def export_records(
+    store: Store, is_wanted: Callable[[Episode], bool], *, with_forgotten: bool
+) -> Iterator[dict[str, Any]]:
+    """Yield the records of memories, the oldest first, and at last what was forgotten.
+
+    Args:
+        store: the open memory.
+        is_wanted: chooses the memories.
+        with_forgotten: tell what was forgotten, in ids and hashes, so that it is not made again elsewhere.
+
+    Raises:
+        BrokenDatabase: the memory is damaged. Raised at the end, after what can be read was yielded.
+    """
+    damage = table_damage(store, EXPORTED_TABLES)
+    hints = {known.project.id: known for known in list_hints(store)}
+    for episode in memory_records.all_episodes(store):
+        if is_wanted(episode):
+            yield with_proof(store, record_of(store, episode, hints))
+    forgotten = tombstone_record(store) if with_forgotten else None
+    if forgotten is not None:
+        yield forgotten
+    if damage:
+        raise BrokenDatabase(f"{store.path} is damaged ({damage}): the export may lack memories")
+
+
+def read_json_lines(file: IO[bytes], name: str) -> Source:
+    """Return what is read from an export.
+
+    Reading raises BadRequest where the file is none: a line that is no JSON object.
+    """
+    return Source(format=FORMAT, name=name, items=_items(file))
+
+
+def _items(file: IO[bytes]) -> Iterator[Incoming]:
+    for number, line in _lines(file):
+        try:
+            yield incoming_of(line)
+        except BadRequest as error:
+            yield Unusable(f"line {number}", str(error))
+
+
+def _lines(file: IO[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
+    number = 0
+    while data := file.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        if len(data) > MAX_LINE_BYTES:
+            raise BadRequest(f"line {number} is longer than {MAX_LINE_BYTES} bytes: this is not an export of Engram")
+        try:
+            text = data.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise BadRequest(f"line {number} is not UTF-8 text: this is not an export of Engram") from error
+        if not text.strip():
+            continue
+        try:
+            line = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise BadRequest(f"line {number} is not JSON: {error}") from error
+        if not isinstance(line, dict):
+            raise BadRequest(f"line {number} is not a JSON object")
+        yield number, line
+
+
+# -- Exports as Markdown: a folder a project, a file a memory, for people to read, search and compare.
+#
+# A file begins with every field of the memory, one on each line as JSON (which is YAML), then its summary as the
+# heading and its content word for word. So it can be imported again without loss, and a change is a difference of few
+# lines.
+
+#: The format's name.
+MARKDOWN_FORMAT = "markdown"
+#: How every file begins: whose format it is.
+_BEGINNING = MARKDOWN_EXPORT.decode()
+#: Files larger than this are not read, in bytes.
+MAX_FILE_BYTES = 64_000_000
+#: Holds what was forgotten.
+_FORGOTTEN_FILE = "forgotten.md"
+_GLOBAL_FOLDER, _NO_PROJECT_FOLDER = "_global", "_no-project"
+#: Fields that stand first, since people look for them.
+_FIRST = ("id", "summary", "kind", "project", "scope", "status", "importance", "created_at_ms", "pinned")
+_LIST_FIELDS = ("history", "contradictions", "tombstones", "rests_on")
+_FENCE = "---\n"
+
+
+def write_markdown(folder: Path, records: Iterable[Mapping[str, Any]]) -> tuple[int, int]:
+    """Write memories into a folder; returns how many, and how many files of an earlier export were removed.
+
+    Files that did not change are not written. Other files stay.
+
+    Raises:
+        OSError: the folder cannot be written.
+    """
+    make_private_folder(folder, with_parents=True)
+    names = _FolderNames()
+    written: set[Path] = set()
+    for record in records:
+        path = folder / names.path_of(record)
+        data = to_markdown(record).encode("utf-8", "surrogateescape")
+        make_private_folder(path.parent, with_parents=True)
+        if read_regular(path, len(data) + 1) != data:
+            write_atomic(path, data)
+        written.add(path)
+    removed = [path for path in _own_files(folder) if path not in written]
+    for path in removed:
+        path.unlink()
+    count = len(written) - int(folder / _FORGOTTEN_FILE in written)
+    return count, len(removed)
+
+
+def is_markdown_export(folder: Path) -> bool:
+    """Return True if a folder holds a file of such an export."""
+    return next(_own_files(folder), None) is not None
+
+
+def read_markdown(folder: Path) -> Source:
+    """Return what is read from such an export. Other files in the folder are passed over."""
+    return Source(format=MARKDOWN_FORMAT, name=str(folder), items=_markdown_items(folder))
+
+
+def to_markdown(record: Mapping[str, Any]) -> str:
+    """Return the text of a memory's file."""
+    names = [*(name for name in _FIRST if name in record), *(name for name in record if name not in _FIRST)]
+    lines: list[str] = []
+    for name in names:
+        if name == "content":
+            continue
+        if name in _LIST_FIELDS and record[name]:
+            lines += [f"{name}:", *(f"  - {_json(item)}" for item in record[name])]
+        else:
+            lines.append(f"{name}: {_json(record[name])}")
+    heading = " ".join(str(record["summary"]).split()) or str(record["kind"])
+    return f"{_BEGINNING}{_newlines(lines)}{_FENCE}\n# {heading}\n\n{record['content']}\n"
+
+
+def from_markdown(text: str) -> dict[str, Any] | None:
+    """Return the record of a memory's file; None for another text.
+
+    Raises:
+        BadRequest: it is such a file, and a field of it cannot be read.
+    """
+    if not text.startswith(_BEGINNING):
+        return None
+    fields, fence, body = text[len(_BEGINNING) :].partition(f"\n{_FENCE}")
+    if not fence:
+        raise BadRequest("its fields have no end (a line of three hyphens)")
+    record: dict[str, Any] = {}
+    name = ""
+    # Not splitlines: a text may hold other characters that end a line.
+    for line in fields.split("\n"):
+        is_item = line.startswith("  - ")
+        key, colon, value = line.partition(":")
+        try:
+            if is_item and isinstance(record.get(name), list):
+                record[name].append(json.loads(line[4:]))
+            elif colon and not is_item:
+                name = key
+                record[name] = json.loads(value) if value.strip() else []
+            else:
+                raise BadRequest(f"{line[:60]!r} is no field")
+        except (ValueError, RecursionError) as error:
+            raise BadRequest(f"the field {name or line[:60]!r} can't be read: {error}") from error
+    match = re.match(r"\n# [^\n]*\n\n", body)
+    content = body[match.end() :] if match else body.strip("\n")
+    record["content"] = content.removesuffix("\n")
+    return record
+
+
+def _markdown_items(folder: Path) -> Iterator[Incoming]:
+    forgotten: list[Path] = []
+    records: list[tuple[tuple[Any, ...], str, dict[str, Any]]] = []
+    for path in _own_files(folder):
+        name = path.relative_to(folder).as_posix()
+        if name == _FORGOTTEN_FILE:
+            forgotten.append(path)
+            continue
+        record = _read(path)
+        if isinstance(record, Unusable):
+            yield record
+        else:
+            records.append(((str(record.get("kept_at_ms")).zfill(20), str(record.get("id"))), name, record))
+    # In the order in which they were kept, whatever their files are called.
+    for _, name, record in sorted(records, key=lambda known: known[0]):
+        try:
+            yield incoming_of(record)
+        except BadRequest as error:
+            yield Unusable(name, str(error))
+    for path in forgotten:
+        record = _read(path)
+        yield record if isinstance(record, Unusable) else incoming_of(record)
+
+
+def _read(path: Path) -> dict[str, Any] | Unusable:
+    data = read_regular(path, MAX_FILE_BYTES)
+    try:
+        return from_markdown((data or b"").decode("utf-8", "surrogateescape")) or {}
+    except BadRequest as error:
+        return Unusable(path.name, str(error))
+
+
+def _own_files(folder: Path) -> Iterator[Path]:
+    """Yield the files of an export, by name; links are none."""
+    for path in sorted(folder.rglob("*.md")):
+        if not path.is_symlink() and read_regular(path, len(MARKDOWN_EXPORT)) == MARKDOWN_EXPORT:
+            yield path
+
+
+class _FolderNames:
+    """Chooses the path of each memory's file: the same in every export as long as the projects are the same."""
+
+    def __init__(self) -> None:
+        self._folders: dict[str, str] = {}
+        self._taken: set[str] = set()
+
+    def path_of(self, record: Mapping[str, Any]) -> Path:
+        if record["kind"] == FORGOTTEN:
+            return Path(_FORGOTTEN_FILE)
+        day = iso_time(int(record.get("created_at_ms") or 0))[:10]
+        return Path(self._folder(record)) / f"{day} {record['id']}.md"
+
+    def _folder(self, record: Mapping[str, Any]) -> str:
+        project = str(record.get("project") or "")
+        if not project:
+            return _GLOBAL_FOLDER if record.get("scope") == "global" else _NO_PROJECT_FOLDER
+        if project not in self._folders:
+            plain = re.sub(r"[^\w.@+-]+", "-", project).strip(".-_") or "project"
+            name, number = plain, 1
+            # Names that differ by case alone are one folder on some systems.
+            while name.casefold() in self._taken:
+                number += 1
+                name = f"{plain}-{number}"
+            self._taken.add(name.casefold())
+            self._folders[project] = name
+        return self._folders[project]
+
+
+def _json(value: object) -> str:
+    # Each value on one line, whatever else ends a line for an editor.
+    text = json.dumps(value, ensure_ascii=False)
+    return re.sub("[\x7f-\x9f\u2028\u2029\ud800-\udfff]", lambda char: f"\\u{ord(char[0]):04x}", text)
+
+
+def _newlines(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)

@@ -1,0 +1,455 @@
+"""Values in the rows of other programs, whatever type they have there. Nothing here raises."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from engram.enums import Importance, Kind, Scope, Source, Status, Voice
+from engram.exchange.incoming import Incoming, IncomingMemory, Place, Unusable, derived_ids
+from engram.exchange.incoming import Source as FileSource
+from engram.models.memories.memory_records import MAX_SUMMARY_CHARACTERS, Episode, Evidence
+from engram.models.rescue.foreign import ForeignDatabase, ForeignRow
+from engram.notes.note_index import MAX_NOTE_BYTES, cut_markdown
+from engram.paths import is_session_id
+from engram.system.atomic import read_regular
+from engram.system.clock import parse_time_ms
+from engram.text.words import content_words
+from engram.transcripts.claude_code import AGENT
+
+#: Times outside of these are no times of a memory: 2001 and 2100, in seconds since 1970.
+_FIRST_SECOND, _LAST_SECOND = 978_307_200, 4_102_444_800
+
+
+def clean_text(value: object) -> str:
+    """Return a text without NULs and blanks around it; "" for anything that is none."""
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    return value.replace("\0", "").strip() if isinstance(value, str) else ""
+
+
+def text_list(value: object) -> list[str]:
+    """Return the texts of a JSON list; a text that is no list is the only one."""
+    text = clean_text(value)
+    try:
+        values = json.loads(text) if text else []
+    except (ValueError, RecursionError):
+        return [text]
+    if not isinstance(values, list):
+        return [text]
+    return list(dict.fromkeys(part for part in map(clean_text, values) if part))
+
+
+def time_ms(value: object) -> int | None:
+    """Return a time in milliseconds since 1970, from milliseconds, seconds or a written time; None if it is none."""
+    if isinstance(value, bytes | str):
+        text = clean_text(value)
+        try:
+            number = float(text)
+        except ValueError:
+            return parse_time_ms(text.replace(" ", "T", 1))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        number = float(value)
+    else:
+        return None
+    if not math.isfinite(number):
+        return None
+    for factor in (1000, 1):
+        at_ms = int(number * factor)
+        if _FIRST_SECOND * 1000 <= at_ms <= _LAST_SECOND * 1000:
+            return at_ms
+    return None
+
+
+def count_of(value: object) -> int:
+    """Return a number of times; 0 for anything that is none."""
+    return max(0, int(value)) if isinstance(value, int | float) and math.isfinite(value) else 0
+
+
+# -- Memories of claude-mem (github.com/thedotmack/claude-mem), from its SQLite database of any version.
+#
+# Observations, session summaries and, of newer versions, its memory items become memories, and so do its directives.
+# The prompts that it logged do not: they are in the transcripts, which are read anyway.
+
+#: The format's name, and that of the extractor of its memories.
+FORMAT = "claude-mem"
+#: Type of an observation → kind of the memory; every other type is a fact.
+_KINDS = {"decision": Kind.DECISION, "bugfix": Kind.FIX}
+#: Most names that a memory gets from an observation.
+MAX_ENTITIES = 40
+
+_SESSION_COLUMNS = frozenset({"content_session_id", "claude_session_id", "memory_session_id", "sdk_session_id"})
+_OBSERVATIONS = frozenset(
+    "id memory_session_id sdk_session_id project merged_into_project text type title subtitle facts narrative concepts "
+    "files_read files_modified content_hash created_at created_at_epoch".split()
+)
+_SUMMARIES = frozenset(
+    "id memory_session_id sdk_session_id project merged_into_project request investigated learned completed next_steps "
+    "notes created_at created_at_epoch".split()
+)
+_ITEMS = frozenset(
+    "id kind type project project_id server_session_id memory_session_id legacy_observation_id text title subtitle "
+    "facts narrative content concepts files_read files_modified created_at created_at_epoch".split()
+)
+_DIRECTIVES = frozenset("id scope project content status created_at created_at_epoch".split())
+_SUMMARY_PARTS = ("request", "investigated", "learned", "completed", "next_steps", "notes")
+
+
+def default_path(user_home: Path) -> Path:
+    """Return where claude-mem keeps its database."""
+    named = os.environ.get("CLAUDE_MEM_DATA_DIR", "")
+    return (Path(named).expanduser() if named else user_home / ".claude-mem") / "claude-mem.db"
+
+
+def is_claude_mem(database: ForeignDatabase) -> bool:
+    """Return True for a database of claude-mem, by its tables."""
+    return bool(database.columns("sdk_sessions")) and {"type", "project"} <= database.columns("observations")
+
+
+def read_claude_mem(database: ForeignDatabase) -> FileSource:
+    """Return what is read from a database of claude-mem."""
+    remarks = []
+    if database.columns("user_prompts") and (prompts := database.count("user_prompts")):
+        remarks.append(f"{prompts} prompts that claude-mem logged are left out: the transcripts have them")
+    return FileSource(FORMAT, str(database.path), _items(database), remarks=tuple(remarks))
+
+
+def _items(database: ForeignDatabase) -> Iterator[Incoming]:
+    sessions = _sessions(database)
+    names = _project_names(database)
+    for table, columns, read in (
+        ("observations", _OBSERVATIONS, _observation),
+        ("session_summaries", _SUMMARIES, _session_summary),
+        ("memory_items", _ITEMS, _item),
+        ("directives", _DIRECTIVES, _directive),
+    ):
+        if not database.columns(table):
+            continue
+        before = database.unreadable
+        for row in database.rows(table, columns):
+            memory = read({**row, "project": names.get(str(row.get("project_id")), row.get("project"))}, sessions)
+            if memory is not None:
+                yield memory
+        for _ in range(database.unreadable - before):
+            yield Unusable(f"a row of {table}", "it is damaged")
+
+
+def _sessions(database: ForeignDatabase) -> dict[str, str]:
+    """Return claude-mem's own id of a session → Claude Code's id."""
+    sessions = {}
+    for row in database.rows("sdk_sessions", _SESSION_COLUMNS):
+        own = row["memory_session_id"] or row["sdk_session_id"]
+        content = row["content_session_id"] or row["claude_session_id"]
+        if own and content:
+            sessions[str(own)] = str(content)
+    return sessions
+
+
+def _project_names(database: ForeignDatabase) -> dict[str, object]:
+    """Return id of a project → its name, as newer versions keep it."""
+    if not database.columns("projects"):
+        return {}
+    return {str(row["id"]): row["name"] for row in database.rows("projects", frozenset({"id", "name"}))}
+
+
+def _item(row: ForeignRow, sessions: dict[str, str]) -> Incoming | None:
+    """Return a memory item; None for a prompt, and for the copy of an observation that is read anyway."""
+    if clean_text(row["kind"]) == "prompt" or row["legacy_observation_id"]:
+        return None
+    return _observation({**row, "text": clean_text(row["text"]) or row["content"]}, sessions, table="memory_items")
+
+
+def _observation(row: ForeignRow, sessions: dict[str, str], table: str = "observations") -> Incoming:
+    where = f"row {row['id']} of {table}"
+    title, subtitle = clean_text(row["title"]), clean_text(row["subtitle"])
+    narrative, facts = clean_text(row["narrative"]) or clean_text(row["text"]), text_list(row["facts"])
+    summary = title or subtitle or narrative or (facts[0] if facts else "")
+    if not summary:
+        return Unusable(where, "it has no text")
+    parts = [subtitle if title else "", narrative, "\n".join(f"- {fact}" for fact in facts)]
+    files = [*text_list(row["files_modified"]), *text_list(row["files_read"])]
+    return _memory(
+        row,
+        sessions,
+        where,
+        kind=_KINDS.get(clean_text(row["type"]).lower(), Kind.FACT),
+        summary=summary,
+        content="\n\n".join(part for part in parts if part) or summary,
+        facts=tuple(facts),
+        entities=tuple(dict.fromkeys([*text_list(row["concepts"]), *files]))[:MAX_ENTITIES],
+    )
+
+
+def _session_summary(row: ForeignRow, sessions: dict[str, str]) -> Incoming:
+    where = f"row {row['id']} of session_summaries"
+    parts = {name: clean_text(row[name]) for name in _SUMMARY_PARTS}
+    summary = parts["completed"] or parts["learned"] or parts["request"] or parts["notes"]
+    if not summary:
+        return Unusable(where, "it has no text")
+    content = "\n\n".join(f"{name.replace('_', ' ').capitalize()}: {text}" for name, text in parts.items() if text)
+    return _memory(row, sessions, where, kind=Kind.STATE, summary=summary, content=content)
+
+
+def _directive(row: ForeignRow, sessions: dict[str, str]) -> Incoming | None:
+    text = clean_text(row["content"])
+    if not text or clean_text(row["status"]) not in ("", "active"):
+        return None
+    return _memory(
+        row,
+        sessions,
+        f"row {row['id']} of directives",
+        kind=Kind.PREFERENCE,
+        summary=text,
+        content=text,
+        is_global=clean_text(row["scope"]) != "project",
+        importance=Importance.HIGH,
+        source=Source.MANUAL,
+        confidence=1.0,
+        quality=1.0,
+    )
+
+
+def _memory(
+    row: ForeignRow, sessions: dict[str, str], where: str, *, summary: str, is_global: bool = False, **fields: Any
+) -> IncomingMemory:
+    own_session = clean_text(row.get("memory_session_id")) or clean_text(row.get("sdk_session_id"))
+    session_id = sessions.get(own_session, "")
+    project = "" if is_global else clean_text(row.get("merged_into_project")) or clean_text(row["project"])
+    made_at_ms = time_ms(row["created_at_epoch"]) or time_ms(row["created_at"])
+    episode = Episode(
+        **derived_ids(FORMAT, where, own_session, str(made_at_ms), summary),
+        **{"status": Status.ACTIVE, "scope": Scope.GLOBAL if is_global else Scope.PROJECT, **fields},
+        summary=" ".join(summary.split())[:MAX_SUMMARY_CHARACTERS],
+        session_id=session_id,
+        project=project,
+        extractor=FORMAT,
+        created_at_ms=made_at_ms or 0,
+    )
+    return IncomingMemory(
+        episode=episode,
+        place=Place(project) if project else None,
+        evidence=(Evidence("", session_id),) if session_id else (),
+        agent=AGENT,
+        reason=f"from claude-mem, {where}",
+    )
+
+
+# -- Memories of the earlier Engram, from its database.
+#
+# It merged similar memories into one row, whose summary then reads ``first | second``, with a line of hyphens between
+# their contents. Here each of them becomes a memory again, as far as it says something of its own.
+
+#: The format's name, and that of the extractor of its memories.
+OLD_ENGRAM_FORMAT = "earlier-engram"
+#: Share of words that two parts of a summary have in common, of the shorter one, from which on they say the same.
+SAME_SHARE = 0.75
+
+_COLUMNS = frozenset(
+    "id session_id project scope summary entities importance source_type full_content created_at accessed_at "
+    "access_count".split()
+)
+_BETWEEN_SUMMARIES = re.compile(r"\s+\|\s+")
+_BETWEEN_CONTENTS = re.compile(r"(?m)^\s*-{3,}\s*$")
+
+
+def read_earlier(database: ForeignDatabase) -> FileSource:
+    """Return what is read from a database of the earlier Engram."""
+    return FileSource(OLD_ENGRAM_FORMAT, str(database.path), _earlier_items(database))
+
+
+def _earlier_items(database: ForeignDatabase) -> Iterator[Incoming]:
+    if not database.columns("episodes"):
+        return
+    for row in database.rows("episodes", _COLUMNS):
+        yield from _memories(row)
+    for _ in range(database.unreadable):
+        yield Unusable("a row of episodes", "it is damaged")
+
+
+def _memories(row: ForeignRow) -> Iterator[Incoming]:
+    name = clean_text(row["id"])
+    parts = split_merged(clean_text(row["summary"]), clean_text(row["full_content"]))
+    if not name or not parts:
+        yield Unusable(f"episode {name or '(no id)'}", "it has no text" if name else "it has no id")
+        return
+    for number, (summary, content) in enumerate(parts):
+        # The newest part was written last; that the row was used counts for it alone.
+        yield _earlier_memory(row, name, summary, content, is_newest=number == len(parts) - 1)
+
+
+def split_merged(summary: str, content: str) -> list[tuple[str, str]]:
+    """Return the memories that were merged into one as (summary, content), the oldest first.
+
+    A part that says the same as another one is no memory of its own. Contents go with their summaries where there are
+    as many; otherwise the newest memory has all of them.
+    """
+    summaries = [part for part in _BETWEEN_SUMMARIES.split(summary) if part.strip()]
+    contents = [part.strip() for part in _BETWEEN_CONTENTS.split(content) if part.strip()]
+    if not summaries:
+        return []
+    if len(contents) == len(summaries):
+        pairs = list(zip(summaries, contents, strict=True))
+    else:
+        pairs = [*((part, part) for part in summaries[:-1]), (summaries[-1], content or summaries[-1])]
+    kept: list[tuple[str, str]] = []
+    for part, text in reversed(pairs):
+        same = next((number for number, (other, _) in enumerate(kept) if _says_the_same(part, other)), None)
+        if same is None:
+            kept.append((part, text))
+        elif text not in kept[same][1]:
+            kept[same] = (kept[same][0], f"{kept[same][1]}\n\n{text}")
+    return kept[::-1]
+
+
+def _says_the_same(first: str, second: str) -> bool:
+    words, others = content_words(first), content_words(second)
+    if not words or not others:
+        return first.casefold() == second.casefold()
+    return len(words & others) >= SAME_SHARE * min(len(words), len(others))
+
+
+def _earlier_memory(row: ForeignRow, name: str, summary: str, content: str, *, is_newest: bool) -> IncomingMemory:
+    project = clean_text(row["project"])
+    is_global = clean_text(row["scope"]) == "global"
+    session_id = clean_text(row["session_id"])
+    session_id = session_id if is_session_id(session_id) else ""
+    is_manual = clean_text(row["source_type"]) == "manual"
+    episode = Episode(
+        **derived_ids(OLD_ENGRAM_FORMAT, name, " ".join(summary.split())),
+        kind=Kind.FACT,
+        summary=" ".join(summary.split())[:MAX_SUMMARY_CHARACTERS],
+        content=content,
+        session_id=session_id,
+        project="" if is_global else project,
+        scope=Scope.GLOBAL if is_global else Scope.PROJECT,
+        entities=tuple(text_list(row["entities"])[:MAX_ENTITIES]),
+        importance=Importance.HIGH if clean_text(row["importance"]) == "high" else Importance.NORMAL,
+        source=Source.MANUAL if is_manual else Source.AUTO,
+        voice=Voice.AGENT if is_manual else Voice.ASSISTANT,
+        extractor=OLD_ENGRAM_FORMAT,
+        created_at_ms=time_ms(row["created_at"]) or 0,
+        accessed_at_ms=time_ms(row["accessed_at"]),
+        access_count=count_of(row["access_count"]) if is_newest else 0,
+    )
+    return IncomingMemory(
+        episode=episode,
+        place=Place(project) if project and not is_global else None,
+        evidence=(Evidence("", session_id),) if session_id else (),
+        agent=AGENT,
+        reason=f"from the earlier Engram, {name}",
+    )
+
+
+# -- Folders of Markdown notes as memories: a section a memory, with the date that its file tells.
+
+#: The format's name, and that of the extractor of its memories.
+NOTE_FOLDER_FORMAT = "notes"
+#: Words of a section; a longer one becomes several memories.
+MAX_SECTION_WORDS = 400
+#: Most files of one folder.
+MAX_FILES = 20_000
+
+_FRONT_MATTER = re.compile(r"\A---\n(.*?)\n---\n?", re.DOTALL)
+_FIELD = re.compile(r"(?m)^(description|title|date|created|created_at|updated)\s*:\s*(.+?)\s*$")
+_DATE = re.compile(r"(\d{4})-(\d\d)-(\d\d)")
+
+
+def read_note_folder(path: Path, *, is_global: bool) -> FileSource:
+    """Return what is read from a folder of Markdown notes, or from one note.
+
+    Args:
+        path: the folder, whose hidden folders are passed over, or the note.
+        is_global: the notes hold in every project; else in the one that they are imported into.
+    """
+    return FileSource(
+        NOTE_FOLDER_FORMAT, str(path), _note_folder_items(path, Scope.GLOBAL if is_global else Scope.PROJECT)
+    )
+
+
+def find_note_files(path: Path) -> list[Path]:
+    """Return the Markdown files of a folder, by name; links and hidden ones are none."""
+    if path.is_file():
+        return [path]
+    files = [
+        file
+        for file in sorted(path.rglob("*"))
+        if file.suffix.lower() in (".md", ".markdown")
+        and not any(part.startswith(".") for part in file.relative_to(path).parts)
+        and file.is_file()
+        and not file.is_symlink()
+    ]
+    return files[:MAX_FILES]
+
+
+def _note_folder_items(path: Path, scope: Scope) -> Iterator[Incoming]:
+    base = path if path.is_dir() else path.parent
+    for file in find_note_files(path):
+        name = file.relative_to(base).as_posix()
+        data = read_regular(file, MAX_NOTE_BYTES + 1)
+        if data is None or len(data) > MAX_NOTE_BYTES:
+            yield Unusable(name, "it can't be read" if data is None else f"it is larger than {MAX_NOTE_BYTES} bytes")
+            continue
+        text = data.decode("utf-8", "replace").lstrip("\ufeff").replace("\r\n", "\n").replace("\0", "")
+        memories = list(_sections(name, text, file.stat().st_mtime_ns // 1_000_000, scope))
+        yield from memories
+        if not memories:
+            yield Unusable(name, "it has no text")
+
+
+def _sections(name: str, text: str, changed_at_ms: int, scope: Scope) -> Iterator[IncomingMemory]:
+    match = _FRONT_MATTER.match(text)
+    fields = dict(_FIELD.findall(match[1])) if match else {}
+    body = text[match.end() :] if match else text
+    at_ms = _date_of(name, fields) or changed_at_ms
+    title = _unquoted(fields.get("title", "")) or Path(name).stem
+    for number, chunk in enumerate(cut_markdown(body, MAX_SECTION_WORDS)):
+        first = next((line.strip(" -*>\t") for line in chunk.text.splitlines() if line.strip(" -*>\t")), "")
+        if not first:
+            continue
+        heading = chunk.heading or (title if number == 0 else "")
+        described = _unquoted(fields.get("description", "")) if number == 0 else ""
+        summary = described or (f"{heading.rsplit(' › ', 1)[-1]}: {first}" if heading else first)
+        # The text decides: a note that is imported again after a change brings the changed sections only.
+        yield IncomingMemory(
+            episode=Episode(
+                **derived_ids(NOTE_FOLDER_FORMAT, name, chunk.heading, chunk.text),
+                kind=Kind.FACT,
+                summary=_cut(" ".join(summary.split())),
+                content=f"{chunk.heading}\n\n{chunk.text}" if chunk.heading else chunk.text,
+                scope=scope,
+                source=Source.MANUAL,
+                voice=Voice.IMPORTED,
+                confidence=1.0,
+                quality=1.0,
+                extractor=NOTE_FOLDER_FORMAT,
+                created_at_ms=at_ms,
+            ),
+            reason=f"from the note {name}, line {chunk.start_line}",
+        )
+
+
+def _date_of(name: str, fields: dict[str, str]) -> int | None:
+    """Return the date that the fields or the name of a note tell, in milliseconds since 1970."""
+    for field in ("date", "created", "created_at", "updated"):
+        at_ms = parse_time_ms(_unquoted(fields.get(field, "")))
+        if at_ms is not None:
+            return at_ms
+    for text in (*(fields.get(field, "") for field in ("date", "created", "created_at")), name):
+        match = _DATE.search(text)
+        at_ms = parse_time_ms(f"{match[0]}T12:00:00Z") if match else None
+        if at_ms is not None:
+            return at_ms
+    return None
+
+
+def _unquoted(text: str) -> str:
+    return text.strip().strip("\"'")
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_SUMMARY_CHARACTERS else text[: MAX_SUMMARY_CHARACTERS - 1] + "…"

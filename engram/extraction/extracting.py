@@ -1,0 +1,231 @@
+"""Turns to episodes: read, propose, then write everything in one transaction if no turn has changed meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from engram.embedding.embedder import Embedder
+from engram.enums import Refusal
+from engram.errors import Conflict
+from engram.extraction.candidate import Candidate
+from engram.extraction.keep import Keeper, Kept, apply_actions, refusals
+from engram.extraction.protocol import ExtractionContext, Extractor
+from engram.extraction.surroundings import (
+    BATCH_TURNS,
+    Batch,
+    ContextBuilder,
+    check_unforgotten,
+    is_at_home,
+    next_batch,
+    within_project,
+)
+from engram.models.engine.transaction import Store, Tx
+from engram.models.memories.memory_records import Episode
+from engram.models.search.vectors import put_vectors
+from engram.models.sessions.sessions import (
+    SessionRow,
+    find_session,
+    has_due_turns,
+    note_extraction,
+    set_rolling_summary,
+)
+from engram.models.sessions.stored_turns import check_unmoved, mark_extracted, note_model_reading, turns_of_session
+from engram.models.shown.usage import note_refused
+from engram.models.work.task_runs import note_success
+from engram.models.work.work import Work, find_work, finish
+from engram.settings import Settings
+from engram.system.failpoint import reach
+
+#: How often an extraction starts again because turns grew meanwhile.
+MAX_TRIES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractReport:
+    """The result of an extraction."""
+
+    session_id: str
+    #: Number of turns that were extracted.
+    turns: int = 0
+    new: int = 0
+    updated: int = 0
+    #: Number of memories whose turn went on and no longer says so.
+    archived: int = 0
+    #: Number of proposals beyond a cap, or forgotten by the user.
+    left_out: int = 0
+    #: Row ids of new and changed memories.
+    row_ids: tuple[int, ...] = ()
+
+    @property
+    def has_changed(self) -> bool:
+        """True if a memory is new, changed or archived."""
+        return bool(self.new or self.updated or self.archived)
+
+    def plus(self, turns: int, kept: Kept) -> ExtractReport:
+        """Return the sum of this report and another batch."""
+        return replace(
+            self,
+            turns=self.turns + turns,
+            new=self.new + kept.new,
+            updated=self.updated + kept.updated,
+            archived=self.archived + kept.archived,
+            left_out=self.left_out + kept.left_out,
+            row_ids=(*self.row_ids, *kept.row_ids.values()),
+        )
+
+
+def extract_session(
+    store: Store,
+    session_id: str,
+    *,
+    extractor: Extractor,
+    embedder: Embedder | None,
+    settings: Settings,
+    near_memories: Sequence[Episode] | None = None,
+) -> ExtractReport:
+    """Extract the turns of a session that grew; a turn that was extracted before updates its own episodes.
+
+    The extractor and the model run outside any transaction. Any number of extractions of a session may race: each batch
+    is written once, and not at all if a turn grew meanwhile (then it is read again).
+
+    Args:
+        store: the open memory.
+        session_id: Claude Code's session.
+        extractor: proposes the candidates.
+        embedder: None leaves the vectors to the task ``embed``.
+        settings: the caps.
+        near_memories: memories of other sessions that may be shown to the extractor; None for the current ones.
+
+    Raises:
+        ExtractionError: the extractor failed; the turns stay due.
+        Conflict: turns kept growing; try again later.
+        StoreError: the database cannot be read or written; nothing of the batch was written.
+    """
+    report = ExtractReport(session_id)
+    tries = 0
+    while True:
+        try:
+            step = _Step(store, session_id, extractor, embedder, settings, near_memories)
+            turns, kept, is_last = step.run()
+            report = report.plus(turns, kept)
+            tries = 0
+        except Conflict:
+            tries += 1
+            if tries >= MAX_TRIES:
+                raise
+            continue
+        if is_last:
+            return report
+
+
+@dataclass(slots=True)
+class _Step:
+    """The extraction of one batch of a session: read, propose, write."""
+
+    store: Store
+    session_id: str
+    extractor: Extractor
+    embedder: Embedder | None
+    settings: Settings
+    near_memories: Sequence[Episode] | None = None
+
+    def run(self) -> tuple[int, Kept, bool]:
+        """Return the number of turns, what was kept of them, and whether no turn is left.
+
+        Raises:
+            Conflict: a turn has grown, or another extraction was faster; nothing was written.
+        """
+        work = find_work(self.store, "extract", self.session_id)
+        session = find_session(self.store, self.session_id)
+        session, batch = (None, Batch()) if session is None else self._next_batch(session)
+        reach("extract.read")
+        if session is None or not batch.turns:
+            self._finish_without_turns(work, session)
+            return 0, Kept(), True
+        batch, candidates, context = self._propose(session, batch)
+        vectors = self._embed(candidates)
+        reach("extract.embedded")
+        due = {turn.id for turn in batch.due}
+        with self.store.transaction() as tx:
+            reach("extract.begin")
+            check_unforgotten(tx, self.session_id, context)
+            for turn in batch.turns:
+                if turn.id in due:
+                    mark_extracted(tx, turn.id, turn.revision)
+                else:
+                    check_unmoved(tx, turn.id, turn.revision)
+            if not self._is_repeatable:
+                unread: Collection[str] = getattr(self.extractor, "unread", ())
+                note_model_reading(tx, [turn for turn in batch.due if turn.turn.key not in unread])
+            kept = self._write(tx, session, batch, candidates)
+            if self.embedder is not None:
+                rows = [("e", kept.row_ids[place], 0, vectors[place]) for place in sorted(kept.row_ids)]
+                put_vectors(tx, self.embedder.model_id, rows)
+            summary = getattr(self.extractor, "rolling_summary", "")
+            if summary and summary != session.rolling_summary and is_at_home(tx, session):
+                set_rolling_summary(tx, session.id, summary)
+            reach("extract.episodes")
+            is_last = self._finish_if_last(tx, work, session)
+            note_success(self.store, "extract", seen=len(due), done=kept.new)
+            reach("extract.work")
+        reach("extract.committed")
+        return len(due), kept, is_last
+
+    @property
+    def _is_repeatable(self) -> bool:
+        return bool(getattr(self.extractor, "is_repeatable", False))
+
+    def _next_batch(self, session: SessionRow) -> tuple[SessionRow, Batch]:
+        """Return the next batch, and the session as what it is in the project of that."""
+        if self._is_repeatable:
+            session, turns = within_project(session, turns_of_session(self.store, session.id))
+            return session, next_batch(turns)
+        due = turns_of_session(self.store, session.id, only_due=True, limit=BATCH_TURNS)
+        session, turns = within_project(session, due)
+        return session, Batch(tuple(turns))
+
+    def _propose(self, session: SessionRow, batch: Batch) -> tuple[Batch, list[Candidate], ExtractionContext]:
+        """Return the candidates, and the batch and the context that they were proposed from."""
+        builder = ContextBuilder(self.store, self.settings, session, self.near_memories)
+        if not self._is_repeatable:
+            context = builder.build(batch.turns)
+            return batch, self.extractor.propose(builder.readable(batch.turns), context), context
+        context = builder.build_repeatable(batch)
+        return batch, self.extractor.propose(builder.readable(batch.turns), context), context
+
+    def _write(self, tx: Tx, session: SessionRow, batch: Batch, candidates: Sequence[Candidate]) -> Kept:
+        """Store the candidates, and apply what they say of other memories."""
+        keeper = Keeper(tx, session, batch.turns, self.extractor.name, self.settings)
+        kept = keeper.keep(candidates)
+        stored = partial(keeper.stored, kept)
+        applied = apply_actions(tx, candidates, stored, keeper.evidence, session.own_project_id)
+        kept.updated += applied.changed
+        if not self._is_repeatable:
+            proposed: Sequence[Refusal] = getattr(self.extractor, "refused", ())
+            note_refused(tx, refusals(proposed, kept, applied))
+        return kept
+
+    def _embed(self, candidates: Sequence[Candidate]) -> list[bytes]:
+        if self.embedder is None or not candidates:
+            return []
+        rows = self.embedder.embed([candidate.summary for candidate in candidates])
+        return [row.astype("float16").tobytes() for row in rows]
+
+    def _finish_if_last(self, tx: Tx, work: Work | None, session: SessionRow) -> bool:
+        """Finish the work if no turn of the session is due; returns whether that is so."""
+        if has_due_turns(tx, session.id):
+            return False
+        note_extraction(tx, session.id, session.message_count)
+        if work is not None:
+            finish(tx, work)
+        return True
+
+    def _finish_without_turns(self, work: Work | None, session: SessionRow | None) -> None:
+        """Finish the work of a session without due turns, unless one became due meanwhile."""
+        if work is None:
+            return
+        with self.store.transaction() as tx:
+            if session is None or not has_due_turns(tx, session.id):
+                finish(tx, work)

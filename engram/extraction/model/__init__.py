@@ -1,0 +1,1 @@
+"""Memories by a language model: requests, answers, providers, money."""

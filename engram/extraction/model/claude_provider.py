@@ -1,0 +1,362 @@
+"""The provider for the user's own Claude Code in print mode: no key of ours, no tools, no hooks, no session file.
+
+See ``claude_command`` for the command line and ``claude_result`` for what it prints.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import shutil
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engram.extraction.model.bounded_command import Finished, run_bounded
+from engram.extraction.model.provider import (
+    MAX_CALL_DOLLARS,
+    UNAVAILABLE_SECONDS,
+    BrokenOff,
+    ModelReply,
+    ModelRequest,
+    NotServed,
+    Price,
+    Unfit,
+)
+from engram.redaction import one_line, redact
+from engram.settings import Settings
+from engram.system.atomic import make_private_folder
+
+# -- The command line of a call to Claude Code in print mode: which binary, which environment, which flags.
+#
+# Flags were read off Claude Code 2.1.197 and 2.1.330.
+
+#: Prefixes of the variables that tell Claude Code how to log in and where its configuration is. Its other variables
+#: belong to a session that may have started the worker, and are dropped.
+_KEPT_PREFIXES = (
+    "CLAUDE_CONFIG_DIR",
+    "CLAUDE_CODE_OAUTH_",
+    "CLAUDE_CODE_USE_BEDROCK",
+    "CLAUDE_CODE_USE_VERTEX",
+    "CLAUDE_CODE_USE_FOUNDRY",
+    "CLAUDE_CODE_SKIP_BEDROCK_AUTH",
+    "CLAUDE_CODE_SKIP_VERTEX_AUTH",
+    "CLAUDE_CODE_SKIP_FOUNDRY_AUTH",
+    "CLAUDE_CODE_CLIENT_",
+    "CLAUDE_CODE_API_KEY_",
+    "CLAUDE_CODE_HTTP",
+    "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+)
+
+
+def call_environment(command: str, environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment of a call, without variables of Engram and of a session that may have started this
+    process.
+    """
+    environ = os.environ if environ is None else environ
+    kept = {name: value for name, value in drop_session(environ).items() if not name.startswith("ENGRAM_")}
+    kept["ENGRAM_DISABLE"] = "1"
+    # A service has a short PATH. If npm installed the command, its interpreter is in the same folder.
+    kept["PATH"] = os.pathsep.join([*_absolute_folders(environ), str(Path(command).parent)])
+    return kept
+
+
+def drop_session(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment without the variables of the Claude Code session that may have started this process."""
+    return {
+        name: value
+        for name, value in environ.items()
+        if name.startswith(_KEPT_PREFIXES) or not name.startswith("CLAUDE")
+    }
+
+
+def find_claude(settings: Settings, environ: Mapping[str, str] | None = None) -> str | None:
+    """Return the absolute path of the command that the settings name, or None where it can't be run.
+
+    The current folder is never searched, since it may be anybody's checkout.
+    """
+    command = os.path.expanduser(settings.claude_command)
+    if os.path.dirname(command) and not os.path.isabs(command):
+        return None
+    folders = _absolute_folders(os.environ if environ is None else environ)
+    return shutil.which(command, path=os.pathsep.join(folders) or os.devnull)
+
+
+def _absolute_folders(environ: Mapping[str, str]) -> list[str]:
+    """Return the absolute folders of PATH."""
+    return [folder for folder in environ.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)]
+
+
+def print_mode_arguments(settings: Settings, request: ModelRequest) -> list[str]:
+    """Return the arguments of a call: no tools, no hooks, no MCP servers, no session file; the answer as JSON."""
+    return [
+        "-p",
+        *("--model", settings.claude_model),
+        "--safe-mode",
+        *("--tools", ""),
+        "--strict-mcp-config",
+        "--no-session-persistence",
+        *("--system-prompt", request.system),
+        *("--output-format", "json"),
+        *("--json-schema", json.dumps(request.schema, separators=(",", ":"))),
+        *("--max-budget-usd", f"{settings.llm_dollars_per_call:g}"),
+    ]
+
+
+# -- Read what Claude Code printed in print mode: the answer with its cost, or why there is none.
+#
+# Answers and error texts were read off Claude Code 2.1.197 and 2.1.330.
+
+logger = logging.getLogger(__name__)
+
+#: Texts of a result without a valid login (lower case).
+_LOGIN_TEXTS = ("not logged in", "/login", "invalid api key", "oauth token", "authentication_error", "credit balance")
+#: Texts of a result at a limit of the subscription or the server (lower case); waiting helps.
+_LIMIT_TEXTS = ("usage limit", "rate limit", "limit reached", "hit your limit", "overloaded")
+#: Error texts of a command that is too old to know a flag (lower case).
+_FLAG_TEXTS = ("unknown option", "unknown argument", "unrecognized option")
+#: HTTP states that a smaller request may avoid.
+_UNFIT_STATES = (400, 413, 422)
+#: HTTP states that mean that the login or the model name is wrong.
+_HOPELESS_STATES = (401, 402, 403, 404)
+#: Part of the subtype of a result whose model never answered in the form of the schema (``error_max_structured_…``).
+_WITHOUT_FORM = "structured_output"
+#: Maximum length of an error text that is shown, in characters.
+_MAX_REASON_CHARACTERS = 160
+
+
+def read_result(finished: Finished, settings: Settings) -> ModelReply:
+    """Read what the command printed.
+
+    Raises:
+        Unfit, NotServed, BrokenOff, ValueError: see ``Provider.complete``.
+    """
+    if finished.has_overflowed:
+        raise BrokenOff("claude wrote more than 8 MB")
+    # A command that answered and then did not end has answered, and the answer was paid for.
+    result = _result_object(finished.output)
+    if result is None and finished.has_timed_out:
+        raise BrokenOff(f"claude did not answer within {settings.claude_timeout_seconds:g} s")
+    if result is None:
+        raise _without_result(finished)
+    has_failed = bool(result.get("is_error")) or (finished.exit_code != 0 and not finished.has_timed_out)
+    if has_failed and not _dollars(result):
+        raise _refusal(result)
+    return _reply(result, settings)
+
+
+def _result_object(output: bytes) -> Mapping[str, Any] | None:
+    """Return the result, which is the whole output or, where something was printed before it, the last line."""
+    text = output.decode("utf-8", errors="replace").strip()
+    for candidate in (text, text.rpartition("\n")[2]):
+        try:
+            parsed = json.loads(candidate)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(parsed, list):
+            parsed = parsed[-1] if parsed else None
+        if isinstance(parsed, dict) and ("result" in parsed or "is_error" in parsed or "structured_output" in parsed):
+            return parsed
+    return None
+
+
+def _without_result(finished: Finished) -> Exception:
+    """Return the error of a command that printed no result."""
+    reason = _one_line(
+        finished.errors.decode("utf-8", errors="replace") or finished.output[:1000].decode("utf-8", "replace")
+    )
+    if any(text in reason.lower() for text in _FLAG_TEXTS):
+        return NotServed(
+            f"this claude is too old for print mode as Engram uses it ({reason}): update Claude Code",
+            is_passing=False,
+            wait_seconds=UNAVAILABLE_SECONDS,
+        )
+    if any(text in reason.lower() for text in _LOGIN_TEXTS):
+        return _not_logged_in(reason)
+    if finished.exit_code in (126, 127):
+        return NotServed(f"claude can't be started: {reason}", is_passing=False, wait_seconds=UNAVAILABLE_SECONDS)
+    return BrokenOff(f"claude ended with exit code {finished.exit_code} and no result{': ' + reason if reason else ''}")
+
+
+def _refusal(result: Mapping[str, Any]) -> Exception:
+    """Return the error that a failed result means."""
+    errors = result.get("errors")
+    told = result.get("result") or (errors[0] if isinstance(errors, list) and errors else "") or result.get("subtype")
+    reason = _one_line(str(told or "no reason given"))
+    state = result.get("api_error_status")
+    lowered = reason.lower()
+    if any(text in lowered for text in _LIMIT_TEXTS) or state == 429:
+        return NotServed(f"claude: {reason}", wait_seconds=UNAVAILABLE_SECONDS)
+    if any(text in lowered for text in _LOGIN_TEXTS) or state == 401:
+        return _not_logged_in(reason)
+    if state in _HOPELESS_STATES:
+        return NotServed(f"claude: {reason}", is_passing=False, wait_seconds=UNAVAILABLE_SECONDS)
+    if state in _UNFIT_STATES or "prompt is too long" in lowered:
+        return Unfit(f"claude: {reason}")
+    if isinstance(state, int):
+        return NotServed(f"claude: {reason}")
+    return BrokenOff(f"claude: {reason}")
+
+
+def _not_logged_in(reason: str) -> NotServed:
+    return NotServed(
+        f"claude is not logged in ({reason}): run `claude` and log in with /login",
+        is_passing=False,
+        wait_seconds=UNAVAILABLE_SECONDS,
+    )
+
+
+def _reply(result: Mapping[str, Any], settings: Settings) -> ModelReply:
+    """Return the answer with what it cost; an error that was paid for is a reply without text.
+
+    A cost that is no amount counts as the most that the call may have cost.
+    """
+    answer = result.get("structured_output")
+    if result.get("is_error"):
+        text = ""
+        logger.warning("action=ask_claude failed=%s", _one_line(str(result.get("subtype") or result.get("result"))))
+    elif isinstance(answer, dict):
+        text = json.dumps(answer)
+    else:
+        told = result.get("result")
+        text = told if isinstance(told, str) else ""
+    read, written = _tokens(result)
+    return ModelReply(
+        text=text,
+        model=_answering_model(result),
+        input_tokens=read,
+        output_tokens=written,
+        dollars=settings.llm_dollars_per_call if (dollars := _dollars(result)) is None else dollars,
+        is_prose=bool(result.get("is_error")) and _WITHOUT_FORM in str(result.get("subtype")),
+    )
+
+
+def _dollars(result: Mapping[str, Any]) -> float | None:
+    """Return the cost of the call at list price; None if the result does not say."""
+    cost = result.get("total_cost_usd")
+    if isinstance(cost, bool) or not isinstance(cost, int | float) or not 0 <= cost <= MAX_CALL_DOLLARS:
+        return None
+    return float(cost)
+
+
+def _answering_model(result: Mapping[str, Any]) -> str:
+    usage = result.get("modelUsage")
+    return str(next(iter(usage))) if isinstance(usage, dict) and usage else ""
+
+
+def _tokens(result: Mapping[str, Any]) -> tuple[int | None, int | None]:
+    """Return the tokens (input, output) of all models of the call, cached ones included; None if the result does
+    not say.
+    """
+    usage = result.get("modelUsage")
+    if not isinstance(usage, dict) or not usage:
+        return None, None
+    parts = [part for part in usage.values() if isinstance(part, dict)]
+    read = sum(
+        _count(part.get(name))
+        for part in parts
+        for name in ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+    )
+    return read, sum(_count(part.get("outputTokens")) for part in parts)
+
+
+def _count(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else 0
+
+
+def _one_line(text: str) -> str:
+    """Return an error text on one line, without control characters, links and secrets."""
+    return one_line(redact(text), _MAX_REASON_CHARACTERS)
+
+
+#: The variable by which Claude Code takes the effort of a model that thinks, and the effort of a call.
+EFFORT_VARIABLE, EFFORT = "CLAUDE_CODE_EFFORT_LEVEL", "low"
+#: Reason of a call that was cancelled.
+_STOPPING = "the worker is stopping"
+
+
+@dataclass(frozen=True, slots=True)
+class CeilingPrice(Price):
+    """A price that is known only after the call: a call is reserved at a ceiling that the command enforces."""
+
+    #: Maximum cost of a call, in dollars.
+    ceiling: float = 0.0
+
+    def dollars(self, input_tokens: int, output_tokens: int) -> float:
+        """Return the ceiling; 0 for a call that was not served."""
+        return self.ceiling if input_tokens or output_tokens else 0.0
+
+
+class ClaudeProvider:
+    """Asks the user's own ``claude``, one call at a time."""
+
+    def __init__(self, settings: Settings, *, environ: Mapping[str, str] | None = None) -> None:
+        """Prepare; nothing is started before the first call.
+
+        Args:
+            settings: command, model, time limit and maximum cost of a call.
+            environ: the environment of the call; this process's own by default.
+        """
+        self._settings = settings
+        self._environ = os.environ if environ is None else environ
+        self._cancelled = threading.Event()
+
+    @property
+    def model(self) -> str:
+        """See ``Provider.model``."""
+        return f"claude:{self._settings.claude_model}"
+
+    @property
+    def price(self) -> Price:
+        """See ``Provider.price``: the maximum cost of a call; the answer names the actual cost."""
+        return CeilingPrice(0.0, 0.0, self._settings.llm_dollars_per_call)
+
+    def simplify(self) -> bool:
+        """See ``Provider.simplify``: there is no simpler way."""
+        return False
+
+    def close(self) -> None:
+        """End a running call and refuse further ones; from any thread."""
+        self._cancelled.set()
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        """See ``Provider.complete``."""
+        if self._cancelled.is_set():
+            raise NotServed(_STOPPING)
+        command = self._find_command()
+        folder = self._settings.places.call_folder
+        environment = call_environment(command, self._environ)
+        environment["CLAUDE_CODE_MAX_OUTPUT_TOKENS"] = str(request.max_output_tokens)
+        # Thinking is paid as output and may be many times as long as the answer. Older models obey the first variable;
+        # newer ones refuse to be without thinking, and obey the second.
+        environment.setdefault("MAX_THINKING_TOKENS", "0")
+        environment[EFFORT_VARIABLE] = EFFORT
+        try:
+            make_private_folder(folder)
+            finished = run_bounded(
+                [command, *print_mode_arguments(self._settings, request)],
+                request.user.encode("utf-8", errors="replace"),
+                folder=folder,
+                environment=environment,
+                seconds=self._settings.claude_timeout_seconds,
+                cancelled=self._cancelled,
+            )
+        except OSError as error:
+            raise NotServed(f"claude can't be started now: {error.strerror or error}") from error
+        if finished.has_timed_out and self._cancelled.is_set():
+            raise BrokenOff(_STOPPING)
+        return read_result(finished, self._settings)
+
+    def _find_command(self) -> str:
+        command = find_claude(self._settings, self._environ)
+        if command is None:
+            raise NotServed(
+                f"{self._settings.claude_command!r} does not exist or can't be run: install Claude Code, or run "
+                "`engram config set claude_command /path/to/claude`",
+                is_passing=False,
+                wait_seconds=UNAVAILABLE_SECONDS,
+            )
+        return command

@@ -1,0 +1,379 @@
+"""Turn proposals of a language model into candidates; what the turns do not say is refused, with the reason."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from engram.enums import Importance, Kind, Refusal, Scope, Status, Voice
+from engram.extraction.candidate import (
+    MAX_CANDIDATE_SUMMARY_CHARACTERS,
+    MAX_SUMMARY_WORDS,
+    Candidate,
+    is_log,
+    is_own,
+    says_the_same,
+)
+from engram.extraction.model.model_answer import (
+    MAX_ANSWER_MEMORIES,
+    MAX_PASSAGES,
+    ModelOutput,
+    ProposedMemory,
+    cleaned,
+    rolling_summary_of,
+)
+from engram.extraction.model.request import Ids
+from engram.extraction.protocol import ExtractionContext, NearMemory
+from engram.extraction.user_rules import lays_down_for_all_projects, only_asks
+from engram.models.memories.memory_records import MAX_CONTENT_CHARACTERS
+from engram.redaction import redact
+from engram.text.titles import clean_questions, clean_title
+from engram.text.words import content_words, prefixes
+from engram.transcripts.turns import Action, Role, TextBlock, Turn
+from engram.trust.suspicion import why_suspect
+from engram.trust.voice import typed_text
+
+#: Share of the content words of a summary, of a memory or a session, that must occur in the session.
+MIN_GROUNDED_SHARE = 0.5
+#: Share of them that must occur in the turns that the memory cites. What it is about may have been said before them.
+MIN_CITED_SHARE = 0.25
+#: What the user says in so many words or fewer needs only one word in common with the summary, and the summary only
+#: this share of its words from the session.
+MAX_SHORT_WORDS, MIN_SHORT_SHARE = 15, 0.35
+#: Confidence in what the user typed, and in anything else.
+TYPED_CONFIDENCE, OTHER_CONFIDENCE = 0.9, 0.7
+#: Maximum number of entries that a memory rests on.
+MAX_EVIDENCE = 8
+
+#: Words of a summary about the speakers, and about how something ended: they make it stand alone, and claim nothing.
+_ABOUT_THE_SPEAKERS = frozenset(
+    "user users assistant wants wish chose chosen asked reported reports approved rejected decision decided dead end "
+    "open session ended failed fails works passes found fixed instead".split()
+)
+#: Roles that speak for the user.
+_USERS = (Role.USER, Role.CHOSEN)
+_ELLIPSIS = re.compile(r"\s*(?:\[…\]|…|\.\.\.|\[\.\.\.\])\s*")
+
+
+@dataclass(slots=True)
+class _Evidence:
+    """The entries of a request that a proposal cites."""
+
+    said: list[tuple[Turn, TextBlock]]
+    actions: list[tuple[Turn, Action]]
+
+    @property
+    def turns(self) -> list[Turn]:
+        """The turns of these entries, each once."""
+        return list({turn.key: turn for turn, _ in (*self.said, *self.actions)}.values())
+
+    @property
+    def uuids(self) -> tuple[str, ...]:
+        """The entries' uuids, texts before commands."""
+        uuids = [said.uuid for _, said in self.said] + [action.uuid for _, action in self.actions]
+        return tuple(dict.fromkeys(uuid for uuid in uuids if uuid))[:MAX_EVIDENCE]
+
+    @property
+    def at_ms(self) -> int:
+        """When the latest of it was said, or its turn ended; 0 if that is not known."""
+        times = [said.at_ms or 0 for _, said in self.said]
+        return max(times or [turn.ended_at_ms or turn.started_at_ms or 0 for turn in self.turns], default=0)
+
+    @property
+    def runs(self) -> list[str]:
+        """The commands and how they ended, without what they printed."""
+        ends = {True: "failed", False: "ok", None: "no result"}
+        return [f"{action.command} → {ends[action.is_error]}" for _, action in self.actions]
+
+
+@dataclass(slots=True)
+class Grounded:
+    """What is used of an output, and what is not."""
+
+    candidates: list[Candidate] = field(default_factory=list)
+    #: Why, one for each.
+    refused: list[Refusal] = field(default_factory=list)
+
+
+def ground(output: ModelOutput, ids: Ids, context: ExtractionContext) -> Grounded:
+    """Return the candidates of an output, and the proposals that are refused.
+
+    Ids that were not in the request are ignored. Refused are memories without a valid id, memories whose words do not
+    occur in the session or have nothing to do with what they cite, and memories that repeat Engram's own text, a log,
+    or what is known. An action whose target was not shown, or is about something else, counts as new.
+    """
+    grounding = _Grounding(ids, context)
+    for proposed in output.memories[:MAX_ANSWER_MEMORIES]:
+        grounding.add(proposed)
+    grounding.found.refused += [Refusal.UNREADABLE] * output.unreadable
+    return grounding.found
+
+
+class _Grounding:
+    """Judges the proposals of one output, in order: each may repeat an earlier one."""
+
+    def __init__(self, ids: Ids, context: ExtractionContext) -> None:
+        self.found = Grounded()
+        self._ids = ids
+        self._context = context
+        self._known = list(context.known)
+        self._known_of_user = list(context.known_of_user)
+        #: Words of the session so far. They say what a memory is about, but alone they prove nothing. Those of the
+        #: memories that were shown do not count: a model must not tell them again as if they had been said.
+        self._session_words = _words_of(turn for turn, _ in (*ids.said.values(), *ids.actions.values()))
+        self._session_words |= content_words(f"{context.project} {context.rolling_summary}")
+
+    def add(self, proposed: ProposedMemory) -> None:
+        candidate = self._judge(proposed, _evidence(proposed, self._ids))
+        if isinstance(candidate, Refusal):
+            self.found.refused.append(candidate)
+            return
+        self.found.candidates.append(candidate)
+        self._known.append(candidate.summary)
+        if candidate.voice is Voice.USER:
+            self._known_of_user.append(candidate.summary)
+
+    def _judge(self, proposed: ProposedMemory, evidence: _Evidence) -> Candidate | Refusal:
+        if not evidence.said and not evidence.actions:
+            return Refusal.NO_EVIDENCE
+        quotes = _quotes(proposed, evidence)
+        summary = " ".join(redact(cleaned(proposed.summary)).split()[:MAX_SUMMARY_WORDS])
+        summary = summary[:MAX_CANDIDATE_SUMMARY_CHARACTERS]
+        target = self._ids.memories.get(_short(proposed.target or ""))
+        if target is not None and not _is_about(target, summary, evidence):
+            target = None
+        action = proposed.action if target is not None else "new"
+        if proposed.action == "retracts":
+            if target is None:
+                return Refusal.NO_TARGET
+            summary = summary or target.summary
+        elif not summary:
+            return Refusal.NO_SUMMARY
+        elif refusal := self._why_not_grounded(summary, evidence, target):
+            return refusal
+        candidate = _candidate(proposed, action, target, summary, evidence, quotes, self._context)
+        # The user's rule is kept, whoever else said the same before.
+        is_users_rule = candidate.voice is Voice.USER and candidate.kind in (Kind.PREFERENCE, Kind.DECISION)
+        known = self._known_of_user if is_users_rule else self._known
+        if action == "new" and any(says_the_same(summary, other) for other in known):
+            return Refusal.REPEATED
+        if is_own(candidate.summary) or is_own(candidate.content):
+            return Refusal.OWN_TEXT
+        return Refusal.LOG if is_log(candidate.content) else candidate
+
+    def _why_not_grounded(self, summary: str, evidence: _Evidence, target: NearMemory | None) -> Refusal | None:
+        """Return why a summary is not grounded; None if it is.
+
+        Half of its words must occur in the session, and some of them in what it cites: these are what it claims, the
+        others say what the claim is about. A text of a few words of the user carries it with one word, unless it only
+        asks: a question claims nothing.
+        """
+        words = prefixes(content_words(summary) - _ABOUT_THE_SPEAKERS)
+        cited = prefixes(
+            _words_there(evidence) | (content_words(target.summary) if target is not None else frozenset())
+        )
+        is_short = any(said.role in _USERS and _says_in_short(said.text) for _, said in evidence.said)
+        share = MIN_SHORT_SHARE if is_short else MIN_GROUNDED_SHARE
+        if not words or len(words & (cited | prefixes(self._session_words))) < share * len(words):
+            return Refusal.NOT_SAID
+        if not words & cited or (len(words & cited) < MIN_CITED_SHARE * len(words) and not is_short):
+            return Refusal.NOT_CITED
+        return None if evidence.said else _why_not_proven(words, evidence)
+
+
+def _says_in_short(text: str) -> bool:
+    """Return True for a few words that do not only ask."""
+    return len(text.split()) <= MAX_SHORT_WORDS and not only_asks(text)
+
+
+def _why_not_proven(words: frozenset[str], evidence: _Evidence) -> Refusal | None:
+    """Return why commands alone do not prove a summary of these words; None if they do.
+
+    Their end must be known, and nothing that only their output says may be told: output is never a memory.
+    """
+    if all(action.is_error is None for _, action in evidence.actions):
+        return Refusal.UNPROVEN
+    printed = prefixes(word for _, action in evidence.actions for word in content_words(action.error_line))
+    named = (" ".join((action.command, *action.files)) for _, action in evidence.actions)
+    said = (text.text for turn in evidence.turns for text in turn.said)
+    return Refusal.OUTPUT if words & printed - prefixes(content_words("\n".join((*named, *said)))) else None
+
+
+def session_summary_of(output: ModelOutput, turns: Iterable[Turn], before: str) -> str:
+    """Return the summary of the session so far, redacted.
+
+    It stays what it was before if the model gave none, or one whose words occur neither there nor in the turns.
+    """
+    summary = rolling_summary_of(output)
+    return summary if _has_words_of(summary, content_words(before) | _words_of(turns)) else before
+
+
+def _short(text: str) -> str:
+    return text.strip("[] \n")
+
+
+def _evidence(proposed: ProposedMemory, ids: Ids) -> _Evidence:
+    shorts = list(dict.fromkeys(map(_short, proposed.evidence)))
+    return _Evidence(
+        said=[ids.said[short] for short in shorts if short in ids.said],
+        actions=[ids.actions[short] for short in shorts if short in ids.actions],
+    )
+
+
+def _candidate(
+    proposed: ProposedMemory,
+    action: str,
+    target: NearMemory | None,
+    summary: str,
+    evidence: _Evidence,
+    quotes: list[tuple[str, TextBlock]],
+    context: ExtractionContext,
+) -> Candidate:
+    users = [said for _, said in evidence.said if said.role in _USERS]
+    if proposed.kind == Kind.PREFERENCE and any(said.role in _USERS for _, said in quotes):
+        quotes = [(quote, said) for quote, said in quotes if said.role in _USERS]
+    sources = [said for _, said in quotes] or [said for _, said in evidence.said]
+    content = "\n\n".join([quote for quote, _ in quotes] or [said.text for said in sources] or evidence.runs).strip()
+    # "Yes, do it" does not make the assistant's words the user's.
+    is_user = bool(sources) and all(said.role is Role.USER for said in sources)
+    is_user = is_user and (
+        _has_word_of(content, summary)
+        if all(said.role is Role.USER for _, said in evidence.said)
+        else _says(content, summary)
+    )
+    is_programs = not is_user and any(said.role is Role.PROGRAM for said in sources)
+    is_chosen = not is_user and not is_programs and _is_chosen(said for _, said in evidence.said)
+    is_typed = is_user and all(_is_typed(quote, said) for quote, said in quotes or [(s.text, s) for s in sources])
+    # Only what the user said or chose is a preference, and only the user's own words for all projects are global.
+    kind = Kind.FACT if proposed.kind == Kind.PREFERENCE and not users else proposed.kind
+    is_global = (context.is_global and all(turn.is_by_person for turn in evidence.turns if turn.prompt)) or (
+        proposed.scope == Scope.GLOBAL
+        and is_user
+        and any(
+            lays_down_for_all_projects(typed_text(said.text), summary, context.project)
+            for said in users
+            if said.role is Role.USER
+        )
+    )
+    is_assistants = not is_user and all(said.role not in (Role.PROGRAM, Role.CONTEXT) for said in sources)
+    voice = Voice.USER if is_user else Voice.CHOSEN if is_chosen else Voice.ASSISTANT
+    voice = Voice.PROGRAM if is_programs else voice
+    title = clean_title(redact(cleaned(proposed.title)))
+    if not _has_words_of(title, content_words(f"{summary}\n{content}")):
+        title = ""
+    return Candidate(
+        kind=kind,
+        summary=summary,
+        content=redact(content)[:MAX_CONTENT_CHARACTERS],
+        evidence=evidence.uuids,
+        turn_keys=tuple(turn.key for turn in evidence.turns),
+        entities=tuple(dict.fromkeys(e[:80] for raw in proposed.entities[:20] if (e := redact(cleaned(raw)).strip()))),
+        # In other words than was said, so that nothing there can confirm them; nobody is shown them for the memory.
+        questions=clean_questions(proposed.questions, lambda text: redact(cleaned(text))),
+        title=title,
+        importance=Importance.NORMAL if is_programs else proposed.importance,
+        scope=Scope.GLOBAL if is_global and not is_chosen else Scope.PROJECT,
+        voice=voice,
+        confidence=TYPED_CONFIDENCE if is_typed else OTHER_CONFIDENCE,
+        status=Status.ACTIVE if is_typed else Status.PROVISIONAL,
+        suspect=why_suspect(f"{title}\n{summary}\n{content}", is_typed=is_typed, is_assistant=is_assistants) or "",
+        quality=OTHER_CONFIDENCE,
+        action=action,
+        target=target.reference if target is not None and action != "new" else "",
+        rests_on_user=any(_is_users_word(said, summary, target) for said in users),
+        said_at_ms=evidence.at_ms,
+    )
+
+
+def _quotes(proposed: ProposedMemory, evidence: _Evidence) -> list[tuple[str, TextBlock]]:
+    """Return the passages that really occur in a text, with that text; a quoted text that is not cited becomes
+    evidence.
+    """
+    quotes: list[tuple[str, TextBlock]] = []
+    others = [(turn, said) for turn in evidence.turns for said in turn.said]
+    for passage in proposed.passages[:MAX_PASSAGES]:
+        text = cleaned(passage).strip()
+        for turn, said in [*evidence.said, *others]:
+            if _stands_in(text, said.text):
+                quotes.append((text, said))
+                if all(said is not cited for _, cited in evidence.said):
+                    evidence.said.append((turn, said))
+                break
+    return quotes
+
+
+def _stands_in(passage: str, text: str) -> bool:
+    """Return True if every part of a passage (parts are separated by ellipses) occurs in a text, in order."""
+    plain, at = _plain(text), 0
+    # Runs of blanks are collapsed first, since the pattern would try each of them.
+    passage = _plain(passage)
+    parts = [part for part in map(_plain, _ELLIPSIS.split(passage)) if part]
+    for part in parts:
+        at = plain.find(part, at)
+        if at < 0:
+            return passage in plain
+        at += len(part)
+    return bool(parts)
+
+
+def _is_typed(quote: str, said: TextBlock) -> bool:
+    """Return True if the user typed the quoted words, and did not paste, quote or relay them."""
+    return said.role is Role.USER and _stands_in(quote, typed_text(said.text))
+
+
+def _is_users_word(said: TextBlock, summary: str, target: NearMemory | None) -> bool:
+    """Return True if a text is the user's own statement on a matter; in a text with pasted parts, the typed part
+    counts.
+    """
+    typed = typed_text(said.text)
+    if said.role is Role.CHOSEN or _plain(typed) == _plain(said.text):
+        return True
+    matter = content_words(f"{summary}\n{target.summary if target is not None else ''}") - _ABOUT_THE_SPEAKERS
+    return bool(prefixes(content_words(typed)) & prefixes(matter))
+
+
+def _has_words_of(summary: str, there: frozenset[str]) -> bool:
+    words = prefixes(content_words(summary) - _ABOUT_THE_SPEAKERS)
+    return bool(words) and len(words & prefixes(there)) >= MIN_GROUNDED_SHARE * len(words)
+
+
+def _is_chosen(said: Iterable[TextBlock]) -> bool:
+    """Return True if the user decided it in a dialog: its evidence is that dialog and words of the user only."""
+    roles = {text.role for text in said}
+    return Role.CHOSEN in roles and Role.ASSISTANT not in roles
+
+
+def _says(text: str, summary: str) -> bool:
+    """Return True if a text alone says what a summary says."""
+    words = prefixes(content_words(summary) - _ABOUT_THE_SPEAKERS)
+    return len(words & prefixes(content_words(text))) >= MIN_GROUNDED_SHARE * len(words)
+
+
+def _has_word_of(text: str, summary: str) -> bool:
+    """Return True if a text has any content word in common with a summary."""
+    words = content_words(summary) - _ABOUT_THE_SPEAKERS
+    return bool(prefixes(words) & prefixes(content_words(text)))
+
+
+def _is_about(target: NearMemory, summary: str, evidence: _Evidence) -> bool:
+    """Return True if a target has any content word in common with what is said about it."""
+    return bool(prefixes(content_words(target.summary)) & prefixes(content_words(summary) | _words_there(evidence)))
+
+
+def _words_there(evidence: _Evidence) -> frozenset[str]:
+    return _words_of(evidence.turns).union(*(content_words(said.text) for _, said in evidence.said))
+
+
+def _words_of(turns: Iterable[Turn]) -> frozenset[str]:
+    there: set[str] = set()
+    for turn in turns:
+        for said in turn.said:
+            there |= content_words(said.text)
+        for action in turn.actions:
+            there |= content_words(" ".join((action.command, action.error_line, action.commit, *action.files)))
+    return frozenset(there)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())

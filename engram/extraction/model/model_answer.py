@@ -1,0 +1,179 @@
+"""The output of a language model: its schema, and how it is read.
+
+Unknown keys are ignored, missing ones are filled in where that is safe.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from engram.enums import Importance, Kind, Scope
+from engram.extraction.model.provider import Prose
+from engram.models.sessions.sessions import MAX_ROLLING_SUMMARY_CHARACTERS
+from engram.redaction import redact
+
+#: Maximum number of memories read from an output.
+MAX_ANSWER_MEMORIES = 60
+#: Maximum number of passages of a memory.
+MAX_PASSAGES = 2
+#: Lists that a memory may lack; one of another shape costs no memory.
+_LISTS_BESIDE = {"passages", "entities", "questions"}
+
+Action = Literal["new", "same", "corrects", "supersedes", "resolves", "retracts"]
+ProposedKind = Literal[Kind.DECISION, Kind.PREFERENCE, Kind.FIX, Kind.FACT, Kind.STATE, Kind.DEAD_END]
+
+
+class ProposedMemory(BaseModel):
+    """A memory as the model proposes it."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    kind: ProposedKind = Kind.FACT
+    summary: str = ""
+    evidence: list[str]
+    action: Action = "new"
+    #: Short id of the memory that the action refers to.
+    target: str | None = None
+    passages: list[str] = []
+    entities: list[str] = []
+    questions: list[str] = []
+    #: At most ten words; "" if the model gave none.
+    title: str = ""
+    importance: Importance = Importance.NORMAL
+    scope: Scope = Scope.PROJECT
+
+
+class ModelOutput(BaseModel):
+    """The whole output."""
+
+    model_config = ConfigDict(extra="ignore")
+
+    memories: list[ProposedMemory]
+    rolling_summary: str = ""
+    #: Number of memories of another shape, which were left out.
+    unreadable: int = 0
+
+
+def _strings(**more: Any) -> dict[str, Any]:
+    return {"type": "array", "items": {"type": "string"}, **more}
+
+
+_MEMORY_PROPERTIES: dict[str, Any] = {
+    "action": {"type": "string", "enum": list(get_args(Action))},
+    "target": {"type": ["string", "null"]},
+    "kind": {"type": "string", "enum": list(get_args(ProposedKind))},
+    "summary": {"type": "string"},
+    "passages": _strings(),
+    "entities": _strings(),
+    "questions": _strings(),
+    "title": {"type": "string"},
+    "importance": {"type": "string", "enum": [Importance.HIGH, Importance.NORMAL]},
+    "scope": {"type": "string", "enum": [Scope.PROJECT, Scope.GLOBAL]},
+    "evidence": _strings(),
+}
+
+
+def answer_schema(item: Mapping[str, Any], **more: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of an answer: an object with a list of ``memories``.
+
+    Every key is required and none may be added, as strict servers demand.
+
+    Args:
+        item: the properties of an item of the list.
+        more: further properties of the answer.
+    """
+    memories = {"type": "array", "items": _strict_object(item)}
+    return _strict_object({"memories": memories, **more})
+
+
+def _strict_object(properties: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "type": "object",
+        "additionalProperties": False,
+        "required": list(properties),
+        "properties": properties,
+    }
+
+
+#: The schema that providers are asked to answer in.
+ANSWER_SCHEMA: Mapping[str, Any] = answer_schema(_MEMORY_PROPERTIES, rolling_summary={"type": "string"})
+
+
+def read_answer(text: str) -> ModelOutput:
+    """Read the output in a text; it may stand inside a code fence or after the model's thoughts.
+
+    Memories of another shape are left out.
+
+    Raises:
+        ValueError: there is no output, or none of its memories can be read.
+    """
+    answer = json_object(text)
+    proposed = answer["memories"][:MAX_ANSWER_MEMORIES]
+    memories = [memory for memory in map(_memory, proposed) if memory is not None]
+    if proposed and not memories:
+        raise ValueError("no memory of the answer has the right shape")
+    summary = answer.get("rolling_summary")
+    return ModelOutput(
+        memories=memories,
+        rolling_summary=summary if isinstance(summary, str) else "",
+        unreadable=len(proposed) - len(memories),
+    )
+
+
+def read_object(text: str) -> list[Any]:
+    """Return the list under ``memories`` in a text that follows no schema. Raises ValueError."""
+    return list(json_object(text)["memories"][:MAX_ANSWER_MEMORIES])
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """Return the object with ``memories`` in a text, as ``read_answer`` finds it.
+
+    Raises:
+        Prose: there is no such object, not even a part of one.
+        ValueError: it is broken off, or has another shape.
+    """
+    text = text.rpartition("</think>")[2]
+    start, stop = text.find("{"), text.rfind("}")
+    try:
+        answer = json.loads(text[start : stop + 1])
+    except (ValueError, RecursionError) as error:
+        if '"memories"' in text or text.lstrip().startswith("{"):
+            raise ValueError("the answer is not whole") from error
+        raise Prose("the answer is not JSON") from error
+    if not isinstance(answer, dict) or not isinstance(answer.get("memories"), list):
+        raise ValueError("the answer has another shape")
+    return answer
+
+
+def _memory(raw: Any) -> ProposedMemory | None:
+    if not isinstance(raw, dict):
+        return None
+    filled = {name: value for name, value in raw.items() if value is not None}
+    old_content = filled.get("content")
+    if "passages" not in filled and isinstance(old_content, str):
+        filled["passages"] = [old_content]
+    if not isinstance(filled.get("title", ""), str):
+        del filled["title"]
+    for name in _LISTS_BESIDE & filled.keys():
+        given = filled[name] if isinstance(filled[name], list) else [filled[name]]
+        filled[name] = [text for text in given if isinstance(text, str)]
+    if filled.get("action") != "retracts" and "summary" not in filled:
+        return None
+    try:
+        return ProposedMemory.model_validate(filled)
+    except (ValidationError, RecursionError):
+        return None
+
+
+def rolling_summary_of(answer: ModelOutput) -> str:
+    """Return the summary of the session so far, redacted; "" if the model gave none."""
+    return " ".join(redact(cleaned(answer.rolling_summary)).split())[:MAX_ROLLING_SUMMARY_CHARACTERS]
+
+
+def cleaned(text: str) -> str:
+    """Return a text without what no database accepts: NULs and halves of surrogate pairs."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")

@@ -1,0 +1,312 @@
+"""The provider for OpenAI and compatible servers, such as Ollama."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from engram.extraction.model.model_extractor import ModelExtractor
+from engram.extraction.model.provider import (
+    UNAVAILABLE_SECONDS,
+    BrokenOff,
+    Budget,
+    ModelReply,
+    ModelRequest,
+    NotServed,
+    Price,
+    Unfit,
+    price_of,
+)
+from engram.extraction.protocol import Extractor
+from engram.settings import Settings
+
+if TYPE_CHECKING:
+    import httpx2
+
+
+# -- An HTTP client with bounds on each wait, on the whole call and on the size of the answer.
+
+#: Maximum size of an answer, in bytes.
+MAX_ANSWER_BYTES = 8_000_000
+#: Maximum duration of a call, in seconds, whatever the settings say.
+MAX_CALL_SECONDS = 60.0
+
+
+def make_client(
+    wait_seconds: float, total_seconds: float, transport: httpx2.BaseTransport | None = None
+) -> httpx2.Client:
+    """Return a client that follows no redirects and stops reading an endless answer.
+
+    Args:
+        wait_seconds: maximum wait for a connection, and for the next bytes.
+        total_seconds: maximum time from the answer's first byte to its last; ``ending`` bounds the whole call.
+        transport: for tests; None uses the network and the proxies of the environment.
+    """
+    import httpx2
+
+    def bound(response: httpx2.Response) -> None:
+        assert isinstance(response.stream, httpx2.SyncByteStream)
+        response.stream = _bounded_stream(response.stream, total_seconds)
+
+    return httpx2.Client(
+        timeout=httpx2.Timeout(wait_seconds),
+        follow_redirects=False,
+        transport=transport,
+        headers={"accept-encoding": "identity"},
+        event_hooks={"response": [bound]},
+    )
+
+
+def _bounded_stream(inner: httpx2.SyncByteStream, total_seconds: float) -> httpx2.SyncByteStream:
+    import httpx2
+
+    class Bounded(httpx2.SyncByteStream):
+        def __iter__(self) -> Iterator[bytes]:
+            size, until = 0, time.monotonic() + total_seconds
+            for chunk in inner:
+                size += len(chunk)
+                if size > MAX_ANSWER_BYTES:
+                    raise httpx2.RemoteProtocolError(f"the answer has more than {MAX_ANSWER_BYTES} bytes")
+                if time.monotonic() > until:
+                    raise httpx2.ReadTimeout(f"the answer took longer than {total_seconds:g} s")
+                yield chunk
+
+        def close(self) -> None:
+            inner.close()
+
+    return Bounded()
+
+
+@contextlib.contextmanager
+def ending(client: httpx2.Client, total_seconds: float) -> Iterator[threading.Event]:
+    """Close the client's connections if the block takes longer than ``total_seconds``; the event is then set.
+
+    No single wait ends a server that sends its headers a byte at a time; this does.
+    """
+    has_ended = threading.Event()
+
+    def end() -> None:
+        has_ended.set()
+        with contextlib.suppress(OSError, RuntimeError):
+            client.close()
+
+    watchdog = threading.Timer(total_seconds, end)
+    watchdog.daemon = True
+    watchdog.start()
+    try:
+        yield has_ended
+    finally:
+        watchdog.cancel()
+        watchdog.join()
+
+
+_OPENAI = "https://api.openai.com/v1"
+#: HTTP states that a smaller request may avoid.
+_UNFIT = (400, 413, 422)
+#: HTTP states that mean that the key, the model or the address is wrong.
+_HOPELESS = (401, 402, 403, 404, 405)
+#: Effort of a model that thinks: thinking is paid as output and counts in the maximum length of an answer.
+EFFORT = "low"
+#: OpenAI's models that think. One that is taken for one of them by mistake refuses the effort, and is asked without.
+_THINKS = re.compile(r"(?:o\d|gpt-(?:[5-9]|\d\d))(?!\d)")
+
+
+def _by_schema(request: ModelRequest) -> dict[str, Any]:
+    schema = {"name": "memories", "schema": dict(request.schema)}
+    return {"response_format": {"type": "json_schema", "json_schema": schema}}
+
+
+#: Ways to ask other servers for JSON and little thinking; the first that the server accepts is used.
+_WAYS: tuple[Callable[[ModelRequest], Mapping[str, Any]], ...] = (
+    lambda request: {**_by_schema(request), "reasoning_effort": EFFORT},
+    _by_schema,
+    lambda request: {"response_format": {"type": "json_object"}},
+    lambda request: {},
+)
+
+
+class OpenAIProvider:
+    """Asks the server that the settings name. One thread at a time."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        api_key: str = "",
+        transport: httpx2.BaseTransport | None = None,
+        total_seconds: float | None = None,
+    ) -> None:
+        """Prepare; the client is made at the first call.
+
+        Args:
+            settings: model, server and time limit.
+            api_key: the key; "" for servers that need none.
+            transport: for tests; None uses the network.
+            total_seconds: maximum duration of a call; by default twice the time limit of the settings, at most 60 s.
+        """
+        self._settings = settings
+        total = total_seconds or min(2 * settings.llm_timeout_seconds, MAX_CALL_SECONDS)
+        self._total_seconds = total
+        self._make_client: Callable[[], tuple[Any, httpx2.Client]] = lambda: _openai_client(
+            settings, api_key, total, transport
+        )
+        self._client: tuple[Any, httpx2.Client] | None = None
+        #: Which of the ways is used: of ``_WAYS``, or of OpenAI's, with an effort and without.
+        self._way = 0
+        self._has_answered = False
+
+    @property
+    def model(self) -> str:
+        """See ``Provider.model``."""
+        return self._settings.llm_model
+
+    @property
+    def price(self) -> Price:
+        """See ``Provider.price``."""
+        return price_of(self._settings)
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        """See ``Provider.complete``."""
+        import httpx2
+        import openai
+
+        try:
+            reply = self._call(request)
+        except openai.APIStatusError as error:
+            raise _refusal(error) from error
+        except openai.APIConnectionError as error:
+            if isinstance(error.__cause__, httpx2.ConnectError | httpx2.ConnectTimeout):
+                raise NotServed("the model's server cannot be reached") from error
+            raise BrokenOff(type(error.__cause__ or error).__name__) from error
+        except (openai.LengthFinishReasonError, openai.ContentFilterFinishReasonError) as error:
+            raise ValueError(f"the model gave no whole answer ({type(error).__name__})") from error
+        except (openai.OpenAIError, httpx2.HTTPError, AttributeError, TypeError, KeyError) as error:
+            raise BrokenOff(type(error).__name__) from error
+        self._has_answered = True
+        return reply
+
+    def simplify(self) -> bool:
+        """See ``Provider.simplify``: a model may not think, and a compatible server may know no schema or no JSON."""
+        ways = len(_WAYS) if self._settings.llm_base_url else 1 + bool(_THINKS.match(self.model))
+        if self._has_answered or self._way + 1 >= ways:
+            return False
+        self._way += 1
+        return True
+
+    def close(self) -> None:
+        """See ``Provider.close``: a call ends by its own time limit."""
+
+    def _call(self, request: ModelRequest) -> ModelReply:
+        self._client = self._client or self._make_client()
+        client, http = self._client
+        try:
+            with ending(http, self._total_seconds) as has_ended:
+                return self._chat(client, request) if self._settings.llm_base_url else self._respond(client, request)
+        finally:
+            if has_ended.is_set():
+                self._client = None
+
+    def _respond(self, client: Any, request: ModelRequest) -> ModelReply:
+        """Ask OpenAI, which follows the schema of the answer."""
+        effort = {"reasoning": {"effort": EFFORT}} if _THINKS.match(self.model) and not self._way else {}
+        response = client.responses.create(
+            model=self.model,
+            input=_messages(request),
+            text={"format": {"type": "json_schema", "name": "answer", "schema": dict(request.schema), "strict": True}},
+            max_output_tokens=request.max_output_tokens,
+            store=False,
+            **effort,
+        )
+        usage = response.usage
+        return ModelReply(
+            text=response.output_text if isinstance(response.output_text, str) else "",
+            model=self.model,
+            input_tokens=getattr(usage, "input_tokens", None),
+            output_tokens=getattr(usage, "output_tokens", None),
+        )
+
+    def _chat(self, client: Any, request: ModelRequest) -> ModelReply:
+        """Ask a compatible server by chat completions, which all of them know."""
+        completion = client.chat.completions.create(
+            model=self.model,
+            messages=_messages(request),
+            max_tokens=request.max_output_tokens,
+            **_WAYS[self._way](request),
+        )
+        content = completion.choices[0].message.content if completion.choices else None
+        return ModelReply(
+            text=content if isinstance(content, str) else "",
+            model=self.model,
+            input_tokens=getattr(completion.usage, "prompt_tokens", None),
+            output_tokens=getattr(completion.usage, "completion_tokens", None),
+        )
+
+
+def _refusal(error: Any) -> Exception:
+    """Return the error of an HTTP state other than 200."""
+    state = int(error.status_code)
+    reason = f"the model's server answered {state}"
+    if state in _UNFIT:
+        return Unfit(reason)
+    if state in _HOPELESS or 300 <= state < 400:
+        why = {401: ": the key is wrong", 404: ": it does not know the model or the address"}.get(state, "")
+        return NotServed(reason + why, is_passing=False, wait_seconds=UNAVAILABLE_SECONDS)
+    if getattr(error, "code", None) == "insufficient_quota":
+        return NotServed(f"{reason}: the account has no credit left", wait_seconds=UNAVAILABLE_SECONDS)
+    return NotServed(reason, wait_seconds=_seconds(error.response.headers.get("retry-after")))
+
+
+def _messages(request: ModelRequest) -> list[dict[str, str]]:
+    return [{"role": "system", "content": request.system}, {"role": "user", "content": request.user}]
+
+
+def _seconds(text: str | None) -> float:
+    """Return the seconds of a Retry-After header; 0 if there is none, or a date."""
+    try:
+        return min(max(0.0, float(text or 0)), 1e6)
+    except ValueError:
+        return 0.0
+
+
+def _openai_client(
+    settings: Settings, api_key: str, total_seconds: float, transport: httpx2.BaseTransport | None
+) -> tuple[Any, httpx2.Client]:
+    """Return a client of ``openai``: no retries, with time limits, and nothing of the environment but proxies."""
+    import openai
+
+    http = make_client(settings.llm_timeout_seconds, total_seconds, transport)
+    client = openai.OpenAI(
+        api_key=api_key or "none",
+        base_url=settings.llm_base_url or _OPENAI,
+        organization="",
+        project="",
+        timeout=settings.llm_timeout_seconds,
+        max_retries=0,
+        http_client=http,
+    )
+    return client, http
+
+
+# -- ``extractor = "openai"``: OpenAI or a compatible server.
+
+
+class OpenAIExtractor(ModelExtractor):
+    """Asks the model that the settings name."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        budget: Budget,
+        fallback: Extractor,
+        *,
+        api_key: str = "",
+        transport: httpx2.BaseTransport | None = None,
+        total_seconds: float | None = None,
+    ) -> None:
+        """See ``OpenAIProvider`` and ``ModelExtractor``."""
+        provider = OpenAIProvider(settings, api_key=api_key, transport=transport, total_seconds=total_seconds)
+        super().__init__("openai-1", provider, budget, fallback)

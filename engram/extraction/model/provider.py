@@ -1,0 +1,322 @@
+"""The interface of language model providers, the budget of their calls, and when none is asked for a while."""
+
+from __future__ import annotations
+
+import ipaddress
+import math
+import random
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+from engram.errors import ExtractionError, SettingsError
+from engram.models.engine.transaction import Store
+from engram.models.work.spend import Caps, reserve, settle
+from engram.models.work.task_runs import note_failure, note_success
+from engram.models.work.work import BACK_OFF_SECONDS
+from engram.settings import Settings
+from engram.system.clock import Clock
+
+# -- A circuit breaker: after a failure the server is not asked for a while, however many sessions wait.
+
+#: How long a server that refused the key, the model or every request is not asked, in seconds.
+UNAVAILABLE_SECONDS = 900.0
+#: Maximum wait that a server may ask for, in seconds.
+MAX_WAIT_SECONDS = 3_600.0
+#: Maximum random extension of a wait, as a share of it.
+JITTER = 0.25
+
+
+@dataclass(slots=True)
+class Breaker:
+    """Decides whether the server may be asked now."""
+
+    clock: Clock
+    _until: float = 0.0
+    _error: ExtractionError | None = None
+    _failures: int = 0
+    _chance: random.Random = field(default_factory=random.Random)
+
+    def check(self) -> None:
+        """Return if the server may be asked.
+
+        Raises:
+            ExtractionError: the last failure; nothing may be sent yet.
+        """
+        if self._error is not None and self.clock.steady_seconds() < self._until:
+            raise type(self._error)(str(self._error))
+
+    def trip(self, error: ExtractionError, seconds: float = 0.0) -> ExtractionError:
+        """Open the breaker for a time, or for 15, 30, 60, 120 s by the number of failures in a row; returns the
+        error.
+        """
+        self._failures += 1
+        wait = max(seconds, BACK_OFF_SECONDS[min(self._failures, len(BACK_OFF_SECONDS)) - 1])
+        wait *= 1 + JITTER * self._chance.random()
+        self._error, self._until = error, self.clock.steady_seconds() + min(wait, MAX_WAIT_SECONDS)
+        return error
+
+    def worked(self) -> None:
+        """Close the breaker, since the server answered."""
+        self._failures, self._error = 0, None
+
+
+# -- The budget of the language model: each call is reserved within the caps before it, and settled after it.
+
+#: Maximum number of tokens that the server adds to a request (roles, the schema of the answer).
+OVERHEAD_TOKENS = 1_000
+#: Stage under which status shows the language model.
+STAGE = "llm"
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """Dollars per million tokens."""
+
+    input: float
+    output: float
+
+    def dollars(self, input_tokens: int, output_tokens: int) -> float:
+        """Return the cost of a call of these sizes."""
+        return (input_tokens * self.input + output_tokens * self.output) / 1_000_000
+
+
+#: Assumed price of an unknown model; rather too high than too low.
+UNKNOWN_PRICE = Price(5.0, 20.0)
+#: Price of a server on this machine or in a private network.
+OWN_SERVER_PRICE = Price(0.0, 0.0)
+
+
+def price_of(settings: Settings) -> Price:
+    """Return the price of the model that the settings name.
+
+    Raises:
+        SettingsError: an entry of the price table is not of the form ``model=input/output``.
+    """
+    table = {}
+    for entry in settings.llm_prices:
+        model, _, prices = entry.partition("=")
+        try:
+            input_price, _, output_price = prices.partition("/")
+            price = Price(float(input_price), float(output_price))
+            if not (0 <= price.input < math.inf and 0 <= price.output < math.inf):
+                raise ValueError("no price")
+            table[model.strip()] = price
+        except ValueError as error:
+            raise SettingsError(
+                f"llm_prices has {entry!r}; write model=input/output, in dollars per million tokens"
+            ) from error
+    own = OWN_SERVER_PRICE if is_own_server(settings.llm_base_url) else UNKNOWN_PRICE
+    return table.get(settings.llm_model, own)
+
+
+def is_own_server(base_url: str) -> bool:
+    """Return True for a server on this machine or in a private network, which costs nothing."""
+    try:
+        host = urlsplit(base_url).hostname or ""
+    except ValueError:
+        return False
+    if host == "localhost" or host.endswith((".localhost", ".local")):
+        return True
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return False
+
+
+@dataclass(slots=True)
+class Usage:
+    """The size and cost of a call: an estimate until the caller fills it in."""
+
+    input_tokens: int
+    output_tokens: int
+    #: Cost of the call, if the provider says so; None to compute it from the price.
+    dollars: float | None = None
+
+    def was_free(self) -> None:
+        """Note that the call was refused before any work was done: it counts as a call, but costs nothing."""
+        self.input_tokens = self.output_tokens = 0
+        self.dollars = None
+
+
+@dataclass(slots=True)
+class Budget:
+    """Reserves and settles calls; the caps hold for all processes that share a memory."""
+
+    store: Store
+    settings: Settings
+
+    @contextmanager
+    def call(
+        self,
+        task: str,
+        text: str,
+        max_output_tokens: int,
+        project_id: int | None = None,
+        *,
+        model: str = "",
+        price: Price | None = None,
+    ) -> Iterator[Usage]:
+        """Reserve the maximum cost of a call with ``text``, run the block, then settle the actual cost.
+
+        No token is shorter than a byte, so the reservation is never too small. If the process dies in the block, the
+        reservation keeps counting in full, since the call may have been paid for.
+
+        Args:
+            task: the name of the call in ``engram cost``.
+            text: the whole request.
+            max_output_tokens: maximum number of tokens of the answer.
+            project_id: the project whose cap it counts against.
+            model: the model's name; "" for that of the settings.
+            price: its price; None for that of the settings.
+
+        Raises:
+            BudgetReached: the call would exceed a cap; the block does not run.
+        """
+        price = price or price_of(self.settings)
+        usage = Usage(len(text.encode()) + OVERHEAD_TOKENS, max_output_tokens)
+        reservation = reserve(
+            self.store,
+            _caps(self.settings),
+            task=task,
+            model=model or self.settings.llm_model,
+            project_id=project_id,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            dollars=price.dollars(usage.input_tokens, usage.output_tokens),
+        )
+        try:
+            yield usage
+        finally:
+            settle(
+                self.store,
+                reservation,
+                input_tokens=usage.input_tokens,
+                output_tokens=usage.output_tokens,
+                dollars=price.dollars(usage.input_tokens, usage.output_tokens)
+                if usage.dollars is None
+                else usage.dollars,
+            )
+
+    def note_answers(self, count: int) -> None:
+        """Note for status that the model answered."""
+        note_success(self.store, STAGE, seen=count, done=count)
+
+    def note_trouble(self, reason: str) -> None:
+        """Note for status why the model is not asked or not understood."""
+        note_failure(self.store, STAGE, reason)
+
+
+def _caps(settings: Settings) -> Caps:
+    return Caps(
+        settings.llm_dollars_per_hour,
+        settings.llm_dollars_per_day,
+        settings.llm_dollars_per_project,
+        settings.llm_calls_per_hour,
+        settings.llm_tokens_per_day,
+    )
+
+
+# -- The interface of language model providers: a request in, a reply out. Each provider has a module of its own.
+
+#: Maximum plausible tokens and cost of a call; beyond these the estimate stays.
+MAX_CALL_TOKENS, MAX_CALL_DOLLARS = 100_000_000, 1_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """What a provider sends; nothing else leaves the machine."""
+
+    #: Name of the task, such as ``extract``.
+    task: str
+    #: System prompt.
+    system: str
+    #: The text.
+    user: str
+    #: JSON schema of the answer. Every key is required, none may be added.
+    schema: Mapping[str, Any]
+    #: Maximum number of tokens of the answer.
+    max_output_tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ModelReply:
+    """What a provider received."""
+
+    #: The answer: a JSON object, possibly with text around it.
+    text: str
+    #: The model that answered; "" if the provider does not say.
+    model: str = ""
+    #: Tokens of the call; None if the provider does not say.
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    #: Cost of the call; None to compute it from ``Provider.price``.
+    dollars: float | None = None
+    #: True if the provider asked for the form of the answer and did not get it.
+    is_prose: bool = False
+
+
+class Unfit(ValueError):
+    """The provider refused this request, and nothing was paid; a smaller request may be served."""
+
+
+class Prose(ValueError):
+    """The model answered in words of its own instead of the form that was asked for.
+
+    One text may have led it astray. A model that never kept the form is not asked again for a while.
+    """
+
+
+class NotServed(ExtractionError):
+    """The provider served nothing, and nothing was paid."""
+
+    def __init__(self, reason: str, *, is_passing: bool = True, wait_seconds: float = 0.0) -> None:
+        """Describe what happened.
+
+        Args:
+            reason: one line for the user.
+            is_passing: False if waiting does not help (wrong key, not logged in, unknown model).
+            wait_seconds: how long to ask nothing; 0 for the usual back-off.
+        """
+        super().__init__(reason)
+        self.is_passing = is_passing
+        self.wait_seconds = wait_seconds
+
+
+class BrokenOff(ExtractionError):
+    """The answer is missing or incomplete, and may have been paid; the request is tried again a few times."""
+
+
+class Provider(Protocol):
+    """Sends one request at a time to a language model. ``LanguageModel`` adds retries, the budget and the breaker."""
+
+    @property
+    def model(self) -> str:
+        """The name of the model in the ledger."""
+        ...
+
+    @property
+    def price(self) -> Price:
+        """The price at which a call is reserved, and settled if the reply has no cost. Raises SettingsError."""
+        ...
+
+    def complete(self, request: ModelRequest) -> ModelReply:
+        """Ask once, within the provider's own time limit.
+
+        Raises:
+            Unfit: the request is refused; it is halved.
+            NotServed: nothing was served and nothing paid; the provider is not asked for a while.
+            BrokenOff: the answer is incomplete; tried again later, and halved after a few times.
+            ValueError: the model refused to answer, or ran out of tokens; the request is halved.
+        """
+        ...
+
+    def simplify(self) -> bool:
+        """Ask in a simpler way from now on, after ``Unfit``; returns False if there is none."""
+        ...
+
+    def close(self) -> None:
+        """End a running call if possible, and start no other; from any thread."""
+        ...

@@ -1,0 +1,245 @@
+"""Which turns of a session are extracted together, in one transaction. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from engram.enums import Scope, Source, Voice
+from engram.errors import Conflict
+from engram.extraction.model.request import nearest
+from engram.extraction.protocol import ExtractionContext, NearMemory
+from engram.extraction.user_rules import orders, says_the_same, typed_texts
+from engram.ingest.portion import without_entries
+from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.memories.judgements import JudgedMemory, is_kept_by_hand, judged_memories
+from engram.models.memories.memory_records import Episode, episodes_of_session, evidence_of, find_episode
+from engram.models.memories.tombstones import barred_entries
+from engram.models.projects.projects import ProjectRow, project_by_id
+from engram.models.search.fulltext import search_passages
+from engram.models.search.memory_lists import current_episodes
+from engram.models.sessions.recent import user_texts_elsewhere
+from engram.models.sessions.sessions import SessionRow, find_session
+from engram.models.sessions.stored_turns import StoredTurn
+from engram.settings import Settings
+from engram.text.words import content_words
+from engram.transcripts.registry import has_answers
+from engram.transcripts.turns import Turn
+from engram.trust.display import one_line
+from engram.trust.voice import typed_text
+
+#: Maximum number of due turns in a batch; bounds memory and how long the write lock is held.
+BATCH_TURNS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """The turns of a batch, within their session."""
+
+    #: Turns to propose candidates from: the due ones, and for a repeatable extractor those before and between them.
+    turns: tuple[StoredTurn, ...] = ()
+    #: The session's turns after them; empty for an extractor that is not repeatable.
+    after: tuple[StoredTurn, ...] = ()
+
+    @property
+    def due(self) -> tuple[StoredTurn, ...]:
+        """The turns that grew since they were extracted."""
+        return tuple(turn for turn in self.turns if turn.extracted_revision < turn.revision)
+
+
+def within_project(session: SessionRow, turns: Sequence[StoredTurn]) -> tuple[SessionRow, list[StoredTurn]]:
+    """Return the turns of the project whose turn is due first, and the session as what it is in that project.
+
+    A session may work in several projects, and nothing that was said in one goes into the memories of another.
+    """
+    due = (turn for turn in turns if turn.extracted_revision < turn.revision)
+    first = next(due, None) or next(iter(turns), None)
+    if first is None or first.project_id == session.project_id:
+        return session, [turn for turn in turns if turn.project_id == session.project_id]
+    there = replace(session, project_id=first.project_id, is_global=False, rolling_summary="")
+    return there, [turn for turn in turns if turn.project_id == first.project_id]
+
+
+def is_at_home(store: Reader, session: SessionRow) -> bool:
+    """True for a session as what it is in its own project: only there it has a summary."""
+    stored = find_session(store, session.session_id)
+    return stored is not None and stored.project_id == session.project_id
+
+
+def next_batch(turns: Sequence[StoredTurn]) -> Batch:
+    """Return the next batch of a session for a repeatable extractor; an empty one if no turn is due.
+
+    Only the best passages of a session are kept, and the candidates of a turn depend on the turns before it and on the
+    prompt after it. So the batch begins with the session, and ends with it or where the next batch begins.
+
+    Args:
+        turns: every turn of the session.
+    """
+    due = [place for place, turn in enumerate(turns) if turn.extracted_revision < turn.revision]
+    if not due:
+        return Batch()
+    stop = due[BATCH_TURNS] if len(due) > BATCH_TURNS else len(turns)
+    return Batch(turns=tuple(turns[:stop]), after=tuple(turns[stop:]))
+
+
+# -- Builds what an extractor is told besides the turns: what the session has already, and which memories are near.
+
+#: Maximum number of memories that ended by a judgement and are shown to an extractor.
+MAX_JUDGED_MEMORIES = 6
+#: Maximum length of the reason of a judgement that is shown, in characters.
+MAX_WHY_CHARACTERS = 160
+
+#: How many of an order's words are looked for in other sessions, the longest, and in how many passages at most.
+MAX_SEARCHED_WORDS, MAX_SEARCHED_PASSAGES = 3, 50
+
+
+@dataclass(frozen=True, slots=True)
+class ContextBuilder:
+    """Builds the contexts of one session."""
+
+    store: Store
+    settings: Settings
+    session: SessionRow
+    #: Memories of other sessions that may be shown; None for those that are current. A snapshot makes the requests of
+    #: several sessions independent of each other's answers.
+    near_memories: Sequence[Episode] | None = None
+
+    def build(self, turns: Sequence[StoredTurn]) -> ExtractionContext:
+        """Return the context of some turns: the session's other memories, and the near ones of other sessions."""
+        session = self.session
+        project = project_by_id(self.store, session.project_id) if session.project_id else None
+        others = self._episodes_of_other_turns(turns)
+        current = [episode for episode in others if episode.is_current]
+        judged = {memory.episode.id: memory for memory in judged_memories(self.store, session.project_id)}
+        return ExtractionContext(
+            project=_folder_name(project) if project else "",
+            is_global=session.is_global,
+            known=tuple(episode.summary for episode in current),
+            known_of_user=_users(current),
+            kept_before=sum(episode.source == Source.AUTO for episode in others),
+            session_cap=self.settings.session_memories,
+            rolling_summary=session.rolling_summary,
+            project_id=session.project_id,
+            own=tuple(_near_memory(episode, judged) for episode in current),
+            near=tuple(_near_memory(episode, judged) for episode in self._nearest(turns, judged, current)),
+        )
+
+    def build_repeatable(self, batch: Batch) -> ExtractionContext:
+        """Return a context that does not depend on when the session was extracted: what was saved by hand is known."""
+        saved = [episode for episode in self._episodes() if episode.source == Source.MANUAL and episode.is_current]
+        return replace(
+            self.build(batch.turns),
+            known=tuple(episode.summary for episode in saved),
+            known_of_user=_users(saved),
+            kept_before=0,
+            said_before=self._said_before(self.readable(batch.turns)),
+            following=next(iter(self.readable(batch.after[:1])), None),
+        )
+
+    def readable(self, turns: Sequence[StoredTurn]) -> list[Turn]:
+        """Return what an extractor may read: nothing of forgotten memories, and no prompts whose answers are gone."""
+        turns = [turn for turn in turns if has_answers(turn.turn.agent)]
+        entries = {entry.uuid for turn in turns for entry in turn.turn.entries}
+        barred = barred_entries(self.store, entries | {turn.turn.key for turn in turns})
+        readable = [without_entries(turn.turn, barred) for turn in turns]
+        return [turn for turn in readable if turn.said or turn.actions or not barred]
+
+    def _said_before(self, turns: Sequence[Turn]) -> frozenset[str]:
+        """Return the orders of the user in these turns that they gave in another session of the project too."""
+        given = {order for turn in turns for text in typed_texts(turn) for order in orders(text)}
+        return frozenset(order for order in given if self._is_said_elsewhere(order))
+
+    def _is_said_elsewhere(self, order: str) -> bool:
+        words = tuple(sorted(content_words(order), key=len)[-MAX_SEARCHED_WORDS:])
+        if self.session.own_project_id is None or not words:
+            return False
+        hits = search_passages(self.store, [words], MAX_SEARCHED_PASSAGES, project_id=self.session.own_project_id)
+        texts = user_texts_elsewhere(self.store, [row_id for row_id, _ in hits], self.session.id)
+        return any(says_the_same(order, other) for text in texts for other in orders(typed_text(text)))
+
+    def _nearest(
+        self, turns: Sequence[StoredTurn], judged: Mapping[int, JudgedMemory], own: Sequence[Episode]
+    ) -> list[Episode]:
+        """Return memories of the project or global that are near to the turns, judged ones that have ended first.
+
+        Args:
+            turns: the turns of a request.
+            judged: row id → what was judged wrong or outdated, of this session too.
+            own: memories of the session that are shown anyway.
+        """
+        if self.session.project_id is None and not self.session.is_global:
+            return []
+        others = [
+            episode
+            for episode in self._memories_of_project()
+            if episode.session_id != self.session.session_id and not episode.suspect and not episode.origin
+        ]
+        texts = [turn.turn for turn in turns]
+        listed = {episode.id for episode in (*others, *own)}
+        ended = [m.episode for row_id, m in judged.items() if row_id not in listed and not m.episode.suspect]
+        return [*nearest(ended, texts, MAX_JUDGED_MEMORIES), *nearest(others, texts)]
+
+    def _memories_of_project(self) -> Sequence[Episode]:
+        if self.near_memories is not None:
+            return self.near_memories
+        return current_episodes(self.store, self.session.project_id)
+
+    def _episodes(self) -> list[Episode]:
+        """Return the session's memories that its project sees: the session may have worked in others, too."""
+        return [
+            episode
+            for episode in episodes_of_session(self.store, self.session.session_id)
+            if episode.scope == Scope.GLOBAL or episode.project_id == self.session.own_project_id
+        ]
+
+    def _episodes_of_other_turns(self, turns: Sequence[StoredTurn]) -> list[Episode]:
+        """Return the session's memories that rest on none of these turns."""
+        ids = {turn.id for turn in turns}
+        return [
+            episode
+            for episode in self._episodes()
+            if not any(evidence.turn_id in ids for evidence in evidence_of(self.store, episode.id))
+        ]
+
+
+def check_unforgotten(tx: Tx, session_id: str, context: ExtractionContext) -> None:
+    """Check that everything in a context still exists.
+
+    Raises:
+        Conflict: something that the extractor was told was forgotten meanwhile.
+    """
+    session = find_session(tx, session_id)
+    if context.rolling_summary and (session is None or session.rolling_summary != context.rolling_summary):
+        raise Conflict(f"the summary of session {session_id} was erased or replaced meanwhile")
+    for memory in (*context.own, *context.near):
+        if memory.reference and find_episode(tx, memory.reference) is None:
+            raise Conflict(f"memory {memory.reference} was forgotten meanwhile")
+
+
+def _folder_name(project: ProjectRow) -> str:
+    """Return the name of a project's folder; the display name may have a number that depends on the memory."""
+    return re.split(r"[\\/]", project.root.rstrip("\\/"))[-1] or project.name
+
+
+def _near_memory(episode: Episode, judged: Mapping[int, JudgedMemory]) -> NearMemory:
+    memory = judged.get(episode.id)
+    return NearMemory(
+        summary=episode.summary,
+        reference=episode.episode_id,
+        kind=episode.kind,
+        state="in force" if memory is None else _judged_state(memory),
+        at_ms=episode.holds_from_ms,
+        is_fixed=is_kept_by_hand(episode),
+        is_users_rule=episode.is_users_rule,
+    )
+
+
+def _users(episodes: Iterable[Episode]) -> tuple[str, ...]:
+    """Return the summaries of the memories that are the user's own words."""
+    return tuple(episode.summary for episode in episodes if episode.voice == Voice.USER)
+
+
+def _judged_state(memory: JudgedMemory) -> str:
+    why = f" ({one_line(memory.reason, MAX_WHY_CHARACTERS)})" if memory.reason else ""
+    return f"judged {memory.judgement}{why}, not to be kept again"

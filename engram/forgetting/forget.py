@@ -1,0 +1,229 @@
+"""Forget a memory: delete it everywhere, so that nothing brings its text back."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from engram.enums import Actor
+from engram.errors import NotFound
+from engram.forgetting.forget_files import clean_copies, foreign_files_with
+from engram.forgetting.forget_plan import ForgetPlan, NeededEntry, plan_forget
+from engram.forgetting.forget_preview import ForgottenFiles
+from engram.models.engine.transaction import Store, Tx
+from engram.models.forgetting import forgetting
+from engram.models.hub.arriving import stand_alone
+from engram.models.memories.memory_records import Episode
+from engram.models.projects.notes import forget_standing_lines
+from engram.models.rescue.backup import holding_backups
+from engram.notes.daily_log import log_session, move_saved_notes, notes_lock
+from engram.paths import Home
+from engram.system.atomic import drop_leftovers
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetReport:
+    """What was forgotten, and what stays."""
+
+    #: Ids of the memories, the one that was asked for first; none where a quotation was asked for and no memory went.
+    episode_ids: tuple[str, ...]
+    #: Summary of the memory that was asked for, or the beginning of the quotation.
+    summary: str
+    #: Number of turns that were deleted whole.
+    turns: int
+    #: Number of entries whose words were deleted while their turns stay.
+    entries: int
+    #: Entries that stay, with the memories that need them.
+    needed: tuple[NeededEntry, ...]
+    #: Ids of memories that are current again.
+    restored: tuple[str, ...]
+    #: Files in the memory folder that were removed or rewritten.
+    files: tuple[str, ...]
+    #: Number of backups and set-aside databases that were cleaned.
+    backups: int
+    #: Number of those that could not be changed and were deleted.
+    dropped_backups: int = 0
+    #: Names of other programs' databases in the memory folder that still contain its words.
+    foreign: tuple[str, ...] = ()
+    #: Memories that stay although they rest on the words of the quotation too.
+    staying: tuple[Episode, ...] = ()
+
+    def describe(self, may_tell: Callable[[Episode], bool] = lambda _: True) -> str:
+        """Return a few lines for a person or a model: what was deleted and what stays.
+
+        A memory for which ``may_tell`` returns False is mentioned without its text.
+        """
+        ids = ", ".join(self.episode_ids)
+        gone = [f"{_plural(len(self.episode_ids), 'memory', 'memories')} ({ids})"] if ids else []
+        gone += [_plural(self.turns, "turn")] if self.turns else []
+        gone += [f"the words of {_plural(self.entries, 'entry', 'entries')}"] if self.entries else []
+        lines = [
+            f"“{self.summary}”: {', '.join(gone)}; {_plural(len(self.files), 'file')} changed, "
+            f"{_plural(self.backups + self.dropped_backups, 'backup')} cleaned."
+        ]
+        lines += [_needed_line(entry, may_tell) for entry in self.needed]
+        lines += [
+            f"Current again, since the memory that replaced it is gone: {episode_id}." for episode_id in self.restored
+        ]
+        lines += [
+            f"{memory.episode_id} stays with a summary of its own, and rests on it no longer; forget it too if it says "
+            "what has to go."
+            for memory in self.staying
+            if may_tell(memory)
+        ]
+        lines += [foreign_line(name) for name in self.foreign]
+        return "\n".join(lines)
+
+
+def foreign_line(name: str) -> str:
+    """Say that another program's database still contains forgotten words, and what to do."""
+    return f"Its words are still in {name}, another program's database, which is never changed; delete it if you can."
+
+
+def _needed_line(needed: NeededEntry, may_tell: Callable[[Episode], bool]) -> str:
+    told = [f"{memory.episode_id} “{memory.summary[:120]}”" for memory in needed.needed_by if may_tell(memory)]
+    needers = "; ".join(told if len(told) == len(needed.needed_by) else [*told, "a memory of another project"])
+    return f"Entry {needed.entry} stays, needed by {needers}."
+
+
+def forget_episode(
+    store: Store, places: Home, episode_id: str, *, actor: Actor, also_source: bool = False
+) -> ForgetReport:
+    """Delete a memory and the words that it alone rests on, everywhere in the memory folder.
+
+    Of a quotation, the words of the whole message that says it go, and the memories that were made of them alone or
+    repeat them.
+
+    It is deleted from rows, text indexes, vectors, history, runs, recollections, notes, exports, backups and set-aside
+    databases. Tombstones keep it from coming back by another reading, extraction, import or restore. The transcript
+    belongs to Claude Code and stays. Files are cleaned before the database, so that an interrupted forget can be
+    repeated.
+
+    Args:
+        store: the open memory.
+        places: the memory folder.
+        episode_id: the memory or quotation.
+        actor: who forgets it; the history of memories that change with it says so.
+        also_source: delete the whole turns that it rests on, with every memory that rests on them.
+
+    Raises:
+        NotFound: there is no such memory or quotation.
+        StoreError: the database cannot be written; try again.
+    """
+    plan = plan_forget(store, episode_id, also_source=also_source)
+    files = ForgottenFiles.of(store, plan)
+    with holding_backups(places.backups):
+        with notes_lock(places):
+            drop_leftovers(places.root, 0)
+        move_saved_notes(places)
+        backups, dropped = clean_copies(
+            places,
+            store.driver,
+            lambda tx: forgetting.forget_in_copy(tx, files.forgotten, files.is_kept, actor=actor),
+        )
+        cleaned, notes = files.clean(places)
+        with store.transaction() as tx:
+            plan = plan_forget(store, episode_id, also_source=also_source)
+            forgetting.delete_forgotten(tx, plan.forgotten(store), actor=actor)
+            forgetting.clean_runs(tx, files.is_kept)
+            forgetting.clean_reasons(tx, files.is_kept)
+            forget_standing_lines(tx, files.is_kept)
+            forgetting.drop_notes(tx, [str(path) for path in notes])
+    for session_id in files.sessions:
+        log_session(store, places, session_id)
+    forgetting.wipe_free_space(store)
+    logger.info(
+        "action=forget episodes=%d turns=%d entries=%d files=%d",
+        len(plan.memories),
+        len(plan.turn_ids),
+        len(plan.erased),
+        len(cleaned) + len(notes),
+    )
+    return ForgetReport(
+        episode_ids=tuple(episode.episode_id for episode in plan.memories),
+        summary=plan.title,
+        turns=len(plan.turn_ids),
+        entries=0 if plan.turn_ids else len(plan.erased),
+        needed=plan.needed,
+        restored=tuple(episode.episode_id for episode in plan.restored),
+        files=(*cleaned, *(path.name for path in notes)),
+        backups=backups,
+        dropped_backups=dropped,
+        foreign=tuple(foreign_files_with(places, store.driver, files.told)),
+        staying=plan.staying,
+    )
+
+
+def _plural(number: int, singular: str, plural: str = "") -> str:
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"
+
+
+# -- Forget several memories in one pass, as another machine asked: files first, then everything in one transaction.
+
+
+def forget_together(
+    store: Store, places: Home, episode_ids: Sequence[str], change_too: Callable[[Tx], None], *, actor: Actor
+) -> int:
+    """Delete memories everywhere in the memory folder, as ``forget_episode`` does; returns how many went.
+
+    Memories that tidying had merged with them here stay: they were not forgotten.
+
+    Args:
+        store: the open memory.
+        places: the memory folder.
+        episode_ids: the memories; those that are not there are passed over.
+        change_too: what else changes in the same transaction.
+        actor: who forgets them.
+
+    Raises:
+        StoreError: the database cannot be written; nothing was deleted from it, and it can be repeated.
+    """
+    with store.transaction() as tx:
+        stand_alone(tx, episode_ids)
+    plans = _plans(store, episode_ids)
+    if not plans:
+        with store.transaction() as tx:
+            change_too(tx)
+        return 0
+    every = [ForgottenFiles.of(store, plan) for plan in plans]
+
+    def is_kept(line: str) -> bool:
+        return all(files.is_kept(line) for files in every)
+
+    def forget_in_copy(tx: Tx) -> int:
+        return sum(forgetting.forget_in_copy(tx, files.forgotten, is_kept, actor=actor) for files in every)
+
+    with holding_backups(places.backups):
+        with notes_lock(places):
+            drop_leftovers(places.root, 0)
+        move_saved_notes(places)
+        clean_copies(places, store.driver, forget_in_copy)
+        notes = list(dict.fromkeys(path for files in every for path in files.clean(places)[1]))
+        with store.transaction() as tx:
+            for episode_id in episode_ids:
+                for plan in _plans(store, [episode_id]):
+                    forgetting.delete_forgotten(tx, plan.forgotten(store), actor=actor)
+            forgetting.clean_runs(tx, is_kept)
+            forgetting.clean_reasons(tx, is_kept)
+            forget_standing_lines(tx, is_kept)
+            forgetting.drop_notes(tx, [str(path) for path in notes])
+            change_too(tx)
+    for session_id in dict.fromkeys(session for files in every for session in files.sessions):
+        log_session(store, places, session_id)
+    forgetting.wipe_free_space(store)
+    gone = {episode_id for files in every for episode_id in files.forgotten.episode_ids}
+    logger.info("action=forget_together episodes=%d notes=%d", len(gone), len(notes))
+    return len(gone)
+
+
+def _plans(store: Store, episode_ids: Sequence[str]) -> list[ForgetPlan]:
+    plans = []
+    for episode_id in episode_ids:
+        try:
+            plans.append(plan_forget(store, episode_id))
+        except NotFound:
+            continue
+    return plans

@@ -1,0 +1,278 @@
+"""Clean the files of the memory folder of forgotten memories: recollections, notes, exports, backups, databases."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import re
+from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
+
+from engram.errors import EngramError
+from engram.models.engine.transaction import Tx
+from engram.models.forgetting import forgetting
+from engram.models.memories.tombstones import Forgotten
+from engram.models.rescue.backup import drop_database
+from engram.models.rescue.copies import clean_copy
+from engram.models.rescue.restore import foreign_files, set_aside_files
+from engram.notes.daily_log import cut_sections, notes_lock, write_text
+from engram.notes.note_index import earlier_notes
+from engram.paths import Home
+from engram.system.atomic import read_regular, read_whole, write_atomic
+from engram.trust.display import fence_safe
+
+logger = logging.getLogger(__name__)
+
+#: Suffix of the lists of failed programs among the recollection files.
+FAILURES_SUFFIX = ".failures"
+#: How every file of a Markdown export begins.
+MARKDOWN_EXPORT = b"---\nengram: 1\n"
+#: Maximum size of a note or export that is searched and rewritten, in bytes.
+_MAX_FILE_BYTES = 200_000_000
+#: How much of another program's database is searched at one time, in bytes.
+_PART_BYTES = 4_000_000
+#: Minimum length of a text that is searched for in notes, in characters; shorter ones occur by chance.
+_MIN_TEXT_CHARACTERS = 24
+#: Length of a line's beginning that is searched for, in characters; notes and bites cut long lines.
+_MAX_LINE_CHARACTERS = 60
+
+
+def told_lines(texts: Sequence[str]) -> list[str]:
+    """Return the beginnings of the lines of forgotten texts that are long enough to be unique.
+
+    Search for them in lines that ``plain_line`` returned.
+    """
+    beginnings = {plain_line(line)[:_MAX_LINE_CHARACTERS] for text in texts for line in text.splitlines()}
+    return sorted(line for line in beginnings if len(line) >= _MIN_TEXT_CHARACTERS)
+
+
+def plain_line(text: str) -> str:
+    """Return a text as it appears in a line of a note: without breaks and hidden characters."""
+    return " ".join(fence_safe(text).split())
+
+
+def clean_recollections(
+    places: Home, is_kept: Callable[[str], bool], sessions: Collection[str] = (), *, is_dry: bool = False
+) -> list[str]:
+    """Remove the recollection files of some sessions, those whose text is not kept, and every list of failed programs.
+
+    The worker makes new ones. With ``is_dry``, here and below, nothing is changed, and what would be is returned.
+    """
+    removed = []
+    for path in _files(places.recollections, ("*",)):
+        data = (read_regular(path, _MAX_FILE_BYTES) or b"").decode("utf-8", "replace")
+        if (
+            path.stem in sessions
+            or path.suffix == FAILURES_SUFFIX
+            or not all(map(is_kept, [data, *forgetting.texts_in_json(data)]))
+        ):
+            with contextlib.suppress(OSError):
+                if not is_dry:
+                    path.unlink()
+                removed.append(path.name)
+    return removed
+
+
+def withdraw_bites(places: Home, episode_id: str) -> list[str]:
+    """Remove what waits to be told and names a memory, since its text changed; returns the names of the files."""
+    removed = []
+    for path in _files(places.recollections, ("*.pending",)):
+        if episode_id.encode() in (read_regular(path, _MAX_FILE_BYTES) or b""):
+            with contextlib.suppress(OSError):
+                path.unlink()
+                removed.append(path.name)
+    return removed
+
+
+def cut_daily_log(places: Home, sessions: Sequence[str], *, is_dry: bool = False) -> list[Path]:
+    """Remove the sections of sessions from the daily log; they are rewritten from the remaining turns."""
+    marks = [f"<!-- session {session}{end}" for session in sessions for end in (" -->", "/")]
+    return rewrite_notes(
+        places,
+        _files(places.daily_notes, ("*.md",)),
+        lambda _, text: "".join(part for part in cut_sections(text) if not any(mark in part for mark in marks)),
+        is_dry=is_dry,
+    )
+
+
+def clean_lines(places: Home, is_kept: Callable[[str], bool], *, is_dry: bool = False) -> list[Path]:
+    """Remove the lines of notes that are not kept, since they name a forgotten memory or say the same."""
+    return rewrite_notes(
+        places,
+        all_notes(places),
+        lambda _, text: "".join(filter(is_kept, text.splitlines(keepends=True))),
+        is_dry=is_dry,
+    )
+
+
+def rewrite_notes(
+    places: Home, paths: Iterable[Path], change: Callable[[Path, str], str], *, is_dry: bool = False
+) -> list[Path]:
+    """Rewrite notes under the lock of their folder, and keep bytes that are not UTF-8; returns the changed files."""
+    changed = []
+    with notes_lock(places):
+        for path in paths:
+            text = (read_whole(path, _MAX_FILE_BYTES) or b"").decode("utf-8", "surrogateescape")
+            after = change(path, text)
+            if after != text:
+                if not is_dry:
+                    write_text(path, after)
+                changed.append(path)
+    return changed
+
+
+def clean_exports(
+    places: Home,
+    ids: Collection[str],
+    forgotten: Forgotten | None = None,
+    is_kept: Callable[[str], bool] = lambda text: True,
+    *,
+    is_dry: bool = False,
+) -> list[str]:
+    """Remove memories from the exports in the memory folder, and their words from what other memories say there.
+
+    In JSON lines the line of a memory goes, in a Markdown export its file, with the files that quote its words.
+
+    Args:
+        places: the memory folder.
+        ids: the forgotten memories.
+        forgotten: what else is forgotten with them.
+        is_kept: False for a text that quotes them.
+        is_dry: change nothing, and return what would be changed.
+    """
+    changed = _clean_markdown_exports(places, ids, is_kept, is_dry=is_dry)
+    for path in _files(places.root, ("*.jsonl", "*/*.jsonl")):
+        data = read_whole(path, _MAX_FILE_BYTES) or b""
+        lines = data.decode("utf-8", "surrogateescape").splitlines(keepends=True)
+        kept = [_cut_line(_cut_history(line, is_kept), forgotten) for line in lines if not _is_about(line, ids)]
+        if kept != lines:
+            if not is_dry:
+                write_atomic(path, "".join(kept).encode("utf-8", "surrogateescape"))
+            changed.append(path.name)
+    return changed
+
+
+def _clean_markdown_exports(
+    places: Home, ids: Collection[str], is_kept: Callable[[str], bool], *, is_dry: bool
+) -> list[str]:
+    changed = []
+    notes = places.notes
+    for path in _files(places.root, ("*/**/*.md", "*.md")):
+        if notes in path.parents or (read_regular(path, len(MARKDOWN_EXPORT)) or b"") != MARKDOWN_EXPORT:
+            continue
+        text = (read_whole(path, _MAX_FILE_BYTES) or b"").decode("utf-8", "surrogateescape")
+        if any(episode_id in path.name for episode_id in ids) or not is_kept(text):
+            if not is_dry:
+                path.unlink()
+            changed.append(path.name)
+    return changed
+
+
+def _cut_history(line: str, is_kept: Callable[[str], bool]) -> str:
+    """Return the line of a memory without the steps of its history that quote forgotten words."""
+    if '"history"' not in line or is_kept(line):
+        return line
+    with contextlib.suppress(ValueError, RecursionError):
+        memory = json.loads(line)
+        steps = memory.get("history") if isinstance(memory, dict) else None
+        if isinstance(steps, list):
+            memory["history"] = [
+                step for step in steps if all(map(is_kept, forgetting.texts_in_json(json.dumps(step))))
+            ]
+            return json.dumps(memory, ensure_ascii=False) + "\n"
+    return line
+
+
+def copies_of_memory(places: Home, driver: str) -> list[Path]:
+    """Return every backup and every database that was set aside."""
+    return [*_files(places.backups, ("*.db", "*.sqlite")), *set_aside_files(places.root, driver)]
+
+
+def foreign_files_with(places: Home, driver: str, told: Sequence[str]) -> list[str]:
+    """Return the names of other programs' databases in the memory folder whose bytes contain a forgotten line.
+
+    They are only read. A line that such a file stores in another form, or cut at the end of a page, is not found.
+
+    Args:
+        places: the memory folder.
+        driver: the SQLite driver.
+        told: beginnings of the forgotten lines, as ``told_lines`` returns them.
+    """
+    if not told:
+        return []
+    pattern = re.compile(b"|".join(re.escape(line.encode("utf-8", "surrogateescape")) for line in told))
+    found = []
+    for path in foreign_files(places.root, driver):
+        if any(_has_match(part, pattern) for part in (path, path.with_name(f"{path.name}-wal"))):
+            found.append(path.name)
+    return found
+
+
+def _has_match(path: Path, pattern: re.Pattern[bytes]) -> bool:
+    """Return True if the pattern, which matches at most ``_MAX_LINE_CHARACTERS`` characters, is in the file."""
+    with contextlib.suppress(OSError), path.open("rb") as file:
+        rest = b""
+        while part := file.read(_PART_BYTES):
+            if pattern.search(rest + part):
+                return True
+            rest = part[-4 * _MAX_LINE_CHARACTERS :]
+    return False
+
+
+def _is_about(line: str, ids: Collection[str]) -> bool:
+    if not any(episode_id in line for episode_id in ids):
+        return False
+    with contextlib.suppress(ValueError, RecursionError):
+        memory = json.loads(line)
+        return not isinstance(memory, dict) or "id" not in memory or str(memory["id"]) in ids
+    return True
+
+
+def _cut_line(line: str, forgotten: Forgotten | None) -> str:
+    """Return the line of a memory without the words of a forgotten one that was merged into it; others unchanged."""
+    cut = forgotten.cut if forgotten else None
+    if forgotten is None or cut is None or cut.episode_id not in line:
+        return line
+    with contextlib.suppress(ValueError, RecursionError):
+        memory = json.loads(line)
+        if isinstance(memory, dict) and memory.get("id") == cut.episode_id:
+            memory |= {"summary": cut.summary, "content": cut.content, "entities": list(cut.entities)}
+            if "questions" in memory:
+                memory["questions"] = []
+            memory["evidence"] = [uuid for uuid in memory.get("evidence") or [] if uuid not in forgotten.erased]
+            if "rests_on" in memory:
+                memory["rests_on"] = [one for one in memory["rests_on"] if one.get("uuid") not in forgotten.erased]
+            if "history" in memory:
+                # It quotes what the memory said before; it begins anew, as in the database.
+                memory["history"] = []
+            return json.dumps(memory, ensure_ascii=False) + "\n"
+    return line
+
+
+def all_notes(places: Home) -> list[Path]:
+    """Return every note of the memory folder, those of the earlier Engram included."""
+    return [*_files(places.notes, ("**/*.md",)), *earlier_notes(places.root)]
+
+
+def clean_copies(places: Home, driver: str, clean: Callable[[Tx], int]) -> tuple[int, int]:
+    """Clean every backup and set-aside database, and delete damaged ones; returns how many were cleaned and deleted.
+
+    Args:
+        places: the memory folder.
+        driver: the SQLite driver.
+        clean: deletes rows of an open copy, in a transaction; returns their number.
+    """
+    cleaned = dropped = 0
+    for path in copies_of_memory(places, driver):
+        try:
+            cleaned += bool(clean_copy(path, driver, clean))
+        except EngramError as error:
+            logger.warning("action=forget copy=%s reason=%s", path.name, error)
+            drop_database(path)
+            dropped += 1
+    return cleaned, dropped
+
+
+def _files(folder: Path, patterns: Sequence[str]) -> list[Path]:
+    return sorted({p for pattern in patterns for p in folder.glob(pattern) if p.is_file() and not p.is_symlink()})

@@ -1,0 +1,301 @@
+"""Plan what forgetting a memory deletes: the memory and its words, except what another memory needs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from engram.enums import Source, Status
+from engram.errors import NotFound
+from engram.models.engine.transaction import Store
+from engram.models.forgetting import forgetting
+from engram.models.forgetting.erasing import episodes_resting_on_source, source_texts, sources_of
+from engram.models.memories import memory_history, memory_records
+from engram.models.memories.judgements import is_kept_by_hand
+from engram.models.memories.memory_changes import predecessors_of
+from engram.models.memories.memory_records import MAX_CONTENT_CHARACTERS, MAX_SUMMARY_CHARACTERS, Episode
+from engram.models.memories.tombstones import CutMemory, Forgotten
+from engram.models.sessions.passage_rows import Quotation, find_quotation
+from engram.models.sessions.stored_turns import is_quotation_id, quotation_prefix
+from engram.text.splitting import sentence_spans
+from engram.text.words import words_of
+
+# -- Merge the texts of two near-identical memories. Pure.
+
+#: Separator of two summaries.
+SUMMARY_JOINT = " | "
+#: Separator of two contents.
+CONTENT_JOINT = "\n\n---\n\n"
+
+
+def plain(text: str) -> str:
+    """Return a text in lower case, without outer punctuation and white space, for comparison."""
+    return " ".join(text.lower().split()).strip(" .!;:")
+
+
+def merged_summary(older: str, newer: str) -> str:
+    """Return the summary of two memories: joined, or just one if they say the same or are too long together."""
+    if plain(newer) in plain(older):
+        return older
+    if plain(older) in plain(newer):
+        return newer
+    joined = older + SUMMARY_JOINT + newer
+    return joined if len(joined) <= MAX_SUMMARY_CHARACTERS else newer
+
+
+def merged_content(older: str, newer: str) -> str:
+    """Return the content of two memories: joined; if that is too long, without the oldest parts, which their
+    memories keep.
+    """
+    if newer.strip() in older:
+        return older
+    if older.strip() in newer:
+        return newer
+    parts = [*older.split(CONTENT_JOINT), newer]
+    while len(parts) > 1 and len(CONTENT_JOINT.join(parts)) > MAX_CONTENT_CHARACTERS:
+        del parts[0]
+    return CONTENT_JOINT.join(parts)
+
+
+#: Maximum length of what is said of a forgotten quotation, in characters.
+MAX_TITLE_CHARACTERS = 120
+#: A shorter sentence of a forgotten message is no reason to forget a memory that has its words.
+MIN_SENTENCE_WORDS = 3
+#: Share of common words, of the shorter summary, from which on an archived memory is an earlier version.
+MIN_SAME_SHARE = 0.6
+
+
+@dataclass(frozen=True, slots=True)
+class NeededEntry:
+    """An entry that stays, since another memory rests on it too."""
+
+    #: Uuid of the entry; the key of its turn for a queued prompt.
+    entry: str
+    #: The memories that need it.
+    needed_by: tuple[Episode, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetPlan:
+    """What a forget would do."""
+
+    #: The named memory, its earlier and merged versions, and with the source all memories that rest on its turns.
+    memories: tuple[Episode, ...]
+    #: Row ids of turns that are deleted whole; only with the source.
+    turn_ids: tuple[int, ...]
+    #: Entries whose words are deleted while their turns stay.
+    erased: tuple[str, ...]
+    #: Entries that the memories rested on; they never become evidence of an automatic memory again.
+    barred: tuple[str, ...]
+    #: Entries that stay, with the memories that need them.
+    needed: tuple[NeededEntry, ...]
+    #: Memories that become current again, since the one that replaced them is deleted.
+    restored: tuple[Episode, ...]
+    #: The memory into which the named one was merged, as it is without its words.
+    cut: CutMemory | None = None
+    #: The quotation that was named instead of a memory.
+    quotation: Quotation | None = None
+    #: Memories that stay although they rest on its words: they rest on others too, or a person kept them.
+    staying: tuple[Episode, ...] = ()
+
+    @property
+    def title(self) -> str:
+        """What the thing that was named says: a quotation, or the summary of a memory."""
+        if self.quotation is not None:
+            return " ".join(self.quotation.text.split())[:MAX_TITLE_CHARACTERS]
+        return self.memories[0].summary
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """By what texts that tell of it are found: ids of memories, and what ids of quotations begin with."""
+        quoted = () if self.quotation is None else (quotation_prefix(self.quotation.source),)
+        return (*(episode.episode_id for episode in self.memories), *quoted)
+
+    def forgotten(self, store: Store) -> Forgotten:
+        """Return the plan in a form that applies to every copy of the database."""
+        return Forgotten(
+            episode_ids=tuple(episode.episode_id for episode in self.memories),
+            turn_keys=tuple(forgetting.turn_keys(store, self.turn_ids)),
+            erased=self.erased,
+            barred=self.barred,
+            cut=self.cut,
+        )
+
+
+def plan_forget(store: Store, episode_id: str, *, also_source: bool = False) -> ForgetPlan:
+    """Plan to forget a memory, or a quotation with the whole message that says it.
+
+    Args:
+        store: the open memory.
+        episode_id: the memory or quotation.
+        also_source: delete the whole turns that it rests on, and every memory that rests on them.
+
+    Raises:
+        NotFound: there is no such memory.
+    """
+    if is_quotation_id(episode_id):
+        return _plan_quotation(store, episode_id, also_source=also_source)
+    target = memory_records.find_episode(store, episode_id)
+    if target is None:
+        raise NotFound(f"there is no memory {episode_id[:40]!r}")
+    host = _host_of(store, target)
+    cut = None if host is None else _without(host, target)
+    cluster = {target.id: target}
+    if host is not None and cut is None:
+        cluster[host.id] = host
+        host = None
+    turn_ids: list[int] = []
+    if also_source:
+        turn_ids = forgetting.turn_ids_of(store, target)
+        cluster |= {episode.id: episode for episode in forgetting.episodes_resting_on(store, turn_ids)}
+    for episode in list(cluster.values()):
+        cluster |= {version.id: version for version in _versions_of(store, episode)}
+    restored = _restored(store, list(cluster.values()))
+    barred = list(dict.fromkeys(source for episode in cluster.values() for source in sources_of(store, episode)))
+    needed = _needed(store, barred, cluster, {episode.id for episode in restored}, host, target)
+    stays = {entry.entry for entry in needed}
+    return ForgetPlan(
+        memories=tuple(cluster.values()),
+        turn_ids=tuple(turn_ids),
+        erased=tuple(source for source in barred if source not in stays),
+        barred=tuple(barred),
+        needed=tuple(needed),
+        restored=tuple(restored),
+        cut=cut,
+    )
+
+
+def _plan_quotation(store: Store, quotation_id: str, *, also_source: bool) -> ForgetPlan:
+    """Plan to forget the words of a message, and what was made of them alone or says the same by itself."""
+    quotation = find_quotation(store, quotation_id)
+    if quotation is None:
+        raise NotFound(f"there is no quotation {quotation_id[:40]!r}")
+    turn_ids = [quotation.stored.id] if also_source else []
+    resting = episodes_resting_on_source(store, quotation.source)
+    going = forgetting.episodes_resting_on(store, turn_ids) if also_source else []
+    going += [memory for memory in resting if _goes_with(store, memory, quotation)]
+    cluster = {memory.id: memory for memory in going}
+    for memory in going:
+        cluster |= {version.id: version for version in _versions_of(store, memory)}
+    barred = [quotation.source, *(source for memory in cluster.values() for source in sources_of(store, memory))]
+    return ForgetPlan(
+        memories=tuple(cluster.values()),
+        turn_ids=tuple(turn_ids),
+        erased=(quotation.source,),
+        barred=tuple(dict.fromkeys(barred)),
+        needed=(),
+        restored=tuple(_restored(store, list(cluster.values()))),
+        quotation=quotation,
+        staying=tuple(memory for memory in resting if memory.id not in cluster and memory.is_current),
+    )
+
+
+def _goes_with(store: Store, memory: Episode, quotation: Quotation) -> bool:
+    """Return True for an automatic memory that rests on nothing else, or that says a sentence of the message."""
+    if memory.source != Source.AUTO or is_kept_by_hand(memory):
+        return False
+    texts = source_texts(store, [quotation.source])
+    said = [text[start:stop] for text in texts for start, stop in sentence_spans(text)]
+    return set(sources_of(store, memory)) <= {quotation.source} or any(
+        _says_same(memory.summary, text) for text in said if len(words_of(text)) >= MIN_SENTENCE_WORDS
+    )
+
+
+def forgotten_texts(store: Store, plan: ForgetPlan) -> list[str]:
+    """Return every text that must not be found afterwards."""
+    memories = [text for memory in plan.memories for text in (memory.summary, memory.content, *memory.facts)]
+    return [*memories, *source_texts(store, plan.erased), *forgetting.turn_texts(store, plan.turn_ids)]
+
+
+def _versions_of(store: Store, episode: Episode) -> list[Episode]:
+    """Return archived memories that say the same: merged into this one, or made earlier from the same entries."""
+    versions: dict[int, Episode] = {}
+    todo = [episode]
+    while todo:
+        merged = [
+            memory
+            for memory in memory_records.episodes_superseded_by(store, todo.pop().episode_id)
+            if memory.status == Status.ARCHIVED and memory.id not in versions
+        ]
+        versions |= {memory.id: memory for memory in merged}
+        todo += merged
+    for source in sources_of(store, episode):
+        for memory in episodes_resting_on_source(store, source):
+            is_automatic = memory.status == Status.ARCHIVED and memory.source == Source.AUTO
+            if is_automatic and _says_same(memory.summary, episode.summary):
+                versions[memory.id] = memory
+    versions.pop(episode.id, None)
+    return list(versions.values())
+
+
+def _says_same(first: str, second: str) -> bool:
+    words, others = words_of(first), words_of(second)
+    return len(words & others) >= MIN_SAME_SHARE * max(1, min(len(words), len(others)))
+
+
+def _restored(store: Store, cluster: Sequence[Episode]) -> list[Episode]:
+    """Return the memories that become current again: only deleted memories had replaced them."""
+    going = {episode.episode_id for episode in cluster}
+    restored: dict[int, Episode] = {}
+    for episode in cluster:
+        last = episode
+        while last.superseded_by and (following := memory_records.find_episode(store, last.superseded_by)) is not None:
+            last = following
+            if last.episode_id not in going:
+                break
+        if last.episode_id in going:
+            predecessors = predecessors_of(store, episode)
+            restored |= {memory.id: memory for memory in predecessors if memory.episode_id not in going}
+    return list(restored.values())
+
+
+def _needed(
+    store: Store,
+    sources: Iterable[str],
+    going: dict[int, Episode],
+    restored: set[int],
+    host: Episode | None,
+    target: Episode,
+) -> list[NeededEntry]:
+    """Return the entries that a memory needs which stays current."""
+    from_target = set() if host is None else _given_to_host(store, host, target)
+    needed = []
+    for source in sources:
+        needed_by = [
+            memory
+            for memory in episodes_resting_on_source(store, source)
+            if memory.id not in going
+            and (memory.is_current or memory.id in restored)
+            and not (host is not None and memory.id == host.id and source in from_target)
+        ]
+        if needed_by:
+            needed.append(NeededEntry(source, tuple(needed_by)))
+    return needed
+
+
+def _host_of(store: Store, target: Episode) -> Episode | None:
+    """Return the current memory into which ``target`` was merged; None if there is none."""
+    host = memory_records.find_episode(store, target.superseded_by) if target.superseded_by else None
+    return None if host is None or target.status != Status.ARCHIVED or not host.is_current else host
+
+
+def _without(host: Episode, target: Episode) -> CutMemory | None:
+    """Return the host without the words of ``target``; None if nothing is left, since both said the same."""
+    own = [part for part in host.summary.split(SUMMARY_JOINT) if plain(part) not in plain(target.summary)]
+    content = [part for part in host.content.split(CONTENT_JOINT) if part.strip() not in target.content]
+    left = CutMemory(host.episode_id, SUMMARY_JOINT.join(own), CONTENT_JOINT.join(content), ())
+    words = f"{left.summary}\n{left.content}".lower()
+    entities = tuple(name for name in host.entities if name not in target.entities or name.lower() in words)
+    return dataclasses.replace(left, entities=entities) if left.summary else None
+
+
+def _given_to_host(store: Store, host: Episode, target: Episode) -> set[str]:
+    """Return the entries that the host rests on only since ``target`` was merged into it."""
+    evidence = [entry.uuid for entry in memory_records.evidence_of(store, host.id)]
+    own: set[str] = set()
+    for change in memory_history.history_of(store, host.episode_id):
+        if change.action == "evidence" and target.episode_id in change.reason:
+            own = set(evidence[: int(change.before["count"])])
+            return set(sources_of(store, target)) - own
+    return set()

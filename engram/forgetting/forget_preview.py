@@ -1,0 +1,169 @@
+"""What forgetting a memory takes away, word for word, before it is done: rows, words, turns and files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engram.forgetting.forget_files import (
+    clean_exports,
+    clean_lines,
+    clean_recollections,
+    copies_of_memory,
+    cut_daily_log,
+    foreign_files_with,
+    plain_line,
+    told_lines,
+)
+from engram.forgetting.forget_plan import ForgetPlan, forgotten_texts, plan_forget
+from engram.models.engine.transaction import Store
+from engram.models.forgetting import forgetting
+from engram.models.forgetting.erasing import source_texts, turn_of_source
+from engram.models.memories.tombstones import Forgotten
+from engram.models.sessions.passages import EvidencePlace, places_of
+from engram.models.sessions.stored_turns import StoredTurn, load_turn_row
+from engram.paths import Home
+from engram.system.clock import iso_time
+
+
+@dataclass(frozen=True, slots=True)
+class ForgottenFiles:
+    """What of a plan stands in the files of the memory folder."""
+
+    forgotten: Forgotten
+    #: Sessions whose sections of the daily log are written anew.
+    sessions: tuple[str, ...]
+    #: Beginnings of the forgotten lines.
+    told: tuple[str, ...]
+    #: Ids of the memories, and what the ids of the quotations begin with.
+    names: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, store: Store, plan: ForgetPlan) -> ForgottenFiles:
+        """Collect what is looked for in files, before the rows are gone."""
+        told = tuple(told_lines(forgotten_texts(store, plan)))
+        return cls(plan.forgotten(store), _sessions(store, plan), told, plan.names)
+
+    @property
+    def is_kept(self) -> Callable[[str], bool]:
+        """Whether a line names none of the memories and says nothing of them."""
+        return _line_filter(self.names, self.told)
+
+    def clean(self, places: Home, *, is_dry: bool = False) -> tuple[list[str], list[Path]]:
+        """Remove it from recollections, exports and notes; returns the names of those files and the notes.
+
+        With ``is_dry``, nothing is changed, and what would be is returned.
+        """
+        changed = [self.forgotten.cut.episode_id] if self.forgotten.cut else []
+        ids = self.forgotten.episode_ids
+        cleaned = clean_recollections(places, _line_filter([*self.names, *changed], self.told), is_dry=is_dry)
+        cleaned += clean_exports(places, ids, self.forgotten, self.is_kept, is_dry=is_dry)
+        notes = [
+            *cut_daily_log(places, self.sessions, is_dry=is_dry),
+            *clean_lines(places, self.is_kept, is_dry=is_dry),
+        ]
+        return cleaned, list(dict.fromkeys(notes))
+
+
+@dataclass(frozen=True, slots=True)
+class ErasedEntry:
+    """An entry whose words go while its turn stays."""
+
+    place: EvidencePlace
+    #: Its stored words: what was said, and the facts of tool calls.
+    texts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ForgetPreview:
+    """Exactly what a forget takes away, and what stays."""
+
+    plan: ForgetPlan
+    #: Empty where whole turns go.
+    entries: tuple[ErasedEntry, ...]
+    #: Turns that go whole; only with the source.
+    turns: tuple[StoredTurn, ...]
+    #: Names of the files in the memory folder that are removed or rewritten.
+    files: tuple[str, ...]
+    #: Backups and set-aside databases that are searched.
+    backups: int
+    #: Names of other programs' databases in the memory folder that contain its words, and keep them.
+    foreign: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The preview for scripts."""
+        plan = self.plan
+        return {
+            "memories": [
+                {"id": memory.episode_id, "summary": memory.summary, "status": memory.status}
+                for memory in plan.memories
+            ],
+            "entries": [
+                {
+                    "entry": entry.place.uuid,
+                    "session": entry.place.session_id,
+                    "path": entry.place.path,
+                    "line": entry.place.line,
+                    "texts": list(entry.texts),
+                }
+                for entry in self.entries
+            ],
+            "turns": [
+                {
+                    "session": stored.turn.session_id,
+                    "at": iso_time(stored.turn.started_at_ms) if stored.turn.started_at_ms else None,
+                    "prompt": stored.turn.prompt,
+                }
+                for stored in self.turns
+            ],
+            "changed": None if plan.cut is None else {"id": plan.cut.episode_id, "summary": plan.cut.summary},
+            "needed": [
+                {"entry": entry.entry, "by": [memory.episode_id for memory in entry.needed_by]} for entry in plan.needed
+            ],
+            "restored": [memory.episode_id for memory in plan.restored],
+            "quotation": None if plan.quotation is None else plan.quotation.quotation_id,
+            "staying": [memory.episode_id for memory in plan.staying],
+            "files": list(self.files),
+            "backups": self.backups,
+            "foreign": list(self.foreign),
+        }
+
+
+def preview_forget(store: Store, places: Home, episode_id: str, *, also_source: bool = False) -> ForgetPreview:
+    """Say what ``forget_episode`` would do now; changes nothing. Both go by one plan and look through the same files.
+
+    Raises:
+        NotFound: there is no such memory.
+    """
+    plan = plan_forget(store, episode_id, also_source=also_source)
+    erased = () if plan.turn_ids else plan.erased
+    files = ForgottenFiles.of(store, plan)
+    cleaned, notes = files.clean(places, is_dry=True)
+    return ForgetPreview(
+        plan=plan,
+        entries=tuple(
+            ErasedEntry(place, tuple(source_texts(store, [place.uuid]))) for place in places_of(store, erased)
+        ),
+        turns=tuple(stored for turn_id in plan.turn_ids if (stored := load_turn_row(store, turn_id)) is not None),
+        files=(*cleaned, *(path.name for path in notes)),
+        backups=len(copies_of_memory(places, store.driver)),
+        foreign=tuple(foreign_files_with(places, store.driver, files.told)),
+    )
+
+
+def _sessions(store: Store, plan: ForgetPlan) -> tuple[str, ...]:
+    """Return the sessions whose sections of the daily log are rewritten."""
+    of_entries = [turn_id for source in plan.erased if (turn_id := turn_of_source(store, source)) is not None]
+    of_memories = [episode.session_id for episode in plan.memories if episode.session_id]
+    of_turns = forgetting.sessions_of_turns(store, [*plan.turn_ids, *of_entries])
+    return tuple(dict.fromkeys([*of_turns, *of_memories]))
+
+
+def _line_filter(episode_ids: Sequence[str], told: Sequence[str]) -> Callable[[str], bool]:
+    def is_kept(line: str) -> bool:
+        words = plain_line(line)
+        return not any(episode_id in line for episode_id in episode_ids) and not any(text in words for text in told)
+
+    return is_kept

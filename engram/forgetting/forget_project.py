@@ -1,0 +1,203 @@
+"""Forget a whole project: delete everything of it in the memory folder, except global memories."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from engram.enums import Actor
+from engram.forgetting.forget_files import (
+    all_notes,
+    clean_copies,
+    clean_exports,
+    clean_recollections,
+    cut_daily_log,
+    plain_line,
+    rewrite_notes,
+    told_lines,
+)
+from engram.models.engine.transaction import Store, Tx
+from engram.models.forgetting import forgetting
+from engram.models.forgetting import project_erasing as erasing
+from engram.models.forgetting.project_erasing import ProjectContents
+from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.memories.tombstones import Forgotten
+from engram.models.projects.notes import EVERYONE, NOBODY, Owner
+from engram.models.projects.project_folders import identities_of_project
+from engram.models.projects.projects import ProjectRow, names_of_project
+from engram.models.rescue.backup import holding_backups
+from engram.models.rescue.restore import foreign_files
+from engram.notes.daily_log import move_saved_notes, notes_lock
+from engram.notes.note_index import owners_of_lines, source_name
+from engram.paths import Home
+from engram.system.atomic import drop_leftovers
+from engram.system.failpoint import reach
+
+logger = logging.getLogger(__name__)
+
+#: Number of turns or memories deleted in a transaction, so that other writers do not wait long.
+_BATCH = 50
+Item = TypeVar("Item")
+_EPISODE_ID = re.compile(r"ep_[0-9a-f]{12}")
+
+
+@dataclass(frozen=True, slots=True)
+class ForgottenProject:
+    """What was deleted with a project, and what stays."""
+
+    name: str
+    #: The folder that identifies the project; it stays known.
+    folder: str
+    sessions: int
+    turns: int
+    memories: int
+    #: Global memories that came from it and stay, without their evidence.
+    kept_global: tuple[Episode, ...]
+    #: Files in the memory folder that were removed or rewritten.
+    files: tuple[str, ...]
+    #: Number of backups and set-aside databases that were cleaned.
+    backups: int
+    #: Number of those that could not be changed and were deleted.
+    dropped_backups: int
+    #: Names of other programs' databases in the memory folder, which may still contain its words.
+    foreign: tuple[str, ...] = ()
+
+
+def forget_project(store: Store, places: Home, project: ProjectRow, *, actor: Actor) -> ForgottenProject:
+    """Delete everything of a project, everywhere in the memory folder.
+
+    That is its turns, passages, memories, vectors and history, and what was shown in its sessions; its sections of the
+    daily log and of ``MEMORY.md``, its saved notes, recollections and lines of exports; and all of this in backups and
+    set-aside databases. A mark keeps everything said in it until now from being stored again; what is said later is
+    read as before. Global memories that came from it stay, with their summary only. The transcripts belong to Claude
+    Code and stay.
+
+    Whatever names a memory by its id only (files, copies, reports of runs) is cleaned before the memory is deleted, so
+    that an interrupted forget can be repeated.
+
+    Raises:
+        StoreError: the database cannot be written; try again.
+    """
+    with holding_backups(places.backups):
+        with store.transaction() as tx:
+            until_ms = erasing.note_forgotten_project(tx, project)
+        reach("forget_project.marked")
+        contents = erasing.contents_of_project(store, project)
+        traces = _ProjectTraces(store, contents, actor)
+        ids = traces.episode_ids | {episode.episode_id for episode in contents.released}
+        with notes_lock(places):
+            drop_leftovers(places.root, 0)
+        move_saved_notes(places)
+        backups, dropped = clean_copies(places, store.driver, traces.forget_in_copy)
+        reach("forget_project.copies")
+        cleaned = clean_recollections(places, lambda text: not ids & set(_EPISODE_ID.findall(text)), traces.session_ids)
+        cleaned += clean_exports(places, ids)
+        notes = traces.clean_notes(places)
+        with store.transaction() as tx:
+            forgetting.clean_runs(tx, traces.is_line_kept, traces.clean_note)
+        reach("forget_project.files")
+        _erase(store, contents, actor)
+        # What a read or an extraction stored that was running when the mark was set.
+        late = erasing.contents_of_project(store, project, until_ms)
+        _erase(store, late, actor)
+        notes += cut_daily_log(places, sorted(traces.session_ids))
+        with store.transaction() as tx:
+            forgetting.drop_notes(tx, [str(path) for path in notes])
+    forgetting.wipe_free_space(store)
+    files = list(dict.fromkeys([*cleaned, *(path.name for path in notes)]))
+    logger.info(
+        "action=forget_project project=%d turns=%d episodes=%d files=%d",
+        project.id,
+        len(contents.turn_ids),
+        len(contents.memories),
+        len(files),
+    )
+    return ForgottenProject(
+        name=project.name,
+        folder=project.root,
+        sessions=len(contents.session_ids),
+        turns=len(contents.turn_ids) + len(late.turn_ids),
+        memories=len(contents.memories) + len(late.memories),
+        kept_global=contents.released,
+        files=tuple(files),
+        backups=backups,
+        dropped_backups=dropped,
+        foreign=tuple(path.name for path in foreign_files(places.root, store.driver)),
+    )
+
+
+def _erase(store: Store, contents: ProjectContents, actor: Actor) -> None:
+    """Erase the contents of the project in short transactions; after an interruption the rest is still there."""
+    with store.transaction() as tx:
+        erasing.release_memories(tx, contents, actor=actor)
+    with store.transaction() as tx:
+        erasing.clean_sessions(tx, contents)
+    _in_batches(store, contents.memories, partial(erasing.erase_memories, actor=actor))
+    _in_batches(store, contents.turn_ids, erasing.erase_turns)
+
+
+def _in_batches(store: Store, items: Sequence[Item], erase: Callable[[Tx, Sequence[Item]], None]) -> None:
+    for start in range(0, len(items), _BATCH):
+        with store.transaction() as tx:
+            erase(tx, items[start : start + _BATCH])
+        reach("forget_project.batch")
+
+
+class _ProjectTraces:
+    """Recognizes the traces of the forgotten project in notes, reports and copies of the database."""
+
+    def __init__(self, store: Store, contents: ProjectContents, actor: Actor) -> None:
+        self._actor = actor
+        self.session_ids = frozenset(contents.session_ids)
+        self.episode_ids = {episode.episode_id for episode in contents.memories}
+        self._names = names_of_project(store, contents.project.id)
+        texts = [text for memory in contents.memories for text in (memory.summary, memory.content, *memory.facts)]
+        self._told = told_lines(texts)
+        self._turn_keys = tuple(forgetting.turn_keys(store, contents.turn_ids))
+        identities = identities_of_project(store, contents.project)
+        self._marks = erasing.forgotten_marks(store, identities)
+
+    def is_line_kept(self, line: str) -> bool:
+        """Return False for a line that names one of the memories."""
+        return not self.episode_ids & set(_EPISODE_ID.findall(line))
+
+    def clean_note(self, source: str, text: str) -> str:
+        """Return a note without the lines of the project; those of another project stay, whatever they say."""
+        lines = text.splitlines(keepends=True)
+        owners = owners_of_lines(source, [line.rstrip("\r\n") for line in lines])
+        return "".join(line for line, owner in zip(lines, owners, strict=True) if not self._owns(owner, line))
+
+    def _owns(self, owner: Owner, line: str) -> bool:
+        if owner.kind == "session":
+            return owner.key in self.session_ids
+        if owner.kind == "project":
+            return owner.key in self._names
+        if owner.kind == "memory":
+            return owner.key in self.episode_ids
+        assert owner in (EVERYONE, NOBODY)
+        return not self.is_line_kept(line) or any(text in plain_line(line) for text in self._told)
+
+    def clean_notes(self, places: Home) -> list[Path]:
+        """Clean every note of the memory folder; returns those that changed."""
+
+        def clean(path: Path, text: str) -> str:
+            return self.clean_note(source_name(places, path), text)
+
+        return rewrite_notes(places, all_notes(places), clean)
+
+    def forget_in_copy(self, tx: Tx) -> int:
+        """Erase the project in a copy of the database, whatever it is called there."""
+        erased = erasing.carry_forgotten_projects(tx, self._marks, self.clean_note, actor=self._actor)
+        forgotten = Forgotten(
+            episode_ids=tuple(
+                episode_id for episode_id in self.episode_ids if find_episode(tx, episode_id) is not None
+            ),
+            turn_keys=self._turn_keys,
+        )
+        forgetting.clean_runs(tx, self.is_line_kept, self.clean_note)
+        return erased + forgetting.forget_in_copy(tx, forgotten, self.is_line_kept, actor=self._actor)

@@ -1,0 +1,165 @@
+"""Purge archived and superseded memories: delete them for good, on explicit command; their turns stay."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engram.enums import Actor, Importance, Status
+from engram.errors import BadRequest, NotFound
+from engram.models.engine.transaction import Store
+from engram.models.forgetting import forgetting
+from engram.models.memories import memory_records
+from engram.models.memories.memory_records import Episode
+from engram.system.clock import day_of, iso_time
+
+logger = logging.getLogger(__name__)
+
+#: Days without change or use after which an archived memory may be purged, unless the user says otherwise.
+ARCHIVED_DAYS = 180
+#: Statuses of memories that can be purged.
+PURGEABLE = (Status.ARCHIVED, Status.SUPERSEDED)
+#: Number of memories deleted in a transaction, so that other writers do not wait long.
+_BATCH = 25
+_DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class PurgePlan:
+    """What a purge would delete."""
+
+    memories: tuple[Episode, ...]
+    #: Their size in the database without the text index, in bytes.
+    size_bytes: int
+    #: Number of memories that are old enough but pinned or of high importance; they are purged by name only.
+    spared: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class PurgeReport:
+    """What a purge deleted."""
+
+    #: Number of the run in the log; 0 if nothing was deleted.
+    run_id: int
+    episode_ids: tuple[str, ...]
+    #: Number of memories that were changed or used since the plan was made, and stay.
+    kept: int = 0
+
+
+def purge_to_json(plan: PurgePlan, report: PurgeReport | None) -> dict[str, Any]:
+    """Return a plan to purge, with its report if it was carried out."""
+    return {
+        "purged": report is not None,
+        "run": report.run_id or None if report is not None else None,
+        "count": len(plan.memories) if report is None else len(report.episode_ids),
+        "bytes": plan.size_bytes,
+        "spared": plan.spared,
+        "kept": 0 if report is None else report.kept,
+        "memories": [
+            {
+                "id": memory.episode_id,
+                "status": memory.status,
+                "kind": memory.kind,
+                "importance": memory.importance,
+                "project": memory.project,
+                "summary": memory.summary,
+                "created_at": iso_time(memory.created_at_ms) if memory.created_at_ms else None,
+            }
+            for memory in plan.memories
+        ],
+    }
+
+
+def plan_purge(
+    store: Store, *, archived_days: int | None = None, superseded_days: int | None = None, project_id: int | None = None
+) -> PurgePlan:
+    """Plan to purge memories that were not changed or used for a number of days; pinned and high ones are spared.
+
+    Args:
+        store: the open memory.
+        archived_days: days for archived memories; None to keep them.
+        superseded_days: days for superseded memories; None to keep them.
+        project_id: only this project's; None for all.
+    """
+    old: list[Episode] = []
+    for status, days in ((Status.ARCHIVED, archived_days), (Status.SUPERSEDED, superseded_days)):
+        if days is not None:
+            old += forgetting.untouched_since(store, status, store.now_ms() - days * _DAY_MS, project_id)
+    going = [memory for memory in old if not _is_spared(memory)]
+    return PurgePlan(
+        memories=tuple(going),
+        size_bytes=sum(forgetting.bytes_of(store, memory) for memory in going),
+        spared=len(old) - len(going),
+    )
+
+
+def plan_named(store: Store, episode_ids: Sequence[str]) -> PurgePlan:
+    """Plan to purge memories that the user names, of any age and importance.
+
+    Raises:
+        NotFound: there is no such memory.
+        BadRequest: a memory is pinned, or neither archived nor superseded.
+    """
+    memories = []
+    for episode_id in dict.fromkeys(episode_ids):
+        memory = memory_records.find_episode(store, episode_id)
+        if memory is None:
+            raise NotFound(f"there is no memory {episode_id[:40]!r}")
+        if memory.is_pinned:
+            raise BadRequest(f"{episode_id} is pinned; `engram pin --off {episode_id}` first")
+        if memory.status not in PURGEABLE:
+            raise BadRequest(
+                f"{episode_id} is {memory.status}; only archived and superseded memories are purged, "
+                "`engram forget` deletes any"
+            )
+        memories.append(memory)
+    return PurgePlan(tuple(memories), sum(forgetting.bytes_of(store, memory) for memory in memories))
+
+
+def purge(store: Store, plan: PurgePlan, *, actor: Actor) -> PurgeReport:
+    """Delete the memories of a plan with index, vectors and history; this cannot be undone.
+
+    Their turns stay, and tombstones keep the extractor and an import from making the same memories again. Memories that
+    were changed or used since the plan was made stay. It may be killed at any time: the rest is still there.
+
+    Raises:
+        StoreError: the database cannot be written; what was deleted so far is logged.
+    """
+    if not plan.memories:
+        return PurgeReport(0, ())
+    with store.transaction() as tx:
+        run_id = forgetting.begin_purge(tx)
+    gone: list[str] = []
+    for start in range(0, len(plan.memories), _BATCH):
+        with store.transaction() as tx:
+            batch = plan.memories[start : start + _BATCH]
+            some = [now for memory in batch if (now := _unchanged(store, memory)) is not None]
+            forgetting.purge_episodes(tx, run_id, some, actor=actor)
+        gone += [memory.episode_id for memory in some]
+    store.checkpoint("PASSIVE")
+    logger.info("action=purge run=%d episodes=%d", run_id, len(gone))
+    return PurgeReport(run_id, tuple(gone), len(plan.memories) - len(gone))
+
+
+def check_unpurged(store: Store, run_id: int) -> None:
+    """Raise BadRequest if memories that a consolidation changed were purged since."""
+    purged = forgetting.purge_that_ended(store, run_id)
+    if purged is not None:
+        raise BadRequest(
+            f"consolidation {run_id} can no longer be undone: memories that it changed were purged on "
+            f"{day_of(purged.at_ms)}, and a purge is final"
+        )
+
+
+def _is_spared(episode: Episode) -> bool:
+    return episode.is_pinned or episode.importance == Importance.HIGH
+
+
+def _unchanged(store: Store, seen: Episode) -> Episode | None:
+    """Return the memory as it is now; None if it was changed, used or deleted since it was read."""
+    now = memory_records.find_episode(store, seen.episode_id)
+    if now is None or (now.revision, now.access_count) != (seen.revision, seen.access_count):
+        return None
+    return now

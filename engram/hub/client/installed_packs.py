@@ -1,0 +1,210 @@
+"""Make packs of memories, and install, update and remove those of others. A pack is a space that is only read."""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engram.enums import Actor
+from engram.errors import BadRequest, NotFound
+from engram.hub.client.pulling import make_incoming
+from engram.hub.protocol.frames import Row
+from engram.hub.protocol.pack import Pack, pack_memory_id
+from engram.hub.protocol.statements import COUNTER_BITS, TEXT, Statement
+from engram.models.engine.transaction import Store, Tx
+from engram.models.hub.arriving import Incoming, take_statement
+from engram.models.hub.said import SYNC, SaidMemory, drop_said, said_in_space
+from engram.models.hub.spaces import Space, add_space, change_space, drop_space, list_spaces
+from engram.models.memories.memory_changes import change_episode, remove_episode
+from engram.models.memories.memory_records import Episode, find_episode
+from engram.paths import Home
+from engram.system.atomic import read_regular, write_atomic
+from engram.trust.suspicion import why_any_suspect
+
+
+@dataclass(frozen=True, slots=True)
+class PackChange:
+    """What installing or updating a pack would do."""
+
+    pack: Pack
+    #: Summaries of memories that come, whose text changes, and that go.
+    added: tuple[str, ...]
+    changed: tuple[str, ...]
+    removed: tuple[str, ...]
+    #: Summaries that look like planted instructions: they are kept and never injected.
+    suspects: tuple[str, ...]
+
+
+def make_pack(name: str, version: int, episodes: Sequence[Episode], redact: Callable[[str], str]) -> Pack:
+    """Return a pack of memories, redacted again, without evidence, sessions and projects.
+
+    Raises:
+        BadRequest: one came from a teammate or another pack.
+    """
+    for episode in episodes:
+        if episode.origin:
+            raise BadRequest(f"{episode.episode_id} is {episode.origin}'s, and not yours to pass on")
+    memories = [
+        {
+            "id": pack_memory_id(name, episode.stable_id),
+            "kind": episode.kind.value,
+            "summary": redact(episode.summary),
+            "content": redact(episode.content),
+            "facts": [redact(fact) for fact in episode.facts],
+            "entities": [redact(entity) for entity in episode.entities],
+            "created_at_ms": episode.created_at_ms,
+        }
+        for episode in episodes
+    ]
+    return Pack(name=name, version=version, memories=tuple(memories))
+
+
+def held_back_of(pack: Pack) -> list[tuple[str, str]]:
+    """Return what a receiver's machine keeps and shows to nobody by itself: summaries, each with the reason."""
+    judged = (
+        (m["summary"], why_any_suspect((m["summary"], m["content"], *m["facts"]), m["entities"])) for m in pack.memories
+    )
+    return [(summary, reason) for summary, reason in judged if reason]
+
+
+def signing_key(places: Home) -> bytes:
+    """Return this machine's key for packs; made at the first call. Raises BadRequest where it can't be read."""
+    path = places.root / "pack-key"
+    data = read_regular(path, 1_000)
+    if data is None:
+        key = secrets.token_bytes(32)
+        write_atomic(path, key.hex().encode())
+        return key
+    try:
+        return bytes.fromhex(data.decode())
+    except ValueError as error:
+        raise BadRequest(f"{path} is damaged: move it away, and the next pack has another key") from error
+
+
+def installed_packs(store: Store) -> list[Space]:
+    """Return the packs that are installed."""
+    return [space for space in list_spaces(store) if space.kind == "pack"]
+
+
+def find_pack(store: Store, name: str) -> Space:
+    """Return an installed pack. Raises NotFound."""
+    for space in installed_packs(store):
+        if space.name == name:
+            return space
+    raise NotFound(f"no pack {name[:60]!r} is installed; `engram pack list` lists them")
+
+
+def plan_pack(store: Store, pack: Pack, redact: Callable[[str], str], *, is_update: bool) -> PackChange:
+    """Return what installing or updating a pack would do; nothing is changed.
+
+    Raises:
+        BadRequest: it is not signed, is installed already, or an update is of another key or no newer version.
+        NotFound: an update of a pack that is not installed.
+    """
+    if not pack.key:
+        raise BadRequest("the pack is not signed: its author signs it with `engram pack sign`")
+    known: dict[str, SaidMemory] = {}
+    if is_update:
+        space = find_pack(store, pack.name)
+        if space.mark != pack.key:
+            raise BadRequest(f"this pack was signed with another key than the installed {pack.name}; it is not taken")
+        if pack.version <= space.cursor:
+            raise BadRequest(f"version {space.cursor} of {pack.name} is installed; this is version {pack.version}")
+        known = {memory.memory_id.hex(): memory for memory in said_in_space(store, space.id)}
+    elif any(space.name == pack.name for space in installed_packs(store)):
+        raise BadRequest(f"a pack {pack.name} is installed already; `engram pack update` brings it on")
+    incoming = {memory["id"]: _incoming(pack, memory, redact) for memory in pack.memories}
+    added, changed = [], []
+    for memory_id, arrived in incoming.items():
+        text = arrived.text or {}
+        here = find_episode(store, known[memory_id].episode_id) if memory_id in known else None
+        if here is None:
+            added.append(str(text["s"]))
+        elif (here.summary, here.content) != (text["s"], text["c"]):
+            changed.append(str(text["s"]))
+    gone = [find_episode(store, memory.episode_id) for key, memory in known.items() if key not in incoming]
+    return PackChange(
+        pack=pack,
+        added=tuple(added),
+        changed=tuple(changed),
+        removed=tuple(episode.summary for episode in gone if episode is not None),
+        suspects=tuple(str((arrived.text or {})["s"]) for arrived in incoming.values() if arrived.suspect),
+    )
+
+
+def install_pack(store: Store, change: PackChange, redact: Callable[[str], str], project_id: int | None) -> int:
+    """Install or update a pack as planned, in one transaction; returns how many memories changed.
+
+    Args:
+        project_id: the project that its memories hold in; None for that of the installed version.
+    """
+    pack = change.pack
+    incoming = [_incoming(pack, memory, redact) for memory in pack.memories]
+    with store.transaction() as tx:
+        space = next((space for space in installed_packs(store) if space.name == pack.name), None)
+        if space is None:
+            space = add_space(tx, None, _author(pack), pack.name, kind="pack")
+        elif project_id is None:
+            project_id = _project_of(tx, space)
+        ids = {arrived.row.memory_id for arrived in incoming}
+        for memory in said_in_space(tx, space.id):
+            if memory.memory_id not in ids:
+                _remove(tx, memory)
+        done = 0
+        for arrived in incoming:
+            episode = take_statement(tx, space, arrived)
+            if episode is not None:
+                done += 1
+                if episode.project_id is None and project_id is not None:
+                    change_episode(tx, episode, SYNC, arrived.origin, actor=Actor.TIDYING, project_id=project_id)
+        change_space(tx, space.id, cursor=pack.version, mark=pack.key)
+    return done + len(change.removed)
+
+
+def remove_pack(store: Store, name: str) -> int:
+    """Remove an installed pack with its memories; returns how many there were. Raises NotFound."""
+    with store.transaction() as tx:
+        space = find_pack(store, name)
+        memories = said_in_space(tx, space.id)
+        removed = sum(_remove(tx, memory) for memory in memories)
+        drop_space(tx, space.id)
+    return removed
+
+
+def _remove(tx: Tx, memory: SaidMemory) -> bool:
+    episode = find_episode(tx, memory.episode_id)
+    if episode is not None:
+        remove_episode(tx, episode, actor=Actor.USER)
+    drop_said(tx, memory)
+    return episode is not None
+
+
+def _project_of(tx: Tx, space: Space) -> int | None:
+    episodes = (find_episode(tx, memory.episode_id) for memory in said_in_space(tx, space.id))
+    return next((episode.project_id for episode in episodes if episode is not None), None)
+
+
+def _author(pack: Pack) -> int:
+    digest = hashlib.blake2b(pack.key + pack.name.encode(), digest_size=8).digest()
+    return int.from_bytes(digest) >> 2
+
+
+def _incoming(pack: Pack, memory: Mapping[str, Any], redact: Callable[[str], str]) -> Incoming:
+    """Return a memory of a pack as a statement of its author: judged as text that was pasted."""
+    text = {"s": memory["summary"], "c": memory["content"], "f": memory["facts"], "e": memory["entities"]}
+    hlc = pack.version << COUNTER_BITS
+    row = Row(
+        author=_author(pack),
+        memory_id=bytes.fromhex(memory["id"]),
+        device=0,
+        hlc=hlc,
+        version=pack.version,
+        is_forgotten=False,
+        body=b"",
+    )
+    birth = {"k": memory["kind"], "c": memory["created_at_ms"]}
+    statement = Statement(birth, {TEXT: (hlc, 0, text)})
+    return make_incoming(row, statement, redact, is_own=False, is_proven=False, origin=f"pack {pack.name}")

@@ -1,0 +1,451 @@
+"""Join and leave a hub, and move keys between a person's machines."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import json
+import platform
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engram.errors import BadRequest, EngramError, HubError, HubRefused, NotFound
+from engram.hub.client.connection import LIMITS, Connection, check_url
+from engram.hub.protocol.frames import WrongKey, key_id_of, new_key, unwrap_keys, wrap_keys
+from engram.hub.protocol.requests import (
+    HelloAnswer,
+    HelloRequest,
+    Membership,
+    SpaceFacts,
+    code_hash,
+    code_text,
+    hash_token,
+    key_of,
+    new_code,
+    phrase_of,
+    split_code,
+)
+from engram.models.engine.transaction import Store
+from engram.models.hub.outgoing import begin_enqueuing, say_with_new_key
+from engram.models.hub.spaces import (
+    Server,
+    Space,
+    add_hub_space,
+    add_server,
+    change_space,
+    drop_server,
+    find_server,
+    find_space,
+    list_servers,
+    list_spaces,
+    private_space,
+    server_by_id,
+)
+from engram.paths import Home
+from engram.system.atomic import locked_folder, read_regular, write_atomic
+
+# -- The file with the tokens of hubs and the keys of sealed spaces: ``hub-keys.json``, mode 0600, in no backup.
+#
+# It also holds what makes a machine one device of a hub, whatever the hub answers: the token that it asked to get in
+# with (so that asking again is the same device), and the secret by which it knows its own pushes and those of a copy
+# of it.
+
+#: Largest file that is read, in bytes.
+_MAX_BYTES = 1_000_000
+
+
+class Keyring:
+    """Tokens by the address of their hub, and keys by hub and space; the newest key of a space comes last.
+
+    A round of the worker and a command may change the file at the same time: each change reads it anew under a lock.
+    """
+
+    def __init__(self, path: Path) -> None:
+        """Read the file at ``path``; there may be none. Raises HubError where it cannot be read."""
+        self._path = path
+        self._hubs = self._read()
+
+    def token(self, url: str) -> str:
+        """Return the token of a hub. Raises HubError where there is none."""
+        token = self._hubs.get(url, {}).get("token", "")
+        if not token:
+            raise HubError(f"{self._path.name} has no token for {url}: run `engram hub leave`, then join again")
+        return str(token)
+
+    def set_token(self, url: str, token: str) -> None:
+        """Keep a token."""
+        with self._changing() as hubs:
+            hubs.setdefault(url, {})["token"] = token
+
+    def drop_token(self, url: str) -> None:
+        """Forget a hub's token, and no key."""
+        with self._changing() as hubs:
+            kept = hubs.get(url, {})
+            kept.pop("token", None)
+            kept.pop("device", None)
+
+    # -- one device
+
+    def pending_token(self, url: str) -> str:
+        """Return the token that this machine asks to become a device with; the same one until that is settled."""
+        token = self._hubs.get(url, {}).get("pending_token", "")
+        if not token:
+            token = secrets.token_urlsafe(32)
+            with self._changing() as hubs:
+                token = hubs.setdefault(url, {}).setdefault("pending_token", token)
+        return str(token)
+
+    def drop_pending(self, url: str) -> None:
+        """Forget the token that was asked with: it can't become a device's."""
+        with self._changing() as hubs:
+            hubs.get(url, {}).pop("pending_token", None)
+
+    def become_device(self, url: str, token: str) -> None:
+        """Keep the token of another device, whose id is not settled yet."""
+        with self._changing() as hubs:
+            kept = hubs.setdefault(url, {})
+            kept["token"] = token
+            kept.setdefault("secret", secrets.token_hex(16))
+            kept.pop("pending_token", None)
+            kept.pop("device", None)
+
+    def device(self, url: str) -> int:
+        """Return the id of this machine at a hub; 0 until the hub took something from it under its id."""
+        return int(self._hubs.get(url, {}).get("device", 0))
+
+    def settle_device(self, url: str, device_id: int) -> None:
+        """Note under which id a hub took something from this machine."""
+        if self.device(url) != device_id:
+            with self._changing() as hubs:
+                hubs.setdefault(url, {})["device"] = device_id
+
+    def new_push_id(self, url: str, device_id: int) -> bytes:
+        """Return the id of a push: sixteen bytes that only this machine, or a copy of it, can have made."""
+        if not self._hubs.get(url, {}).get("secret"):
+            with self._changing() as hubs:
+                hubs.setdefault(url, {}).setdefault("secret", secrets.token_hex(16))
+        chosen = secrets.token_bytes(8)
+        return chosen + self._proof(url, device_id, chosen)
+
+    def has_made(self, url: str, device_id: int, push_id: bytes) -> bool:
+        """True where this machine or a copy of it made the id of a push. One that joined with an earlier version has no
+        proof before its first push with this one.
+        """
+        if not self._hubs.get(url, {}).get("secret"):
+            return True
+        return hmac.compare_digest(push_id[8:], self._proof(url, device_id, push_id[:8]))
+
+    def _proof(self, url: str, device_id: int, chosen: bytes) -> bytes:
+        key = bytes.fromhex(self._hubs[url]["secret"])
+        data = device_id.to_bytes(8) + chosen
+        return hashlib.blake2b(data, key=key, digest_size=8, person=b"engram push").digest()
+
+    # -- keys of spaces
+
+    def keys(self, url: str, ns_id: int) -> Mapping[bytes, bytes]:
+        """Return id of a key → key, for a space, the newest last."""
+        hub = self._hubs.get(url, {})
+        stored = [*hub.get("next", {}).get(str(ns_id), []), *hub.get("keys", {}).get(str(ns_id), [])]
+        keys = [bytes.fromhex(text) for text in stored]
+        return {key_id_of(key): key for key in keys}
+
+    def add_key(self, url: str, ns_id: int, key: bytes) -> None:
+        """Keep a key as the newest of a space."""
+        with self._changing() as hubs:
+            keys = hubs.setdefault(url, {}).setdefault("keys", {}).setdefault(str(ns_id), [])
+            if key.hex() in keys:
+                keys.remove(key.hex())
+            keys.append(key.hex())
+            coming = hubs[url].get("next", {})
+            if key.hex() in coming.get(str(ns_id), []):
+                del coming[str(ns_id)]
+
+    def add_keys(self, url: str, ns_id: int, keys: Sequence[bytes]) -> None:
+        """Keep the keys of a space that a code carried, the newest last. One that is here already comes before this
+        machine's own: the code may be older.
+        """
+        here = self.keys(url, ns_id)
+        own = [key for key_id, key in here.items() if not self.is_next_key(url, ns_id, key_id)]
+        is_older = bool(keys) and key_id_of(keys[-1]) in here
+        for key in [*keys, *own] if is_older else keys:
+            self.add_key(url, ns_id, key)
+
+    def add_next_key(self, url: str, ns_id: int, key: bytes) -> None:
+        """Keep a key that the hub is asked to take. It seals nothing before the hub names it."""
+        with self._changing() as hubs:
+            hubs.setdefault(url, {}).setdefault("next", {}).setdefault(str(ns_id), []).append(key.hex())
+
+    def is_next_key(self, url: str, ns_id: int, key_id: bytes) -> bool:
+        """True for a key that the hub was asked to take, and named or not."""
+        stored = self._hubs.get(url, {}).get("next", {}).get(str(ns_id), [])
+        return any(key_id_of(bytes.fromhex(text)) == key_id for text in stored)
+
+    def drop_key(self, url: str, ns_id: int, key: bytes) -> None:
+        """Forget a key that a space did not take."""
+        with self._changing() as hubs:
+            for kind in ("keys", "next"):
+                keys = hubs.get(url, {}).get(kind, {}).get(str(ns_id), [])
+                if key.hex() in keys:
+                    keys.remove(key.hex())
+
+    def export_keys(self, url: str) -> bytes:
+        """Return all keys of a hub's spaces, for another machine of the same person."""
+        return json.dumps(self._hubs.get(url, {}).get("keys", {})).encode()
+
+    def import_keys(self, url: str, data: bytes) -> None:
+        """Keep keys that another machine exported."""
+        for ns_id, keys in json.loads(data).items():
+            self.add_keys(url, int(ns_id), [bytes.fromhex(key) for key in keys])
+
+    def drop(self, url: str) -> None:
+        """Forget a hub's token and keys."""
+        with self._changing() as hubs:
+            hubs.pop(url, None)
+
+    def _read(self) -> dict[str, dict[str, Any]]:
+        data = read_regular(self._path, _MAX_BYTES)
+        try:
+            hubs = {} if data is None else json.loads(data)
+        except ValueError:
+            hubs = None
+        if not isinstance(hubs, dict):
+            raise HubError(
+                f"{self._path} is damaged: move it away, run `engram hub leave`, then join again with a code "
+                "of another machine or the recovery phrase"
+            )
+        return hubs
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[dict[str, dict[str, Any]]]:
+        with locked_folder(self._path.parent):
+            self._hubs = self._read()
+            yield self._hubs
+            write_atomic(self._path, json.dumps(self._hubs, indent=1).encode())
+
+
+#: Keys of a space of which one is taken for the hub's when it is changed, the newest first.
+MAX_KEYS_TRIED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """What joining led to."""
+
+    server: Server
+    spaces: tuple[Space, ...]
+    #: The recovery phrase of the private space, for the machine that made its key; shown once. "" for any other.
+    phrase: str
+
+
+def join_hub(store: Store, places: Home, url: str, code: str, *, device_name: str = "", phrase: str = "") -> Joined:
+    """Join a hub with a one-time code.
+
+    The first machine makes the key of the private space. Any other one gets it with the second half of a code that
+    another machine made, or with the recovery phrase. A wrong key is refused before anything is kept or pushed.
+
+    Raises:
+        BadRequest: the address or code can't be used, or the hub was joined already.
+        WrongKey: the key is missing or wrong; this machine is no device of the hub.
+        HubError: the hub can't be reached, or refuses the code.
+    """
+    url = check_url(url)
+    hub_half, key_half = split_code(code)
+    given = key_of(phrase) if phrase else None
+    if find_server(store, url) is not None:
+        raise BadRequest(f"{url} was joined already; `engram hub status` shows it")
+    keyring = Keyring(places.hub_keys)
+    with Connection(url, limits=LIMITS) as connection:
+        member = _ask_in(connection, keyring, url, {"code": hub_half, "name": device_name or platform.node()})
+        try:
+            _check_spaces(member, connection.hello(HelloRequest((), {})))
+            left_keys = {facts.ns_id: keyring.keys(url, facts.ns_id) for facts in member.spaces}
+            if key_half and member.bundle:
+                keyring.import_keys(url, unwrap_keys(key_half, member.bundle))
+            made = ""
+            for facts in member.spaces:
+                if facts.kind == "private":
+                    left = left_keys.get(facts.ns_id, {})
+                    made = _take_key(connection, keyring, url, facts, given, left) or made
+        except BaseException:
+            with contextlib.suppress(EngramError):
+                connection.ask("devices", {"leave": True})
+                keyring.drop_pending(url)
+            # A key stays: the hub may have noted it although no answer came. It would be the only copy.
+            keyring.drop_token(url)
+            raise
+    keyring.become_device(url, connection.token)
+    with store.transaction() as tx:
+        server = add_server(tx, url, member.member_id, member.member_name, member.device_id)
+        for facts in member.spaces:
+            if facts.kind == "private" and private_space(tx) is None:
+                begin_enqueuing(tx, add_hub_space(tx, server, facts).id)
+    return Joined(server, tuple(list_spaces(store, server.id)), made)
+
+
+def _ask_in(connection: Connection, keyring: Keyring, url: str, request: dict[str, str]) -> Membership:
+    """Ask to become a device, with a token of this machine's own: asked again after no answer, it is the same device.
+
+    Raises:
+        HubError: the hub can't be reached, or refuses the code.
+    """
+    pending = keyring.pending_token(url)
+    try:
+        member = connection.membership("join", request | {"token_hash": hash_token(pending).hex()})
+    except HubRefused as refusal:
+        if refusal.status == 422:
+            # The device of this token was shut out.
+            keyring.drop_pending(url)
+        raise
+    # An earlier hub chooses the token itself.
+    connection.token = member.token or pending
+    return member
+
+
+def _check_spaces(member: Membership, told: HelloAnswer) -> None:
+    """Refuse a hub that tells two things, or would be told private memories openly. Raises HubRefused."""
+    if told.device_id != member.device_id or {f.ns_id for f in told.spaces} != {f.ns_id for f in member.spaces}:
+        raise HubRefused("the hub contradicts itself about this machine and its spaces: try again")
+    if any(facts.kind == "private" and not facts.is_sealed for facts in member.spaces):
+        raise HubRefused("the hub names a private space that is not sealed: it could read everything of this machine")
+
+
+def _take_key(
+    connection: Connection,
+    keyring: Keyring,
+    url: str,
+    facts: SpaceFacts,
+    given: bytes | None,
+    left: Mapping[bytes, bytes],
+) -> str:
+    """Make or check the key of a private space; returns its phrase where it was made here.
+
+    Args:
+        given: the key of the phrase that was typed.
+        left: the keys that an interrupted joining left here.
+    """
+    if given is not None:
+        if facts.key_id and key_id_of(given) != facts.key_id:
+            raise WrongKey("the recovery phrase belongs to another key than the hub's; nothing was changed")
+        keyring.add_key(url, facts.ns_id, given)
+    if facts.key_id:
+        if facts.key_id in left:
+            # It was made here when joining was interrupted: nobody has seen its phrase.
+            return phrase_of(left[facts.key_id])
+        if facts.key_id not in keyring.keys(url, facts.ns_id):
+            raise WrongKey(
+                "this space is sealed: make a code on a machine that is in it with `engram hub devices --add`, or give "
+                "the recovery phrase with --phrase; nothing was changed"
+            )
+        return ""
+    key = given or new_key()
+    keyring.add_key(url, facts.ns_id, key)
+    change = {"ns": facts.ns_id, "before": "", "after": key_id_of(key).hex()}
+    if not connection.ask("key", change).get("set"):
+        keyring.drop_key(url, facts.ns_id, key)
+        raise WrongKey("another machine made the key at this moment: make a code there with `engram hub devices --add`")
+    return phrase_of(key)
+
+
+def leave_hub(store: Store, places: Home, server: Server) -> None:
+    """Leave a hub: its token and keys go, and what was said there. Memories stay here and there."""
+    keyring = Keyring(places.hub_keys)
+    with contextlib.suppress(EngramError), Connection(server.url, keyring.token(server.url)) as connection:
+        connection.ask("devices", {"leave": True, "remove": server.device_id})
+    with store.transaction() as tx:
+        drop_server(tx, server.id)
+    keyring.drop(server.url)
+
+
+def make_code(places: Home, server: Server) -> str:
+    """Return a one-time code for another machine of this person; its second half carries the keys past the hub."""
+    keyring = Keyring(places.hub_keys)
+    hub_half, key_half = new_code()
+    bundle = wrap_keys(key_half, keyring.export_keys(server.url))
+    with Connection(server.url, keyring.token(server.url)) as connection:
+        connection.ask("code", {"digest": code_hash(hub_half).hex(), "bundle": bundle.hex()})
+    return code_text(hub_half, key_half)
+
+
+def give_key(store: Store, places: Home, name: str, phrase: str) -> None:
+    """Keep the key of a space, from its recovery phrase; what could not be read is pulled again.
+
+    Raises:
+        WrongKey: the space is sealed with another key now; nothing was kept.
+        HubError: the hub can't be reached.
+    """
+    space = require_space(store, name)
+    server = _server_of(store, space)
+    key, keyring = key_of(phrase), Keyring(places.hub_keys)
+    with Connection(server.url, keyring.token(server.url)) as connection:
+        told = connection.hello(HelloRequest(server.pushes[-1:], {}))
+    named = next((facts.key_id for facts in told.spaces if facts.ns_id == space.ns_id), b"")
+    if key_id_of(key) != named:
+        raise WrongKey(
+            f"this is the phrase of another key than the one that seals {space.name} now, such as a former one; it was "
+            f"not kept. Where the key was made, `engram hub key {space.name} --show` prints its phrase"
+        )
+    keyring.add_key(server.url, space.ns_id, key)
+    with store.transaction() as tx:
+        change_space(tx, space.id, cursor=0, last_error="")
+
+
+def rotate_key(store: Store, places: Home, name: str) -> str:
+    """Seal a space with a new key, and return its recovery phrase; everything is said again with it.
+
+    Other machines need the phrase, or a new code. What an old key sealed can still be read by those who have it.
+    """
+    space = require_space(store, name)
+    server = _server_of(store, space)
+    keyring = Keyring(places.hub_keys)
+    # Not only the newest: where a rotation got no answer, the hub may still have the one before.
+    kept = list(keyring.keys(server.url, space.ns_id))
+    asked = [key_id for key_id in kept if keyring.is_next_key(server.url, space.ns_id, key_id)]
+    known = [*asked, *(key_id for key_id in reversed(kept) if key_id not in asked)]
+    key = new_key()
+    keyring.add_next_key(server.url, space.ns_id, key)
+    with Connection(server.url, keyring.token(server.url)) as connection:
+        is_set = any(
+            connection.ask("key", {"ns": space.ns_id, "before": before.hex(), "after": key_id_of(key).hex()}).get("set")
+            for before in known[:MAX_KEYS_TRIED] or [b""]
+        )
+    if not is_set:
+        keyring.drop_key(server.url, space.ns_id, key)
+        raise BadRequest("another machine changed the key meanwhile, or you are no keeper of this space")
+    keyring.add_key(server.url, space.ns_id, key)
+    with store.transaction() as tx:
+        say_with_new_key(tx, space.id, server.member_id)
+    return phrase_of(key)
+
+
+def require_server(store: Store, url: str | None = None) -> Server:
+    """Return the hub of an address, or the only one. Raises NotFound or BadRequest."""
+    servers = list_servers(store)
+    if url is not None:
+        server = find_server(store, check_url(url))
+        if server is None:
+            raise NotFound(f"{url} was not joined; `engram hub status` lists the hubs")
+        return server
+    if not servers:
+        raise NotFound("no hub was joined; `engram hub join URL CODE` joins one")
+    if len(servers) > 1:
+        raise BadRequest("several hubs were joined: name one with --hub")
+    return servers[0]
+
+
+def require_space(store: Store, name: str) -> Space:
+    """Return the space of a name. Raises NotFound."""
+    space = find_space(store, name)
+    if space is None:
+        raise NotFound(f"there is no space {name[:60]!r}; `engram hub spaces` lists them")
+    return space
+
+
+def _server_of(store: Store, space: Space) -> Server:
+    server = None if space.server_id is None else server_by_id(store, space.server_id)
+    if server is None:
+        raise BadRequest(f"{space.name} is a pack: it has no hub and no key")
+    return server

@@ -1,0 +1,534 @@
+"""Share memories with a team, by hand and by rule, and take them back."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engram.enums import Actor
+from engram.errors import BadRequest, HubRefused, NotFound
+from engram.forgetting.forget import forget_together
+from engram.hub.client.connection import Connection, reading
+from engram.hub.client.membership import Keyring
+from engram.hub.client.pulling import learn_members
+from engram.hub.protocol.frames import WrongKey, key_id_of, new_key, unwrap_keys, wrap_keys
+from engram.hub.protocol.requests import ROLES, HelloRequest, SpaceFacts, code_hash, code_text, new_code, split_code
+from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.hub.arriving import note_rows
+from engram.models.hub.outgoing import shared_identity
+from engram.models.hub.rules import Candidate, Rule, candidates, list_rules
+from engram.models.hub.said import SaidMemory, drop_said, said_in_space, said_of_episode
+from engram.models.hub.shares import add_share, bar_share, list_shares, shares_of, take_back
+from engram.models.hub.spaces import (
+    Member,
+    Server,
+    Space,
+    add_hub_space,
+    change_space,
+    drop_space,
+    list_members,
+    list_offers,
+    list_servers,
+    list_spaces,
+    server_of,
+    set_muted,
+    space_by_id,
+)
+from engram.models.memories.memory_changes import remove_episode
+from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.projects.projects import ProjectRow, project_by_id
+from engram.paths import Home
+from engram.trust.suspicion import why_any_suspect
+from engram.vaults import keeps_out, own_vault
+
+Redact = Callable[[str], str]
+
+#: The shortest and the usual delay of a rule, in seconds.
+MIN_DELAY_SECONDS, DELAY_SECONDS = 3_600, 86_400
+#: Names in a memory that tell of this machine: absolute paths.
+_PATH = re.compile(r"^(?:[/~\\]|[A-Za-z]:[/\\])")
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """Exactly what sharing a memory would send."""
+
+    episode: Episode
+    text: dict[str, Any]
+    project: list[str]
+    #: It was shared before with another text.
+    is_update: bool
+    #: Why a receiver's machine keeps it and shows it to nobody by itself; "" if it is told.
+    held_back: str = ""
+
+    def lines(self) -> list[str]:
+        """Return everything that is sent, for a person to read."""
+        identity, _, name = self.project
+        about = f"about: {', '.join(self.text['e'])}" if self.text["e"] else ""
+        content = [] if self.text["c"].strip() == self.text["s"].strip() else [self.text["c"]]
+        head = f"{self.episode.episode_id} ({self.episode.kind}, project {name}, {identity})"
+        facts = [f"- {fact}" for fact in self.text["f"]]
+        return [head, self.text["s"], *content, *facts, *filter(None, [about])]
+
+
+def team_spaces(store: Reader) -> list[Space]:
+    """Return the teams of this person."""
+    return [space for space in list_spaces(store) if space.is_team]
+
+
+def require_team(store: Reader, name: str | None, *, least: str = "reader") -> Space:
+    """Return the team of a name or id, or the only one.
+
+    Raises:
+        NotFound: there is none.
+        BadRequest: several fit, or the role in it is too low.
+    """
+    teams = team_spaces(store)
+    fitting = teams if name is None else [space for space in teams if name in (space.name, str(space.ns_id))]
+    if not fitting:
+        wanted = "" if name is None else f" {name[:60]!r}"
+        raise NotFound(f"you are in no team{wanted}; `engram team list` lists them, `engram team join CODE` joins one")
+    if len(fitting) > 1:
+        ids = ", ".join(f"{space.name} {space.ns_id}" for space in fitting)
+        raise BadRequest(f"several teams fit; name one by its number with --space: {ids}")
+    if ROLES.index(fitting[0].role) < ROLES.index(least):
+        raise BadRequest(f"you are a {fitting[0].role} of {fitting[0].name}; this takes a {least}")
+    return fitting[0]
+
+
+def preview(
+    store: Reader, places: Home, space: Space, episode: Episode, place: ProjectRow | None, redact: Redact
+) -> Preview:
+    """Return exactly what sharing a memory would send.
+
+    Args:
+        store: the open memory.
+        places: the memory folder.
+        space: a team's.
+        episode: the memory.
+        place: the project that the person works in or named; None for none.
+        redact: removes secrets; everything passes it again.
+
+    Raises:
+        BadRequest: it must not be shared: it belongs to a vault, to another project or to somebody else, looks like an
+            instruction, or no longer holds.
+    """
+    _refuse_vaults(places)
+    if episode.origin:
+        raise BadRequest(f"{episode.episode_id} is {episode.origin}'s, and not yours to share")
+    if episode.suspect:
+        raise BadRequest(f"{episode.episode_id} is suspect ({episode.suspect}): `engram contradictions trust` it first")
+    if not episode.is_current:
+        raise BadRequest(f"{episode.episode_id} is {episode.status}: share what is in force")
+    project = place if episode.project_id is None else project_by_id(store, episode.project_id)
+    if project is None:
+        raise BadRequest(f"{episode.episode_id} belongs to no project: name the one that it is for with --project")
+    if place is None or project.id != place.id:
+        raise BadRequest(f"{episode.episode_id} belongs to {project.name}: add --project {project.name} if you mean it")
+    if keeps_out(places, project.identity, project.root):
+        raise BadRequest(f"{project.name} is in a vault: its memories stay there")
+    text = _text(episode, redact)
+    known = [share for share in shares_of(store, episode.episode_id) if share.space.id == space.id]
+    held_back = why_any_suspect((text["s"], text["c"], *text["f"]), text["e"]) or ""
+    return Preview(episode, text, shared_identity(store, project), is_update=bool(known), held_back=held_back)
+
+
+def _text(episode: Episode, redact: Redact) -> dict[str, Any]:
+    return {
+        "s": redact(episode.summary),
+        "c": redact(episode.content),
+        "f": [redact(fact) for fact in episode.facts],
+        "e": [redact(name) for name in episode.entities if not _PATH.match(name)],
+    }
+
+
+def share(store: Store, space: Space, previews: Sequence[Preview]) -> int:
+    """Share what was shown, and nothing else; returns how much of it was new.
+
+    Raises:
+        BadRequest: a memory changed since it was shown; nothing was shared.
+    """
+    with store.transaction() as tx:
+        for shown in previews:
+            now = find_episode(tx, shown.episode.episode_id)
+            if now is None or _words(now) != _words(shown.episode) or not now.is_current:
+                raise BadRequest(f"{shown.episode.episode_id} changed since it was shown: look at it again")
+        return sum(add_share(tx, space, shown.episode, shown.text, shown.project) for shown in previews)
+
+
+def _words(episode: Episode) -> tuple[object, ...]:
+    return episode.summary, episode.content, episode.facts, episode.entities
+
+
+def unshare(store: Store, places: Home, space: Space, name: str) -> str:
+    """Take back a memory from a team: by its id here, or by the id of a share; returns what was done, in words.
+
+    One's own copy is erased for everybody, and rules don't share it again. A keeper erases what anybody shared.
+
+    Raises:
+        NotFound: there is no such memory.
+        BadRequest: it is somebody else's, and the person is no keeper.
+    """
+    with store.transaction() as tx:
+        for standing in list_shares(tx, space):
+            if name in (standing.said.episode_id, standing.said.memory_id.hex()):
+                take_back(tx, space, standing.said)
+                return f"{name} is taken back from {space.name}; your memory stays"
+    theirs = [
+        memory for memory in said_in_space(store, space.id) if name in (memory.episode_id, memory.memory_id.hex())
+    ]
+    if theirs and not theirs[0].is_forgotten and theirs[0].author != server_of(store, space).member_id:
+        if space.role != "keeper":
+            raise BadRequest(f"{name} is somebody else's: report it with `engram team report`, or forget it here")
+        _erase_theirs(store, places, space, theirs)
+        return f"{name} is erased for everybody in {space.name}"
+    with store.transaction() as tx:
+        episode = find_episode(tx, name)
+        if episode is None or episode.origin:
+            raise NotFound(f"{name[:60]} is not shared in {space.name}; `engram share --list` shows what is")
+        bar_share(tx, space, episode)
+        return f"{name} is not shared in {space.name}, and no rule will share it"
+
+
+def _erase_theirs(store: Store, places: Home, space: Space, memories: Sequence[SaidMemory]) -> None:
+    """Forget here what other members said, and let it be erased on the hub: so it is forgotten everywhere."""
+
+    def erase(tx: Tx) -> None:
+        for memory in memories:
+            take_back(tx, space, memory)
+
+    here = [memory.episode_id for memory in memories if memory.episode_id]
+    forget_together(store, places, here, erase, actor=Actor.USER)
+
+
+def erase_member(store: Store, places: Home, space: Space, member_id: int) -> int:
+    """Let everything that a member shared in a space be erased for everybody; returns how much it was."""
+    theirs = [
+        memory
+        for memory in said_in_space(store, space.id)
+        if memory.author == member_id and not (memory.is_forgotten and memory.version)
+    ]
+    _erase_theirs(store, places, space, theirs)
+    return len(theirs)
+
+
+# -- rules
+
+
+@dataclass(frozen=True, slots=True)
+class RuleReport:
+    """A rule, with what it will share next."""
+
+    rule: Rule
+    space: Space
+    project: ProjectRow
+    waiting: tuple[Candidate, ...]
+
+
+def check_rule(places: Home, project: ProjectRow) -> None:
+    """Raise BadRequest for a project whose memories must not be shared."""
+    _refuse_vaults(places)
+    if keeps_out(places, project.identity, project.root):
+        raise BadRequest(f"{project.name} is in a vault: its memories stay there")
+
+
+def report_rules(store: Reader) -> list[RuleReport]:
+    """Return every rule with what waits."""
+    reports = []
+    for rule in list_rules(store):
+        space, project = space_by_id(store, rule.space_id), project_by_id(store, rule.project_id)
+        if space is not None and project is not None:
+            reports.append(RuleReport(rule, space, project, tuple(candidates(store, rule))))
+    return reports
+
+
+def share_by_rules(store: Store, places: Home, server: Server, redact: Redact) -> int:
+    """Share what rules name and whose delay is over; returns how much it was.
+
+    What was forgotten or edited meanwhile is not among it: the look and the share are one transaction.
+    """
+    done = 0
+    if not list_rules(store):
+        return 0
+    for report in report_rules(store):
+        if report.space.server_id != server.id or report.space.role == "reader":
+            continue
+        if not any(candidate.due_ms <= store.now_ms() for candidate in report.waiting):
+            continue
+        with store.transaction() as tx:
+            for candidate in candidates(tx, report.rule):
+                if candidate.due_ms <= tx.now_ms():
+                    try:
+                        shown = preview(tx, places, report.space, candidate.episode, report.project, redact)
+                    except BadRequest:
+                        continue
+                    done += add_share(tx, report.space, candidate.episode, shown.text, shown.project)
+    return done
+
+
+def _refuse_vaults(places: Home) -> None:
+    vault = own_vault(places)
+    if vault is not None:
+        raise BadRequest(f"{vault.name} is a vault: nothing of it is shared (`engram projects unvault` brings it back)")
+
+
+# -- Make, join and leave teams; invite, mute and report members and memories, change roles and expel.
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A member of a team as the hub tells."""
+
+    member_id: int
+    name: str
+    #: reader, writer or keeper; "" for one who wrote in it and left.
+    role: str
+    is_muted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A memory that a member reported to the keepers."""
+
+    author: int
+    memory_id: str
+    #: The memory here; "" where it is not here.
+    episode_id: str
+    summary: str
+    by: str
+    reason: str
+    at_ms: int
+
+
+def make_team(store: Store, places: Home, server: Server, name: str, *, is_sealed: bool) -> Space:
+    """Make a team with this person as its keeper. The key of a sealed one is made here and never reaches the hub."""
+    keyring, key = Keyring(places.hub_keys), new_key()
+    with _connect(keyring, server) as connection:
+        key_id = key_id_of(key) if is_sealed else b""
+        made = connection.ask("team-make", {"name": name, "sealed": is_sealed, "key": key_id.hex()})
+    with reading():
+        ns_id = int(made["ns"])
+    if is_sealed:
+        keyring.add_key(server.url, ns_id, key)
+    facts = SpaceFacts(
+        ns_id=ns_id, name=str(made["name"]), kind="team", role="keeper", is_sealed=is_sealed, key_id=key_id, head=0
+    )
+    with store.transaction() as tx:
+        return add_hub_space(tx, server, facts)
+
+
+def invite(store: Store, places: Home, space: Space, role: str) -> str:
+    """Return a one-time code for a team. Of a sealed one, its second half carries the key past the hub."""
+    server, keyring = server_of(store, space), Keyring(places.hub_keys)
+    hub_half, key_half = new_code()
+    bundle = b""
+    if space.is_sealed:
+        keys = list(keyring.keys(server.url, space.ns_id).values())
+        if not keys:
+            raise WrongKey(f"{space.name} is sealed, and its key is not here: run `engram hub key {space.name}`")
+        bundle = wrap_keys(key_half, json.dumps([key.hex() for key in keys]).encode())
+    request = {"ns": space.ns_id, "role": role, "digest": code_hash(hub_half).hex(), "bundle": bundle.hex()}
+    with _connect(keyring, server) as connection:
+        connection.ask("team-invite", request)
+    return code_text(hub_half, key_half)
+
+
+def join_team(store: Store, places: Home, server: Server, code: str) -> Space:
+    """Take a seat in a team by a code; a code for a team that one is in brings its keys, and a higher role.
+
+    Raises:
+        WrongKey: the second half of the code opens nothing.
+    """
+    hub_half, key_half = split_code(code)
+    keyring = Keyring(places.hub_keys)
+    with _connect(keyring, server) as connection:
+        answer = connection.ask("team-join", {"code": hub_half})
+        with reading():
+            ns_id, bundle = int(answer["ns"]), bytes.fromhex(answer["bundle"])
+        if bundle:
+            keys = json.loads(unwrap_keys(key_half, bundle))
+            keyring.add_keys(server.url, ns_id, [bytes.fromhex(key) for key in keys])
+        told = connection.hello(HelloRequest(server.pushes[-1:], {}))
+        facts = next((facts for facts in told.spaces if facts.ns_id == ns_id), None)
+    if facts is None or facts.kind != "team":
+        raise HubRefused("the hub took the code and names no team: run `engram hub sync`")
+    known = next((space for space in list_spaces(store, server.id) if space.ns_id == ns_id), None)
+    with store.transaction() as tx:
+        if known is not None:
+            change_space(tx, known.id, role=facts.role, cursor=0, last_error="")
+            return known
+        return add_hub_space(tx, server, facts)
+
+
+def accept_team(store: Store, places: Home, name: str) -> Space:
+    """Let this machine into a team of this person's that a hub names, such as one joined on another machine.
+
+    Args:
+        store: the open memory.
+        places: the memory folder.
+        name: the team's name or number, as ``engram team list`` shows it.
+
+    Raises:
+        NotFound: no hub names such a team.
+        BadRequest: several fit.
+    """
+    fitting = [
+        (server, ns_id)
+        for server in list_servers(store)
+        for ns_id, told in list_offers(store, server.id).items()
+        if name in (told, str(ns_id))
+    ]
+    if not fitting:
+        raise NotFound(f"no hub names a team {name[:60]!r} that waits for you; `engram team list` shows which do")
+    if len(fitting) > 1:
+        raise BadRequest(f"several teams are called {name[:60]}: name one by its number")
+    server, ns_id = fitting[0]
+    with _connect(Keyring(places.hub_keys), server) as connection:
+        answer = connection.hello(HelloRequest(server.pushes[-1:], {}))
+    facts = next((one for one in answer.spaces if one.ns_id == ns_id and one.kind == "team"), None)
+    if facts is None:
+        raise NotFound(f"the hub names no team {name[:60]!r} any more")
+    with store.transaction() as tx:
+        return add_hub_space(tx, server, facts)
+
+
+def list_seats(store: Store, places: Home, space: Space) -> list[Seat]:
+    """Return who is in a team, as the hub tells now."""
+    server = server_of(store, space)
+    with _connect(Keyring(places.hub_keys), server) as connection:
+        told = learn_members(store, connection, server, space)
+    known = {member.member_id: member for member in list_members(store, server.id)}
+    roles = {int(str(seat["member"])): str(seat["role"]) for seat in told}
+    return [
+        Seat(member_id, known[member_id].name, role, is_muted=known[member_id].is_muted)
+        for member_id, role in roles.items()
+    ]
+
+
+def set_role(store: Store, places: Home, space: Space, name: str, role: str) -> None:
+    """Give a member another role; "" lets them go. Raises NotFound, HubRefused."""
+    server = server_of(store, space)
+    seat = next((seat for seat in list_seats(store, places, space) if seat.name == name and seat.role), None)
+    if seat is None:
+        raise NotFound(f"{name[:60]} is not in {space.name}; `engram team members` lists who is")
+    with _connect(Keyring(places.hub_keys), server) as connection:
+        connection.ask("team-role", {"ns": space.ns_id, "member": seat.member_id, "role": role})
+
+
+def leave(store: Store, places: Home, space: Space, *, is_erased: bool) -> int:
+    """Give up one's seat; returns how many memories of teammates went from this machine, if they are to go."""
+    server = server_of(store, space)
+    with _connect(Keyring(places.hub_keys), server) as connection:
+        connection.ask("team-role", {"ns": space.ns_id, "member": server.member_id, "role": ""})
+    gone = 0
+    with store.transaction() as tx:
+        for memory in said_in_space(tx, space.id) if is_erased else ():
+            episode = find_episode(tx, memory.episode_id) if memory.author != server.member_id else None
+            if episode is not None:
+                remove_episode(tx, episode, actor=Actor.USER, is_purge=True)
+                gone += 1
+        drop_space(tx, space.id)
+    return gone
+
+
+def mute(store: Store, name: str) -> tuple[Member, int]:
+    """Keep nothing of a teammate on this machine; returns them, and how many memories went. Nobody else notices."""
+    member = require_member(store, name)
+    gone = 0
+    with store.transaction() as tx:
+        set_muted(tx, member, True)
+        for space in _spaces_of(store, member):
+            theirs = [memory for memory in said_in_space(tx, space.id) if memory.author == member.member_id]
+            for memory in theirs:
+                episode = None if memory.is_forgotten else find_episode(tx, memory.episode_id)
+                if episode is not None:
+                    remove_episode(tx, episode, actor=Actor.USER, is_purge=True)
+                    gone += 1
+            note_rows(tx, space, [(memory.author, memory.memory_id) for memory in theirs])
+    return member, gone
+
+
+def unmute(store: Store, name: str) -> Member:
+    """Hear a teammate again: what they shared comes with the next round."""
+    member = require_member(store, name)
+    with store.transaction() as tx:
+        set_muted(tx, member, False)
+        for space in _spaces_of(store, member):
+            for memory in said_in_space(tx, space.id):
+                if memory.author == member.member_id and not memory.is_forgotten:
+                    drop_said(tx, memory)
+            change_space(tx, space.id, cursor=0)
+    return member
+
+
+def require_member(store: Store, name: str) -> Member:
+    """Return a teammate by name. Raises NotFound or BadRequest."""
+    servers = dict.fromkeys(space.server_id for space in team_spaces(store) if space.server_id is not None)
+    members = [member for server_id in servers for member in list_members(store, server_id)]
+    fitting = [member for member in members if member.name == name]
+    if not fitting:
+        raise NotFound(f"no teammate {name[:60]!r} is known here; `engram team members` asks the hub who there is")
+    if len(fitting) > 1:
+        raise BadRequest(f"two hubs have a {name}: leave one of them, or forget by memory")
+    return fitting[0]
+
+
+def report_memory(store: Store, places: Home, episode_id: str, reason: str) -> Space:
+    """Report a teammate's memory to the keepers of its team; returns the team. Raises NotFound."""
+    spaces = {space.id: space for space in team_spaces(store)}
+    for memory in said_of_episode(store, episode_id):
+        space = spaces.get(memory.space_id)
+        if space is None or memory.is_forgotten:
+            continue
+        request = {
+            "ns": space.ns_id,
+            "author": memory.author,
+            "memory": memory.memory_id.hex(),
+            "reason": reason,
+        }
+        with _connect(Keyring(places.hub_keys), server_of(store, space)) as connection:
+            connection.ask("team-report", request)
+        return space
+    raise NotFound(f"{episode_id[:60]} came from no team")
+
+
+def list_reported(store: Store, places: Home, space: Space, *, settle: str = "") -> list[Reported]:
+    """Return what was reported to the keepers of a team; ``settle`` names one that was looked at."""
+    request: dict[str, Any] = {"ns": space.ns_id}
+    memories = {memory.memory_id.hex(): memory for memory in said_in_space(store, space.id)}
+    if settle:
+        fitting = [memory for memory in memories.values() if settle in (memory.episode_id, memory.memory_id.hex())]
+        if not fitting:
+            raise NotFound(f"{settle[:60]} is not in {space.name}")
+        request["drop"] = {"author": fitting[0].author, "memory": fitting[0].memory_id.hex()}
+    with _connect(Keyring(places.hub_keys), server_of(store, space)) as connection:
+        told: Sequence[dict[str, Any]] = connection.ask("team-reports", request)["reports"]
+    with store.transaction() as tx:
+        change_space(tx, space.id, reports=len({(row["author"], row["memory"]) for row in told}))
+    reported = []
+    for row in told:
+        memory = memories.get(str(row["memory"]))
+        episode = None if memory is None else find_episode(store, memory.episode_id)
+        reported.append(
+            Reported(
+                author=int(row["author"]),
+                memory_id=str(row["memory"]),
+                episode_id="" if episode is None else episode.episode_id,
+                summary="" if episode is None else episode.summary,
+                by=str(row["by"]),
+                reason=str(row["reason"]),
+                at_ms=int(row["at_ms"]),
+            )
+        )
+    return reported
+
+
+def _spaces_of(store: Store, member: Member) -> list[Space]:
+    return [space for space in team_spaces(store) if space.server_id == member.server_id]
+
+
+def _connect(keyring: Keyring, server: Server) -> Connection:
+    return Connection(server.url, keyring.token(server.url))

@@ -1,0 +1,186 @@
+"""Stamps: when a field of a memory was decided, and on which device, by a hybrid logical clock.
+
+A clock value is milliseconds since 1970, shifted by 16 bits, plus a counter. It never goes back on one machine, and
+never falls behind what the machine has seen of its own person's other machines.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from engram.errors import BadRequest
+
+#: Bits of the counter below the milliseconds.
+COUNTER_BITS = 16
+#: Clocks that differ from the hub's by more than this are corrected by the hub's time, in milliseconds.
+MAX_CLOCK_ERROR_MS = 300_000
+#: Stamps further ahead of the hub's time are stamped anew before they are sent, in milliseconds.
+MAX_AHEAD_MS = 7_200_000
+#: Stamps further ahead are refused by the hub, in milliseconds.
+MAX_ACCEPTED_AHEAD_MS = 86_400_000
+
+
+class Stamp(NamedTuple):
+    """When and where a field was decided. Of two stamps the greater one counts."""
+
+    #: Hybrid logical clock.
+    hlc: int
+    #: Id of the device.
+    device: int
+
+
+def clock_of(at_ms: int) -> int:
+    """Return the smallest clock value of a time."""
+    return max(0, at_ms) << COUNTER_BITS
+
+
+def next_clock(last: int, at_ms: int) -> int:
+    """Return a clock value after ``last`` that is not before a time in milliseconds since 1970."""
+    return max(last + 1, clock_of(at_ms))
+
+
+def time_of(hlc: int) -> int:
+    """Return the milliseconds since 1970 of a clock value."""
+    return hlc >> COUNTER_BITS
+
+
+# -- Statements: what one device knows was said of a memory, field by field, each with its stamp.
+#
+# A statement holds the whole state that its device knows, not its own decisions alone. So any one of them is enough
+# to make the memory elsewhere, the order in which they arrive does not matter, and any machine can restore a hub that
+# lost some. Two states are joined field by field: the greater stamp counts.
+
+#: Format of the statements that this program writes; a higher one is set aside until the program is updated.
+FORMAT = 1
+#: What was written by hand; what an extractor wrote counts only where nobody did.
+TEXT, EXTRACTED = "text", "extracted"
+#: Every field, with the value that it has where nobody decided it.
+FIELDS = (TEXT, EXTRACTED, "importance", "scope", "pinned", "lowered", "ends", "next", "confirmed", "vetoes")
+#: Largest statement after decompression, in bytes.
+MAX_PLAIN_BYTES = 1_000_000
+
+#: A stamped value as it is written: clock, device, value.
+Register = tuple[int, int, Any]
+_MEMORY_ID = re.compile("[0-9a-f]{16}")
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """The state of one memory."""
+
+    #: What never changes: kind, voice, source, times, project, evidence.
+    birth: Mapping[str, Any]
+    #: Field → stamped value. A field that is missing was never decided.
+    fields: Mapping[str, Register] = field(default_factory=dict)
+
+    @property
+    def hlc(self) -> int:
+        """The newest clock value in it; 0 for none."""
+        return max((register[0] for register in self.fields.values()), default=0)
+
+    @property
+    def unknown_fields(self) -> frozenset[str]:
+        """Fields that a newer program wrote and this one does not know."""
+        return frozenset(self.fields) - frozenset(FIELDS)
+
+
+class NewerFormat(BadRequest):
+    """A newer version of Engram wrote this. Update Engram."""
+
+
+def stamp_of(register: Register) -> Stamp:
+    """Return the stamp of a stamped value."""
+    return Stamp(register[0], register[1])
+
+
+def join(mine: Mapping[str, Register], theirs: Mapping[str, Register]) -> dict[str, Register]:
+    """Return the fields of ``theirs`` that count more than those of ``mine``.
+
+    Joining is commutative, associative and idempotent. A text of an extractor never replaces one written by hand.
+    """
+    newer = {
+        name: register
+        for name, register in theirs.items()
+        if name in FIELDS and (name not in mine or stamp_of(register) > stamp_of(mine[name]))
+    }
+    if TEXT in mine or TEXT in newer:
+        newer.pop(EXTRACTED, None)
+    return newer
+
+
+def encode(statement: Statement) -> bytes:
+    """Return a statement as compressed bytes."""
+    value = {"v": FORMAT, "b": dict(statement.birth), "f": {name: list(r) for name, r in statement.fields.items()}}
+    return zlib.compress(json.dumps(value, ensure_ascii=False, separators=(",", ":"), sort_keys=True).encode(), 6)
+
+
+def decode(data: bytes) -> Statement:
+    """Return the statement of some bytes.
+
+    Raises:
+        NewerFormat: a newer program wrote it.
+        BadRequest: it is malformed, or too large.
+    """
+    try:
+        unpacker = zlib.decompressobj()
+        plain = unpacker.decompress(data, MAX_PLAIN_BYTES)
+        if not unpacker.eof:
+            raise BadRequest(f"a statement has more than {MAX_PLAIN_BYTES} bytes")
+        value = json.loads(plain.decode("utf-8"), parse_constant=_refuse_constant)
+        # An escape such as \ud800 alone is no character: nothing could store it.
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+        if int(value["v"]) > FORMAT:
+            raise NewerFormat()
+        fields = {str(name): _register(register) for name, register in value["f"].items()}
+        birth = value["b"]
+        _check(birth, _BIRTH_TYPES, {})
+        _check({name: register[2] for name, register in fields.items()}, _VALUE_TYPES, {"ends": 0, "next": ""})
+        return Statement(birth, fields)
+    except BadRequest:
+        raise
+    except (zlib.error, ValueError, LookupError, TypeError, AttributeError, OverflowError, RecursionError) as error:
+        raise BadRequest(f"a statement is malformed: {type(error).__name__}") from error
+
+
+#: Types of what never changes, and of the fields: a row that has others is set aside and holds up nothing.
+_NUMBER = (int, float)
+_BIRTH_TYPES: Mapping[str, Any] = {
+    **dict.fromkeys(("id", "k", "v", "s", "x", "su", "sl", "pf"), str),
+    **dict.fromkeys(("c", "t", "vf"), int),
+    **dict.fromkeys(("cf", "q"), _NUMBER),
+    "e": list,
+    "p": list,
+}
+_VALUE_TYPES: Mapping[str, Any] = {"importance": str, "scope": str, "ends": int, "next": str, "vetoes": list}
+
+
+def _check(values: Mapping[str, Any], types: Mapping[str, Any], nothing: Mapping[str, Any]) -> None:
+    """Raise BadRequest where a value is of another type; ``nothing`` has the names that may be null."""
+    for name, wanted in types.items():
+        value = values.get(name)
+        if value is None and (name not in values or name in nothing):
+            continue
+        if not isinstance(value, wanted) or (wanted is list and not all(isinstance(item, str) for item in value)):
+            raise BadRequest(f"a statement has a value of another type in {name!r}")
+        if isinstance(value, (int, float)) and not -(1 << 63) <= value < 1 << 63:
+            raise BadRequest(f"a statement has a number out of range in {name!r}")
+    if "p" in types and values.get("p") and len(values["p"]) != 3:
+        raise BadRequest("a statement names its project in another way")
+    if values.get("next") and not _MEMORY_ID.fullmatch(str(values["next"])):
+        raise BadRequest("a statement names its successor in another way")
+
+
+def _refuse_constant(name: str) -> Any:
+    raise BadRequest(f"a statement has the number {name}")
+
+
+def _register(value: Any) -> Register:
+    hlc, device, content = value
+    if not (isinstance(hlc, int) and isinstance(device, int)) or not (0 <= hlc < 1 << 63 and 0 <= device < 1 << 63):
+        raise BadRequest("a statement has a stamp that is none")
+    return hlc, device, content

@@ -1,0 +1,214 @@
+"""Runs the service: uvicorn around the application, with structured logs on standard output."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import huey.storage
+import psycopg
+from huey import PostgresHuey, crontab
+from huey.consumer import Consumer
+
+from engram.errors import HubError
+from engram.system.clock import SYSTEM_CLOCK, Clock
+from engram.version import install_command
+
+
+def serve(dsn: str, host: str, port: int, *, is_pooled: bool = False, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Serve until a signal; say on standard error that it serves, and that it ended.
+
+    Args:
+        dsn: the database, as libpq takes it.
+        host: the address to listen at; anything but this machine needs a proxy with TLS before it.
+        port: the port.
+        is_pooled: a pooler in transaction mode lies before the database.
+        clock: of what is checked and told.
+
+    Raises:
+        HubError: the database or the address can't be used, or the extra ``hub`` is not installed.
+    """
+    try:
+        import uvicorn
+
+        from engram.hub.server.app import Service, make_app
+        from engram.hub.server.hub_database import Database
+    except ImportError as error:
+        raise HubError(f"the hub needs the extra: {install_command('hub')} ({error.name} is missing)") from error
+    log_to_stdout()
+    with _listening(host, port) as listener:
+        database = Database(dsn, is_pooled=is_pooled).open()
+        try:
+            config = uvicorn.Config(
+                make_app(Service(database, clock)),
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                date_header=False,
+                timeout_graceful_shutdown=5,
+                h11_max_incomplete_event_size=65_536,
+            )
+            server = uvicorn.Server(config)
+            # Its own handlers raise the signal again once it has ended, which ends the process in the middle of that.
+            server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign, assignment]
+            with _ending_on_signals(server):
+                place = f"[{host}]" if ":" in host else host
+                _tell(f"Serving a hub at http://{place}:{listener.getsockname()[1]}. Ctrl-C ends it.")
+                server.run(sockets=[listener])
+            if not server.started:
+                raise HubError("the service could not start; its log says why")
+            _tell("The hub has ended.")
+        finally:
+            database.close()
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    """Return a socket that listens at an address. Raises HubError."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except (OSError, UnicodeError) as error:
+        raise HubError(f"nothing can be served at {host}:{port}: {error}") from error
+
+
+@contextlib.contextmanager
+def _ending_on_signals(server: Any) -> Iterator[None]:
+    """Let SIGINT, SIGTERM and SIGHUP end the service after its running requests; a second one ends those too."""
+
+    def end(*_: object) -> None:
+        server.force_exit = server.should_exit
+        server.should_exit = True
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    former = {number: signal.signal(number, end) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    try:
+        yield
+    finally:
+        for number, handler in former.items():
+            signal.signal(number, handler)
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def run_chores(dsn: str) -> None:
+    """Run the hub's chores until a signal. Raises HubError."""
+    try:
+        from engram.hub.server.hub_database import Database
+    except ImportError as error:
+        raise HubError(f"the hub needs the extra: {install_command('hub')} ({error.name} is missing)") from error
+    log_to_stdout()
+    database = Database(dsn).open()
+    database.close()
+    _tell("Doing the hub's chores. Ctrl-C ends it.")
+    with contextlib.suppress(KeyboardInterrupt):
+        make_consumer(make_queue(dsn)).run()
+    _tell("The chores have ended.")
+
+
+class _JsonFormatter(logging.Formatter):
+    """One JSON object a record; a message that is one already is a part of it."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        message = record.getMessage()
+        is_object = message.startswith("{")
+        head = {"time": self.formatTime(record), "level": record.levelname.lower()}
+        return json.dumps(head | (json.loads(message) if is_object else {"message": message}))
+
+
+def log_to_stdout() -> None:
+    """Write one line a record to standard output, for whatever collects logs."""
+    handler = logging.StreamHandler(sys.stdout)
+    handler.setFormatter(_JsonFormatter())
+    log = logging.getLogger("engram.hub")
+    log.handlers[:] = [handler]
+    log.setLevel(logging.INFO)
+    log.propagate = False
+
+
+# -- The hub's chores, on a queue in PostgreSQL. Each can be derived from the tables: a lost task is made again.
+#
+# The queue is a doorbell, as on a machine: what is due stands in the tables, and ``look`` finds it every minute.
+
+logger = logging.getLogger(__name__)
+
+#: Marks of each space that are kept: a machine that was away longer says everything again.
+KEPT_MARKS = 50_000
+#: Dead rows from which on the statements are vacuumed at once, so that erased bodies leave the table's pages.
+MIN_DEAD_ROWS = 1
+
+
+def make_queue(dsn: str) -> PostgresHuey:
+    """Return the queue with its tasks, in the database of the hub."""
+    # Where a machine's queue was imported before, huey was loaded without the driver.
+    huey.storage.psycopg = psycopg
+    queue = PostgresHuey("engram-hub", dsn=dsn, results=False, table_prefix="hub_queue")
+
+    @queue.task(name="erase")
+    def erase() -> None:
+        erase_dead_rows(dsn)
+
+    @queue.task(name="prune")
+    def prune() -> None:
+        prune_tables(dsn)
+
+    @queue.periodic_task(crontab(), name="look")
+    def look() -> None:
+        due = find_due(dsn)
+        if due["dead_rows"] >= MIN_DEAD_ROWS:
+            erase()
+        if due["old_marks"] or due["old_codes"]:
+            prune()
+
+    return queue
+
+
+def find_due(dsn: str) -> dict[str, int]:
+    """Return what is to be done: dead rows of statements, marks beyond the limit, codes that are over."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        row = connection.execute(
+            "SELECT (SELECT n_dead_tup FROM pg_stat_user_tables WHERE schemaname = 'hub' AND relname = 'statement'), "
+            "(SELECT count(*) FROM (SELECT row_number() OVER (PARTITION BY ns_id ORDER BY seq DESC) AS place "
+            "FROM hub.mark) ranked WHERE place > %s), "
+            "(SELECT count(*) FROM hub.code WHERE expires_at < now() - interval '1 day')",
+            (KEPT_MARKS,),
+        ).fetchone()
+    assert row is not None
+    dead_rows, old_marks, old_codes = row
+    return {"dead_rows": int(dead_rows or 0), "old_marks": int(old_marks), "old_codes": int(old_codes)}
+
+
+def erase_dead_rows(dsn: str) -> None:
+    """Give back the room of dead rows, so that what was erased is overwritten. Docs: what remains in the log."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        connection.execute("VACUUM (INDEX_CLEANUP ON) hub.statement")
+    logger.info('{"chore": "erase"}')
+
+
+def prune_tables(dsn: str) -> int:
+    """Delete old marks and codes that are over; returns how many rows went."""
+    with psycopg.connect(dsn, autocommit=True) as connection:
+        marks = connection.execute(
+            "DELETE FROM hub.mark m USING (SELECT ns_id, seq, row_number() OVER (PARTITION BY ns_id ORDER BY seq DESC) "
+            "AS place FROM hub.mark) ranked WHERE m.ns_id = ranked.ns_id AND m.seq = ranked.seq AND place > %s",
+            (KEPT_MARKS,),
+        ).rowcount
+        codes = connection.execute("DELETE FROM hub.code WHERE expires_at < now() - interval '1 day'").rowcount
+        connection.execute("DELETE FROM hub.report r WHERE hub.is_gone(r.ns_id, r.author, r.memory_id)")
+    logger.info('{"chore": "prune", "marks": %d, "codes": %d}', marks, codes)
+    return marks + codes
+
+
+def make_consumer(queue: PostgresHuey) -> Any:
+    """Return the consumer that runs the chores, one at a time."""
+    return Consumer(queue, workers=1, periodic=True, initial_delay=0.1, max_delay=5.0)

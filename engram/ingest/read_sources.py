@@ -1,0 +1,176 @@
+"""Read sources to their end: what is new becomes turns, stored with the cursor in one transaction a portion."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from engram.errors import Conflict, TranscriptError
+from engram.ingest.clean import Redact
+from engram.ingest.moves import sort_if_due
+from engram.ingest.portion import Step
+from engram.ingest.scope import why_not
+from engram.ingest.writing import IngestResult
+from engram.models.engine.transaction import Store
+from engram.models.sessions.sessions import find_session
+from engram.models.sessions.sources import (
+    is_known_file,
+    load_progress,
+    note_error,
+    note_gone,
+    places_of_session,
+    rename_transcript,
+    session_of_file,
+)
+from engram.models.sessions.turn_changes import close_turns
+from engram.settings import Settings
+from engram.system.process_limits import collector_paused
+from engram.transcripts import registry
+from engram.transcripts.agents import Source
+
+#: Bytes of one transaction: bounds memory and how long the write lock is held.
+PORTION_BYTES = 4 * 1024 * 1024
+#: How often a read begins anew because another reader was faster.
+MAX_TRIES = 100
+
+
+def ingest_source(
+    store: Store,
+    source: Source,
+    *,
+    settings: Settings,
+    redact: Redact,
+    close: bool = False,
+    max_bytes: int = PORTION_BYTES,
+) -> IngestResult:
+    """Read what is new in a source and store it; any number of readers may do so at once.
+
+    Each portion is one transaction: its turns, their entries, the cursor and the work they make due commit together,
+    if nobody moved the cursor meanwhile; else the portion is read again. A source that vanished or cannot be read
+    changes nothing that is stored.
+
+    Args:
+        redact: takes a text and known hashes; every text passes it before it is stored.
+        close: close the session's open turn at the end (Stop, a flush, silence).
+        max_bytes: about how much of the source goes into one transaction.
+
+    Raises:
+        StoreError: the database cannot be written; the cursor has not moved.
+    """
+    _follow_move(store, source, settings)
+    result = IngestResult(source.path, source.session_id, skipped=why_not(store, source.session_id, settings))
+    tries = 0
+    while not result.skipped:
+        try:
+            with collector_paused():
+                result, has_more = Step(store, source, settings, redact, max_bytes).run(result)
+            tries = 0
+            source = replace(source, is_doubtful=False)
+        except Conflict:
+            tries += 1
+            if tries >= MAX_TRIES:
+                raise
+            continue
+        except TranscriptError as error:
+            if not source.path.exists():
+                return _unavailable(store, source.path)
+            note_error(store, source.place, str(error))
+            return replace(result, skipped="unreadable")
+        if not has_more:
+            break
+    if close and not result.skipped:
+        _close(store, source.session_id)
+    return result
+
+
+def ingest_path(
+    store: Store,
+    path: Path,
+    *,
+    settings: Settings,
+    redact: Redact,
+    close: bool = False,
+    max_bytes: int = PORTION_BYTES,
+) -> list[IngestResult]:
+    """Read every source in a file as ``ingest_source`` does; one result that says why if it holds none."""
+    path = Path(os.path.abspath(path))
+    sources = registry.sources_at(path, settings)
+    if not sources:
+        return [_unavailable(store, path)]
+    return [
+        ingest_source(store, source, settings=settings, redact=redact, close=close, max_bytes=max_bytes)
+        for source in sources
+    ]
+
+
+def ingest_all(
+    store: Store,
+    *,
+    settings: Settings,
+    redact: Redact,
+    progress: Callable[[int, int, IngestResult], None] = lambda done, total, result: None,
+    sources: Iterable[Source | Path] | None = None,
+) -> list[IngestResult]:
+    """Read every source of every agent, the oldest change first; or just ``sources``, where a path stands for its own.
+
+    Sessions are sorted at the end: which project one belongs to may have become known by another.
+
+    ``progress`` receives the number of sources done, their total and the last result after each.
+    """
+    todo = list(in_order_of_change(registry.discover(settings)) if sources is None else sources)
+    results = []
+    for done, item in enumerate(todo, 1):
+        if isinstance(item, Source):
+            results.append(ingest_source(store, item, settings=settings, redact=redact))
+        else:
+            results += ingest_path(store, item, settings=settings, redact=redact)
+        progress(done, len(todo), results[-1])
+    sort_if_due(store, settings)
+    return results
+
+
+def in_order_of_change(sources: Iterable[Source]) -> list[Source]:
+    """Return sources in the order in which they were last changed, the oldest change first."""
+    return sorted(sources, key=lambda source: (source.changed_at_ns, str(source.path), source.part))
+
+
+def sources_of_session(store: Store, session_id: str, settings: Settings) -> list[Source]:
+    """Return the sources of a session that are there now: those that were read before, else those that are found."""
+    known = [
+        source
+        for path in dict.fromkeys(place.path for place in places_of_session(store, session_id))
+        for source in registry.sources_at(path, settings)
+        if source.session_id == session_id
+    ]
+    return known or [source for source in registry.discover(settings) if source.session_id == session_id]
+
+
+def _follow_move(store: Store, source: Source, settings: Settings) -> None:
+    """Continue with the cursor of a file that was somewhere else before, or is read in place of a compressed one."""
+    if load_progress(store, source.place).transcript_id:
+        return
+    for old in places_of_session(store, source.session_id):
+        if old.part != source.part or any(one.place == old for one in registry.sources_at(old.path, settings)):
+            continue
+        with contextlib.suppress(TranscriptError):
+            if registry.agent_of(source).is_moved(source, load_progress(store, old).cursor):
+                rename_transcript(store, old.path, source.path)
+                return
+
+
+def _close(store: Store, session_id: str) -> None:
+    session = find_session(store, session_id)
+    if session is not None:
+        with store.transaction() as tx:
+            close_turns(tx, session.id)
+
+
+def _unavailable(store: Store, path: Path) -> IngestResult:
+    """Return the result for a path that holds no session now; what was read of it before stays."""
+    if is_known_file(store, path) and not path.exists():
+        note_gone(store, path, is_gone=True)
+        return IngestResult(path, session_of_file(store, path), skipped="gone")
+    return IngestResult(path, skipped="not a transcript")

@@ -1,0 +1,533 @@
+"""How memory.db is opened as a file: its driver, what is at its path, and another file in its place."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import importlib.util
+import json
+import os
+import shutil
+import sqlite3
+import stat
+import struct
+import threading
+import time
+import urllib.parse
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import peewee
+from peewee import Model, SqliteDatabase
+
+from engram.errors import AlreadyRunning, BrokenDatabase, StoreError
+from engram.models import tables
+from engram.paths import Home
+from engram.system.atomic import (
+    FILE_MODE,
+    explain_error,
+    locked_folder,
+    make_private_folder,
+    read_regular,
+    write_atomic,
+)
+from engram.system.failpoint import reach
+
+# -- One way to open SQLite: peewee on cysqlite, or on the standard library's driver, with the same pragmas.
+
+#: First SQLite without the WAL-reset corruption of 3.7.0 to 3.51.2 (https://sqlite.org/wal.html).
+SAFE_SQLITE = (3, 51, 3)
+#: How long a writer waits for another one, in milliseconds.
+BUSY_MS = 5000
+#: How much of the file a connection holds in memory, in KB: SQLite's default.
+CACHE_KB = 2000
+#: Every database error of both drivers, as peewee maps them.
+DATABASE_ERRORS: tuple[type[Exception], ...] = (peewee.DatabaseError, peewee.InterfaceError)
+
+
+def choose_driver(wanted: str) -> str:
+    """``cysqlite`` or ``sqlite3``; ``auto`` takes cysqlite where it is installed."""
+    if wanted == "auto":
+        return "cysqlite" if importlib.util.find_spec("cysqlite") else "sqlite3"
+    return wanted
+
+
+def sqlite_version(driver: str) -> tuple[int, int, int]:
+    """Version of the SQLite library behind a driver."""
+    if driver == "cysqlite":
+        import cysqlite
+
+        major, minor, patch = cysqlite.sqlite_version_info[:3]
+        return int(major), int(minor), int(patch)
+    return sqlite3.sqlite_version_info[0], sqlite3.sqlite_version_info[1], sqlite3.sqlite_version_info[2]
+
+
+def open_database(
+    path: Path, driver: str, *, busy_ms: int = BUSY_MS, cache_kb: int = CACHE_KB, is_damaged: bool = False
+) -> Any:
+    """A peewee database for ``path``; connections are made per thread at first use, each with ``cache_kb`` of pages.
+
+    WAL, synchronous NORMAL (the newest commits may roll back on power loss, always whole), secure_delete so that
+    what is forgotten leaves the file, no mmap (an I/O error would be a signal). From a file that ``is_damaged`` what
+    can still be read is read: SQLite passes over what is wrong with its schema and its size.
+    """
+    pragmas: list[tuple[str, str | int]] = [("writable_schema", 1)] if is_damaged else []
+    pragmas += [
+        ("journal_mode", "wal"),
+        ("synchronous", 1),
+        ("busy_timeout", busy_ms),
+        ("secure_delete", 1),
+        ("foreign_keys", 1),
+        ("mmap_size", 0),
+        ("cache_size", -cache_kb),
+        ("trusted_schema", 0),
+        ("wal_autocheckpoint", 1000),
+        ("journal_size_limit", 4_000_000),
+    ]
+    if driver == "cysqlite":
+        from playhouse.cysqlite_ext import CySqliteDatabase
+
+        return CySqliteDatabase(str(path), pragmas=pragmas, timeout=busy_ms / 1000, rank_functions=False)
+    return peewee.SqliteDatabase(str(path), pragmas=pragmas, timeout=busy_ms / 1000)
+
+
+def connect_plainly(path: Path, driver: str) -> Any:
+    """A connection of the driver itself, without pragmas: the target of a copy. Close it."""
+    if driver == "cysqlite":
+        import cysqlite
+
+        return cysqlite.connect(str(path))
+    return sqlite3.connect(path)
+
+
+def driver_errors(driver: str) -> tuple[type[Exception], ...]:
+    """The database errors of a driver where peewee does not map them."""
+    if driver == "cysqlite":
+        import cysqlite
+
+        return (cysqlite.Error,)
+    return (sqlite3.Error,)
+
+
+#: What SQLite says of a file that is damaged, no database, or of a form that no SQLite writes.
+_DAMAGE_WORDS = (
+    "malformed",
+    "not a database",
+    "corrupt",
+    "unsupported file format",
+    "could not decode",
+    "invalid fts5 file format",
+    "vtable constructor failed",
+)
+
+
+def is_damage(error: BaseException) -> bool:
+    """True where the driver says that the file is damaged or no database at all.
+
+    A message that is no UTF-8 quotes the bytes of a damaged file: the drivers cannot even tell it.
+    """
+    if isinstance(error, UnicodeDecodeError):
+        return True
+    text = str(error).lower()
+    return any(word in text for word in _DAMAGE_WORDS)
+
+
+def table_names(path: Path, driver: str) -> frozenset[str]:
+    """Names of the tables in a database file, read as ``read_at_rest`` does: it may be another program's.
+
+    Raises:
+        BrokenDatabase: SQLite cannot read the file.
+    """
+    rows = read_at_rest(path, driver, "SELECT name FROM sqlite_master WHERE type = 'table'")
+    return frozenset(str(value) for (value,) in rows)
+
+
+def read_at_rest(path: Path, driver: str, statement: str) -> list[tuple[Any, ...]]:
+    """Rows of a database file that nobody writes to. It is not locked and gets no side files; a log is not read.
+
+    Raises:
+        BrokenDatabase: SQLite cannot read the file, or it has no such table.
+    """
+    address = f"file:{urllib.parse.quote(str(path))}?mode=ro&immutable=1"
+    connection = None
+    try:
+        connection = _connect_by_address(address, driver)
+        return [tuple(row) for row in connection.execute(statement).fetchall()]
+    except DATABASE_ERRORS + driver_errors(driver) + (UnicodeDecodeError,) as error:
+        raise BrokenDatabase(f"{path} is damaged: {error}") from error
+    finally:
+        if connection is not None:
+            connection.close()
+
+
+def _connect_by_address(address: str, driver: str) -> Any:
+    if driver == "cysqlite":
+        import cysqlite
+
+        return cysqlite.connect(address, uri=True)
+    return sqlite3.connect(address, uri=True)
+
+
+# -- Is the write-ahead log that a crash left whole? SQLite drops everything behind a damaged frame and says nothing.
+#
+# The format: https://sqlite.org/fileformat2.html#the_write_ahead_log. Frames of this log carry its salts; a crash
+# leaves a valid beginning. A commit behind a frame whose checksum is wrong was written once, and is lost.
+
+_HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24
+_MAGIC = {0x377F0682: "<", 0x377F0683: ">"}
+#: A log beyond this is not looked through, in bytes.
+MAX_LOG_BYTES = 64_000_000
+
+
+def find_log_damage(path: Path) -> str:
+    """What is lost in the log of the database at ``path``, which nobody has open; "" where all is well."""
+    data = read_regular(path.with_name(f"{path.name}-wal"), MAX_LOG_BYTES) or b""
+    if len(data) < _HEADER_BYTES + _FRAME_HEADER_BYTES:
+        return ""
+    magic, _, page_bytes = struct.unpack_from(">3I", data)
+    order = _MAGIC.get(magic)
+    sums = (0, 0) if order is None else _checksum(order, data[: _HEADER_BYTES - 8], (0, 0))
+    if order is None or sums != struct.unpack_from(">2I", data, _HEADER_BYTES - 8):
+        return "the beginning of the write-ahead log is damaged: what was written last before the crash is lost"
+    lost = _count_lost_commits(data, order, page_bytes, sums)
+    return f"the write-ahead log is damaged: the last {lost} writes before the crash are lost" if lost else ""
+
+
+def _count_lost_commits(data: bytes, order: str, page_bytes: int, sums: tuple[int, int]) -> int:
+    """Commits that stand behind the first frame that is not valid, wherever damage moved them.
+
+    A kill leaves at most one frame half written, the last one: that alone is no damage.
+    """
+    salts = data[16:24]
+    start = _HEADER_BYTES
+    while start + _FRAME_HEADER_BYTES + page_bytes <= len(data):
+        page = data[start + _FRAME_HEADER_BYTES : start + _FRAME_HEADER_BYTES + page_bytes]
+        sums = _checksum(order, page, _checksum(order, data[start : start + 8], sums))
+        if data[start + 8 : start + 16] != salts or sums != struct.unpack_from(">2I", data, start + 16):
+            break
+        start += _FRAME_HEADER_BYTES + page_bytes
+    frames, commits, place = 0, 0, data.find(salts, start)
+    while place >= 0:
+        frames += 1
+        commits += any(data[place - 4 : place])
+        place = data.find(salts, place + len(salts))
+    return commits if frames > 1 or start + 8 < data.find(salts, start) else 0
+
+
+def _checksum(order: str, data: bytes, sums: tuple[int, int]) -> tuple[int, int]:
+    first, second = sums
+    words = struct.unpack(f"{order}{len(data) // 4}I", data)
+    for even, odd in zip(words[::2], words[1::2], strict=True):
+        first = (first + even + second) & 0xFFFFFFFF
+        second = (second + odd + first) & 0xFFFFFFFF
+    return first, second
+
+
+# -- Another file in the place of memory.db: built beside it and put in its place, whatever is killed meanwhile.
+#
+# The new database is built in the folder ``.replacement`` beside the old one. A record in that folder is the point of
+# no return: without it the folder is deleted, with it the swap is finished. Both happen when memory.db is opened
+# next.
+
+#: Where the new database is built, beside the old one.
+FOLDER_NAME = ".replacement"
+#: Locked (flock): shared by whoever has memory.db open, exclusive by who replaces it.
+LOCK_NAME = "memory.lock"
+#: How long somebody who wants to open memory.db waits for a replacement, in seconds.
+USER_WAIT_SECONDS = 10.0
+#: How long a replacement waits for those who have memory.db open, in seconds.
+OWNER_WAIT_SECONDS = 5.0
+
+#: Says that databases that were set aside may still hold what was forgotten.
+UNCLEAN_NAME = ".set-aside-unclean"
+
+_RECORD_NAME = "swap.json"
+#: The log moves before the database: a database without its log would lose what stands in it.
+_SUFFIXES = ("-wal", "-shm", "-journal", "")
+_RETRY_SECONDS = 0.02
+
+
+@contextlib.contextmanager
+def using_database(path: Path) -> Iterator[str]:
+    """Keep others from replacing the database at ``path``; waits a while for a replacement to end.
+
+    Whoever comes while nobody else has it open looks at the log that a crash left, and is given what is lost in it
+    ("" for nothing): SQLite says nothing of that.
+
+    Raises:
+        StoreError: it is being replaced for longer than that, or its folder cannot be written.
+    """
+    with _holding(path, fcntl.LOCK_SH, USER_WAIT_SECONDS) as descriptor:
+        if descriptor is None:
+            raise StoreError("memory.db is being restored just now; try again when that is done")
+        damage = ""
+        if path.with_name(f"{path.name}-wal").exists() and _try_lock(descriptor, fcntl.LOCK_EX):
+            damage = find_log_damage(path)
+        fcntl.flock(descriptor, fcntl.LOCK_SH)
+        yield damage
+
+
+@contextlib.contextmanager
+def owning_database(path: Path) -> Iterator[None]:
+    """Keep others from opening the database at ``path``; waits a while for those who have it open.
+
+    Raises:
+        AlreadyRunning: somebody has it open for longer than that.
+        StoreError: its folder cannot be written.
+    """
+    with _holding(path, fcntl.LOCK_EX, OWNER_WAIT_SECONDS) as descriptor:
+        if descriptor is None:
+            raise AlreadyRunning("another Engram command has memory.db open; end it, then try again")
+        yield
+
+
+@contextlib.contextmanager
+def _holding(path: Path, operation: int, wait_seconds: float) -> Iterator[int | None]:
+    try:
+        descriptor = os.open(
+            path.with_name(LOCK_NAME), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE
+        )
+    except OSError as error:
+        raise StoreError(f"cannot use the memory folder {path.parent}: {explain_error(error, path)}") from error
+    try:
+        until = time.monotonic() + wait_seconds
+        while not (is_held := _try_lock(descriptor, operation)) and time.monotonic() < until:
+            time.sleep(_RETRY_SECONDS)
+        yield descriptor if is_held else None
+    finally:
+        os.close(descriptor)
+
+
+def _try_lock(descriptor: int, operation: int) -> bool:
+    try:
+        fcntl.flock(descriptor, operation | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextlib.contextmanager
+def preparing_replacement(path: Path) -> Iterator[Path]:
+    """Yield the path at which a new database for ``path`` is to be built; whatever is not swapped in is deleted.
+
+    Holds the lock of the folder, so do not open a missing database in it meanwhile. Raises OSError.
+    """
+    with locked_folder(path.parent):
+        _finish(path)
+        folder = make_private_folder(path.with_name(FOLDER_NAME))
+        try:
+            yield folder / path.name
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def free_name(path: Path, name: str) -> Path:
+    """Where the database at ``path`` can go aside as ``name``; a name that is taken gets a time behind it."""
+    aside = path.with_name(name)
+    return path.with_name(f"{aside.stem}.{time.time_ns()}{aside.suffix}") if os.path.lexists(aside) else aside
+
+
+def swap_in(path: Path, aside: Path) -> None:
+    """Put the prepared database in the place of ``path``, which goes aside. Inside ``preparing_replacement``."""
+    folder = path.with_name(FOLDER_NAME)
+    _sync(folder / path.name)
+    reach("restore.ready")
+    write_atomic(folder / _RECORD_NAME, json.dumps({"aside": aside.name}).encode())
+    reach("restore.recorded")
+    _finish(path)
+
+
+def is_replaced(path: Path) -> bool:
+    """True where a replacement of ``path`` is under way, or was killed: it may have no file just now."""
+    return os.path.lexists(path.with_name(FOLDER_NAME))
+
+
+def finish_replacement(path: Path) -> None:
+    """Finish or undo what a killed replacement of ``path`` left; costs one look where there is nothing.
+
+    Waits while a replacement is under way in another process. Raises StoreError where it cannot be finished.
+    """
+    if is_replaced(path):
+        try:
+            with locked_folder(path.parent):
+                _finish(path)
+        except OSError as error:
+            raise StoreError(f"an interrupted restore cannot be finished: {explain_error(error)}") from error
+
+
+def _finish(path: Path) -> None:
+    """With the folder's lock held: every step may be done again."""
+    folder = path.with_name(FOLDER_NAME)
+    record = read_regular(folder / _RECORD_NAME, 10_000)
+    new = folder / path.name
+    if record and new.exists():
+        aside = path.with_name(str(json.loads(record)["aside"]))
+        for suffix in _SUFFIXES:
+            old, target = path.with_name(path.name + suffix), aside.with_name(aside.name + suffix)
+            if os.path.lexists(old) and not os.path.lexists(target):
+                os.replace(old, target)
+                reach("restore.aside")
+        write_atomic(path.with_name(UNCLEAN_NAME), b"")
+        os.replace(new, path)
+        reach("restore.swapped")
+        _sync(path.parent)
+    if os.path.lexists(folder):
+        shutil.rmtree(folder)
+        reach("restore.finished")
+
+
+def _sync(path: Path) -> None:
+    """Have the disk take over a file, or the names in a folder."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# -- The statements that make the tables of memory.db, compiled from ``engram.models.tables``.
+
+#: SQLite application_id of Engram's databases ("ENGR").
+APPLICATION_ID = 0x454E4752
+
+#: Tables that every version has; no other program's database has all of them.
+OWN_TABLES = frozenset({"meta", "project", "session", "transcript", "turn", "said", "episode", "evidence", "tombstone"})
+
+
+@cache
+def schema_statements() -> tuple[str, ...]:
+    """Every statement that makes the tables, indexes, views and full-text indexes, in order."""
+    statements: list[str] = []
+    for table in tables.ALL_TABLES:
+        statements += table_statements(table)
+    statements += [view.definition for view in tables.ALL_VIEWS]
+    for index in tables.ALL_TEXT_INDEXES:
+        statements += table_statements(index)
+    return tuple(statements)
+
+
+@cache
+def table_statements(table: type[Model]) -> tuple[str, ...]:
+    """The statements that make one table and its indexes."""
+    manager = type(table._schema)(table, SqliteDatabase(None))  # type: ignore[attr-defined]  # the stubs lack it
+    queries = [manager._create_table(safe=False), *manager._create_indexes(safe=False)]
+    statements = []
+    for query in queries:
+        sql, parameters = query.query()
+        assert not parameters, f"SQLite takes no parameters in {sql}"
+        statements.append(sql)
+    return tuple(statements)
+
+
+# -- What lies at the path of memory.db: nothing, Engram's database, another program's, or no file at all.
+
+#: Names of the backups in their folder.
+BACKUP_NAMES = "memory-*.db"
+#: How long another process may take to fill a file that it just made, in seconds.
+_FILLED_SECONDS = 0.5
+#: The smallest page that a database may have, in bytes.
+_LEAST_PAGE_BYTES = 512
+
+#: Database files (device, inode) that this process found to be Engram's, or new.
+_looked_at: set[tuple[int, int]] = set()
+_looking = threading.Lock()
+
+
+def is_no_file(path: Path) -> bool:
+    """True where something else than a regular file lies: a link, a folder, a pipe. False where nothing does."""
+    try:
+        return not stat.S_ISREG(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def is_deleted(path: Path) -> bool:
+    """True if memory.db is gone while there are backups of it: nobody makes a new one unless the user asks for it."""
+    return not os.path.lexists(path) and _has_backups(path)
+
+
+def _has_backups(path: Path) -> bool:
+    return next(Home(path.parent).backups.glob(BACKUP_NAMES), None) is not None
+
+
+def is_emptied(path: Path) -> bool:
+    """True for an empty file beside backups: there was a memory once. SQLite would take it for a new one."""
+    until = time.monotonic() + _FILLED_SECONDS
+    while is_empty(path) and _has_backups(path):
+        if time.monotonic() > until:
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def is_cut_short(path: Path) -> bool:
+    """True for a file that holds something, but no page of a database: SQLite would take it for a new one."""
+    return 0 < _size(path) < _LEAST_PAGE_BYTES
+
+
+def is_empty(path: Path) -> bool:
+    """True for a file of no bytes."""
+    return _size(path) == 0
+
+
+def _size(path: Path) -> int:
+    """Return the size of a file in bytes; -1 where there is none."""
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return -1
+
+
+def has_own_tables(path: Path, driver: str) -> bool:
+    """True for a database with Engram's tables, whatever its header says. Raises BrokenDatabase: it cannot be read."""
+    return table_names(path, driver) >= OWN_TABLES
+
+
+def file_identity(path: Path) -> tuple[int, int] | None:
+    """Device and inode of the file that lies there now; None where there is none."""
+    try:
+        facts = os.lstat(path)
+    except OSError:
+        return None
+    return facts.st_dev, facts.st_ino
+
+
+def is_foreign_file(path: Path) -> bool:
+    """True for another program's database, by its header alone: opening it would already write to it.
+
+    A database of a single page tells nothing: ours is one until its first checkpoint. A file that this process looked
+    at before is not looked at again: closing a file gives up all locks of the process on it, SQLite's among them.
+    """
+    try:
+        facts = path.stat()  # before the header is read: another process may be filling the file just now
+    except OSError:
+        return False
+    with _looking:
+        identity = (facts.st_dev, facts.st_ino)
+        if identity in _looked_at:
+            return False
+        if _has_foreign_header(path, facts.st_size):
+            return True
+        _looked_at.add(identity)
+    return False
+
+
+def _has_foreign_header(path: Path, size: int) -> bool:
+    header = read_regular(path, 100) or b""
+    if len(header) < 100 or not header.startswith(b"SQLite format 3\0"):
+        return False
+    application = int.from_bytes(header[68:72], "big")
+    page_bytes = int.from_bytes(header[16:18], "big")
+    page_bytes = 65_536 if page_bytes == 1 else page_bytes
+    return application != APPLICATION_ID and size > page_bytes
+
+
+def move_aside(path: Path, target: Path) -> None:
+    """Move a database and its side files out of the way, with the folder's lock held."""
+    os.replace(path, target)
+    for suffix in ("-wal", "-shm"):
+        side = path.with_name(path.name + suffix)
+        if side.exists():
+            os.replace(side, target.with_name(target.name + suffix))

@@ -1,0 +1,331 @@
+"""The version of memory.db: made new, carried over from versions 1 to 4, and brought on by numbered steps.
+
+Everything runs in one ``BEGIN EXCLUSIVE`` with the version checked again inside: any number of processes may open a
+file at once, each may be killed at any instant, and a file never stays between two versions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import peewee
+
+from engram.errors import BrokenDatabase, NewerSchema, OlderSchema
+from engram.models import tables
+from engram.models.engine import migration_steps
+from engram.models.engine.database import APPLICATION_ID, schema_statements
+from engram.models.engine.packed import entry_key, in_order, pack_entries, pack_text, unpack_text, unpack_uuid
+from engram.system.clock import SYSTEM_CLOCK
+from engram.system.failpoint import reach
+from engram.text.words import in_pairs
+from engram.transcripts.turns import EntryRef
+
+# -- Carries a memory.db of versions 1 to 4, whose tables were written by hand, over into the tables of
+# ``engram.models.tables``.
+#
+# Versions 1 to 3 first become version 4 by the steps of their time. Then the old tables get other names, the new ones
+# are made just as in a new file, and every row is copied by the names of its columns. Raw SQL throughout: it reads
+# tables that have no models.
+
+#: The version that is carried over. Earlier ones, from before the first release, are brought to it first.
+CARRIED_VERSION = 4
+#: What the names of the old tables begin with meanwhile.
+_PREFIX = "version_4_"
+
+#: (table, column) → the column of version 4 that it has its values from.
+_RENAMED = {("injection", "used_at_ms"): "expanded_at_ms"}
+#: Who made a change that version 4 logged without saying so. A save, and what it replaced, is the user's or the agent's
+#: by the voice of the saved memory.
+_ACTOR = """CASE
+    WHEN h.action IN ('edit', 'pin', 'unpin', 'bad', 'undo', 'erase', 'import') OR r.kind = 'decide' THEN 'user'
+    WHEN h.action IN ('save', 'correct') OR r.kind = 'save' THEN
+        CASE (SELECT e.voice FROM episode e WHERE e.episode_id = coalesce(
+            CASE WHEN json_valid(h.after) THEN json_extract(h.after, '$.superseded_by') END, h.episode_id))
+        WHEN 'user' THEN 'user' ELSE 'agent' END
+    WHEN h.action = 'extract' OR r.kind = 'extract' THEN 'model'
+    ELSE 'tidying' END"""
+
+
+@contextlib.contextmanager
+def prepared_for_carry_over(database: Any) -> Iterator[None]:
+    """Let tables be renamed without the references to them; SQLite allows that outside a transaction only."""
+    database.execute_sql("PRAGMA foreign_keys = OFF")
+    database.execute_sql("PRAGMA legacy_alter_table = ON")
+    try:
+        yield
+    finally:
+        database.execute_sql("PRAGMA legacy_alter_table = OFF")
+        database.execute_sql("PRAGMA foreign_keys = ON")
+
+
+def bring_to_carried_version(database: Any, version: int) -> None:
+    """Bring the rows of versions 1 to 3 into the form of version 4; call it where ``carry_over`` is called next.
+
+    What that makes anew in any case (text indexes, views, empty tables and columns) is left out. The vectors of
+    versions 1 and 2 go: they are made again.
+    """
+    execute = database.execute_sql
+    if "kept_at_ms" not in _columns(database, "episode"):
+        # The first days of version 1 had no such column.
+        execute("ALTER TABLE episode ADD COLUMN kept_at_ms INTEGER NOT NULL DEFAULT 0")
+        execute("UPDATE episode SET kept_at_ms = created_at_ms")
+    if version < 2:
+        execute("ALTER TABLE spend ADD COLUMN ledger_ms INTEGER NOT NULL DEFAULT 0")
+        execute("UPDATE spend SET ledger_ms = at_ms")
+    if version < 3:
+        execute("DROP TABLE vector")
+        _pack_turns(database)
+        for row_id, content in execute("SELECT id, content FROM episode").fetchall():
+            execute("UPDATE episode SET content = ? WHERE id = ?", (pack_text(content), row_id))
+    if version < CARRIED_VERSION:
+        # What is superseded by a memory that is gone comes back into force; notes are indexed again.
+        execute(
+            "UPDATE episode SET status = 'active', superseded_by = '', valid_to_ms = NULL WHERE status = 'superseded' "
+            "AND NOT EXISTS (SELECT 1 FROM episode s WHERE s.episode_id = episode.superseded_by)"
+        )
+        execute("UPDATE note SET size = -1")
+    reach("migrate.step")
+
+
+def _pack_turns(database: Any) -> None:
+    """Put each turn's entries into its row, and a key for each into a table that only finds the turn."""
+    execute = database.execute_sql
+    execute("ALTER TABLE turn ADD COLUMN entries BLOB NOT NULL DEFAULT x''")
+    execute("CREATE TABLE entry_of_turn (key INTEGER PRIMARY KEY, turn_id INTEGER NOT NULL)")
+    for (turn_id,) in execute("SELECT id FROM turn").fetchall():
+        rows = execute("SELECT uuid, offset, length, line FROM entry WHERE turn_id = ?", (turn_id,)).fetchall()
+        entries = in_order(EntryRef(unpack_uuid(uuid), offset, size, line) for uuid, offset, size, line in rows)
+        execute("UPDATE turn SET entries = ? WHERE id = ?", (pack_entries(entries), turn_id))
+        for entry in entries:
+            execute("INSERT OR IGNORE INTO entry_of_turn VALUES (?, ?)", (entry_key(entry.uuid), turn_id))
+    execute("DROP TABLE entry")
+    execute("ALTER TABLE entry_of_turn RENAME TO entry")
+
+
+def carry_over(database: Any) -> None:
+    """Replace the tables of version 4 by those that are declared now, with all their rows.
+
+    Call it in an exclusive transaction and inside ``prepared_for_carry_over``.
+    """
+    old_tables = _move_old_tables_aside(database)
+    for statement in schema_statements():
+        database.execute_sql(statement)
+        reach("migrate.step")
+    for table in tables.ALL_TABLES:
+        name = table._meta.table_name
+        if name in old_tables:
+            _copy_rows(database, table)
+            reach("migrate.step")
+    _name_actors(database)
+    _carry_cursors(database)
+    for name in old_tables:
+        _keep_numbering(database, name)
+        database.execute_sql(f'DROP TABLE "{_PREFIX}{name}"')
+        reach("migrate.step")
+    _fill_text_indexes(database)
+    reach("migrate.step")
+
+
+def _move_old_tables_aside(database: Any) -> list[str]:
+    """Drop views, indexes and text indexes, rename the tables; returns the names that these had."""
+    for kind, condition in (
+        ("view", ""),
+        ("table", "AND sql LIKE 'CREATE VIRTUAL%'"),
+        ("index", "AND sql IS NOT NULL"),
+    ):
+        for name in _names(database, kind, condition):
+            database.execute_sql(f'DROP {kind.upper()} "{name}"')
+    names = _names(database, "table", "AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\'")
+    for name in names:
+        database.execute_sql(f'ALTER TABLE "{name}" RENAME TO "{_PREFIX}{name}"')
+    reach("migrate.step")
+    return names
+
+
+def _names(database: Any, kind: str, condition: str) -> list[str]:
+    rows = database.execute_sql(f"SELECT name FROM sqlite_master WHERE type = ? {condition}", (kind,)).fetchall()
+    return [str(name) for (name,) in rows]
+
+
+def _copy_rows(database: Any, table: type[tables.Table]) -> None:
+    """Copy the rows of the columns that both tables have; new columns get their defaults."""
+    name = table._meta.table_name
+    old_columns = _columns(database, f"{_PREFIX}{name}")
+    sources = {column: _RENAMED.get((name, column), column) for column in tables.column_names(table)}
+    sources = {column: source for column, source in sources.items() if source in old_columns}
+    columns, values = (", ".join(f'"{column}"' for column in names) for names in (sources, sources.values()))
+    database.execute_sql(f'INSERT INTO "{name}" ({columns}) SELECT {values} FROM "{_PREFIX}{name}"')
+
+
+def _columns(database: Any, name: str) -> set[str]:
+    rows = database.execute_sql("SELECT name FROM pragma_table_info(?)", (name,)).fetchall()
+    return {str(column) for (column,) in rows}
+
+
+def _carry_cursors(database: Any) -> None:
+    """Put what version 4 kept of a transcript's position into several columns together, as Claude Code's reader has it.
+
+    A damaged state of the reader is left out: the reader then goes on behind the last line without its open turn.
+    """
+    state = "CASE WHEN json_valid(o.reader_state) THEN o.reader_state ELSE '{}' END"
+    database.execute_sql(
+        "UPDATE transcript SET (cursor, cursor_words, stamp, bytes_read, lines_read) = (SELECT "
+        "json_patch(json_object('offset', o.cursor, 'lines', o.line_number, 'fingerprint', lower(hex(o.fingerprint))), "
+        f"json_remove({state}, '$.branch')), coalesce(json_extract({state}, '$.branch'), ''), "
+        "CAST(o.size AS TEXT), o.cursor, o.line_number "
+        f"FROM {_PREFIX}transcript o WHERE o.id = transcript.id)"
+    )
+
+
+def _name_actors(database: Any) -> None:
+    database.execute_sql(
+        f"UPDATE history SET actor = (SELECT {_ACTOR} FROM history h LEFT JOIN run r ON r.id = h.run_id "
+        "WHERE h.id = history.id)"
+    )
+
+
+def _keep_numbering(database: Any, name: str) -> None:
+    """Let a table that never gives out a number twice go on where the old one stood."""
+    numbered = database.execute_sql("SELECT 1 FROM sqlite_sequence WHERE name = ?", (f"{_PREFIX}{name}",)).fetchone()
+    if numbered:
+        database.execute_sql("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
+        database.execute_sql("UPDATE sqlite_sequence SET name = ? WHERE name = ?", (name, f"{_PREFIX}{name}"))
+
+
+def _fill_text_indexes(database: Any) -> None:
+    for name in ("passage_fts", "note_fts"):
+        database.execute_sql(f"INSERT INTO {name}({name}) VALUES ('rebuild')")
+        reach("migrate.step")
+    for (row_id,) in database.execute_sql("SELECT id FROM episode ORDER BY id").fetchall():
+        summary, content, entities = database.execute_sql(
+            "SELECT summary, content, entities FROM episode WHERE id = ?", (row_id,)
+        ).fetchone()
+        database.execute_sql(
+            "INSERT INTO episode_fts(rowid, summary, content, entities) VALUES (?, ?, ?, ?)",
+            (row_id, in_pairs(summary), in_pairs(unpack_text(content)), in_pairs(entities)),
+        )
+
+
+Migration = Callable[[Any], None]
+
+#: The first version whose tables are made from ``engram.models.tables``.
+FIRST_VERSION = 5
+#: One function a version, from ``FIRST_VERSION`` on: the first leads from 5 to 6. A new file is made as the newest
+#: version at once, and a file of versions 1 to 4 is carried over to the newest at once: both come from the tables as
+#: they are declared, so that a step has to change what it finds into just that.
+MIGRATIONS: Sequence[Migration] = migration_steps.STEPS
+
+#: Key in ``meta`` of the version that the tables have: the header, which says so too, may be damaged.
+_RECORDED = "schema_version"
+#: Key in ``meta`` of the time at which the memory began, in milliseconds since 1970; its backups have the same.
+MADE_AT = "made_at_ms"
+#: Key in ``meta`` that stands there until what tombstones name was deleted from a migrated database.
+TOMBSTONES_DUE = "tombstones_due"
+#: What SQLite says where a migration meets tables of another version than the header names.
+_CONTRADICTIONS = ("already exists", "duplicate column", "no such table", "no such column")
+
+
+def newest_version(migrations: Sequence[Migration] = MIGRATIONS) -> int:
+    """The version that a new file has."""
+    return FIRST_VERSION + len(migrations)
+
+
+def migrate(database: Any, migrations: Sequence[Migration] = MIGRATIONS, *, may_upgrade: bool = True) -> bool:
+    """Bring the database to the newest version; returns whether this call changed it.
+
+    Any number of processes may call this at once: one migrates, the others wait and find it done.
+
+    Args:
+        database: the open database.
+        migrations: the numbered steps.
+        may_upgrade: change the tables of an earlier version; a new file gets its tables in any case.
+
+    Raises:
+        NewerSchema: the database is newer than this program; nothing was changed.
+        OlderSchema: it is older and may not be upgraded; nothing was changed.
+        BrokenDatabase: the header names another version than the tables have; nothing was changed.
+    """
+    version, newest = _checked_version(database), newest_version(migrations)
+    if version > newest:
+        raise NewerSchema()
+    if version == newest:
+        return False
+    if version and not may_upgrade:
+        raise OlderSchema(
+            f"memory.db was written by an earlier version of Engram (its tables have version {version}, this version's "
+            f"{newest}). Run `engram install`, which ends what still runs of that version, makes a copy of memory.db "
+            "and brings it up to date; or stop that version and run `engram up`",
+            version,
+        )
+    with prepared_for_carry_over(database) if 0 < version <= CARRIED_VERSION else contextlib.nullcontext():
+        return _bring_up(database, migrations)
+
+
+def _version(database: Any) -> int:
+    return int(database.execute_sql("PRAGMA user_version").fetchone()[0])
+
+
+def _checked_version(database: Any) -> int:
+    """The version in the header, which must be that of the tables: a damaged one would be migrated, or be too new."""
+    if not database.execute_sql("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone():
+        return _version(database)
+    version, recorded = database.execute_sql(
+        f"SELECT user_version, (SELECT value FROM meta WHERE key = '{_RECORDED}') FROM pragma_user_version"
+    ).fetchone()
+    if version == 0 or (recorded is not None and str(version) != str(recorded)):
+        raise BrokenDatabase(f"memory.db is damaged: its header says version {version}, its tables have {recorded}")
+    return int(version)
+
+
+def _bring_up(database: Any, migrations: Sequence[Migration]) -> bool:
+    """Bring the database to the newest version in one transaction; False if another process has done that."""
+    newest = newest_version(migrations)
+    with database.atomic("EXCLUSIVE"):
+        reach("migrate.begin")
+        version = _version(database)
+        if version > newest:
+            raise NewerSchema()
+        if version == newest:
+            return False
+        try:
+            while version < newest:
+                version = _change_tables(database, version, migrations)
+        except (peewee.OperationalError, peewee.IntegrityError) as error:
+            is_refused = isinstance(error, peewee.IntegrityError)
+            if is_refused or any(words in str(error) for words in _CONTRADICTIONS):
+                raise BrokenDatabase(f"memory.db is damaged: it has no tables of version {version}: {error}") from error
+            raise
+        database.execute_sql(
+            "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?), (?, '1')",
+            (_RECORDED, str(version), TOMBSTONES_DUE),
+        )
+        database.execute_sql(f"PRAGMA user_version = {version}")
+    return True
+
+
+def _change_tables(database: Any, version: int, migrations: Sequence[Migration]) -> int:
+    """Make the tables of a later version out of those that are there; returns that version."""
+    if version == 0:
+        _make_tables(database)
+        return newest_version(migrations)
+    if version <= CARRIED_VERSION:
+        bring_to_carried_version(database, version)
+        carry_over(database)
+        return newest_version(migrations)
+    migrations[version - FIRST_VERSION](database)
+    reach("migrate.step")
+    return version + 1
+
+
+def _make_tables(database: Any) -> None:
+    for statement in schema_statements():
+        database.execute_sql(statement)
+        reach("migrate.step")
+    database.execute_sql(
+        "INSERT INTO meta (key, value) VALUES ('machine', ?), ('salt', ?), (?, ?)",
+        (secrets.token_hex(8), secrets.token_hex(16), MADE_AT, str(SYSTEM_CLOCK.now_ms())),
+    )
+    database.execute_sql(f"PRAGMA application_id = {APPLICATION_ID}")

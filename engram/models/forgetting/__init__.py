@@ -1,0 +1,1 @@
+"""Forgetting: rows, words, whole projects, and purges."""

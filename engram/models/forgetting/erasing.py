@@ -1,0 +1,167 @@
+"""Erase the stored words of single entries: texts, passages, index, vectors and the facts of tool calls."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+
+from peewee import Expression
+from peewee import Value as Plain
+
+from engram.enums import Actor
+from engram.models import tables
+from engram.models.engine.packed import ENTRY_FACTS, pack_text, pack_uuid, todos_of, unpack_facts, unpack_uuid
+from engram.models.engine.transaction import Reader, Tx
+from engram.models.memories.memory_changes import erase_fields
+from engram.models.memories.memory_records import Episode, episodes_by_row, evidence_of
+from engram.models.sessions.outcomes import drop_outcomes_of_turn
+from engram.models.sessions.outcomes_of_turns import replace_failed_calls
+from engram.models.sessions.passage_rows import drop_quotations
+from engram.models.sessions.passages import drop_passages_of_texts
+from engram.models.sessions.stored_turns import entries_of_turn, turn_of_entry
+from engram.models.tables.session_tables import NO_TITLE
+
+
+def sources_of(store: Reader, episode: Episode) -> list[str]:
+    """The entries that a memory rests on, by uuid; a queued prompt of its turns goes by the key of its turn."""
+    evidence = evidence_of(store, episode.id)
+    turn_ids = dict.fromkeys(entry.turn_id for entry in evidence if entry.turn_id is not None)
+    queued = [key for turn_id in turn_ids if (key := _queued_key(store, turn_id))]
+    return list(dict.fromkeys([*(entry.uuid for entry in evidence if entry.uuid), *queued]))
+
+
+def episodes_resting_on_source(store: Reader, source: str) -> list[Episode]:
+    """Every memory that rests on an entry, or on the turn that a queued prompt opens."""
+    evidence = tables.Evidence
+    rests = evidence.uuid == pack_uuid(source)
+    if (turn_id := _turn_of_key(store, source)) is not None:
+        rests |= evidence.turn_id == turn_id
+    row_ids = set(store.fetch_values(evidence.select(evidence.episode).where(rests)))
+    return list(episodes_by_row(store, sorted(row_ids)).values())
+
+
+def turn_of_source(store: Reader, source: str) -> int | None:
+    """Row id of the turn that an entry stands in; None where no turn holds it."""
+    turn_id = _turn_of_key(store, source)
+    return turn_of_entry(store, source) if turn_id is None else turn_id
+
+
+def source_texts(store: Reader, sources: Collection[str]) -> list[str]:
+    """The stored words of entries: what was said, and the facts of tool calls."""
+    texts: list[str] = []
+    for turn_id, wanted in _by_turn(store, sources).items():
+        texts += [text for _, source, text in _said(store, turn_id) if source in wanted]
+        for call in _calls(store, turn_id):
+            if _sources_of_call(store, turn_id, call) & wanted:
+                texts += [str(call.get(name, "")) for name in ("command", "error_line", "commit", "refusal")]
+                texts += [todo.text for todo in todos_of(call)]
+    return [text for text in texts if text]
+
+
+def erase_words(tx: Tx, sources: Collection[str], *, actor: Actor) -> int:
+    """Delete the stored words of entries; returns how many turns lost some.
+
+    The turns stay, with all their other words. A read or an extraction that is under way begins anew: it may hold the
+    words still. Memories that rest on such an entry (only those out of force do) keep their summary and lose what they
+    quote.
+    """
+    by_turn = _by_turn(tx, sources)
+    for turn_id, wanted in by_turn.items():
+        said_ids = [row_id for row_id, source, _ in _said(tx, turn_id) if source in wanted]
+        drop_passages_of_texts(tx, turn_id, said_ids)
+        tx.run(tables.TextBlock.delete().where(tables.TextBlock.id.in_(said_ids)))
+        calls = _calls(tx, turn_id)
+        kept = [call for call in calls if not _sources_of_call(tx, turn_id, call) & wanted]
+        if len(kept) < len(calls):
+            actions = Plain(pack_text(json.dumps(kept, ensure_ascii=False)), converter=False)
+            tx.run(tables.Turn.update(actions=actions).where(tables.Turn.id == turn_id))
+            replace_failed_calls(tx, turn_id, kept)
+        begin_anew(tx, turn_id)
+        drop_outcomes_of_turn(tx, turn_id)
+    drop_quotations(tx, sources)
+    for source in sources:
+        for episode in episodes_resting_on_source(tx, source):
+            _drop_quotes(tx, episode, actor)
+    return len(by_turn)
+
+
+def begin_anew(tx: Tx, turn_id: int) -> None:
+    """Make a read or an extraction of this turn that is under way fail its compare-and-set.
+
+    The session's rolling summary goes: it may tell what is erased, and the next extraction begins it anew.
+    """
+    turn, transcript, session = tables.Turn, tables.Transcript, tables.Session
+    tx.run(
+        turn.update(
+            revision=turn.revision + 1,
+            updated_at_ms=tx.now_ms(),
+            extracted_revision=turn.extracted_revision + (turn.extracted_revision == turn.revision),
+        ).where(turn.id == turn_id)
+    )
+    of_turn = turn.id == turn_id
+    read_from = turn.select(turn.transcript).where(of_turn)
+    tx.run(transcript.update(generation=transcript.generation + 1).where(transcript.id == read_from))
+    _drop_summary(tx, session.id == turn.select(turn.session).where(of_turn))
+
+
+def drop_session_summary(tx: Tx, session_id: str) -> None:
+    """Forget what a model wrote of a session: it may tell what a memory told that is deleted."""
+    _drop_summary(tx, tables.Session.session_id == session_id)
+
+
+def _drop_summary(tx: Tx, of_session: Expression) -> None:
+    tx.run(tables.Session.update(rolling_summary="", **NO_TITLE).where(of_session))
+
+
+def _drop_quotes(tx: Tx, episode: Episode, actor: Actor) -> None:
+    """Leave a memory nothing but its summary; its history told more."""
+    if episode.content or episode.facts:
+        erase_fields(tx, episode, "what it quoted was forgotten", actor=actor, content="", facts=())
+
+
+def _by_turn(store: Reader, sources: Collection[str]) -> dict[int, set[str]]:
+    by_turn: dict[int, set[str]] = {}
+    for source in sources:
+        if (turn_id := turn_of_source(store, source)) is not None:
+            by_turn.setdefault(turn_id, set()).add(source)
+    return by_turn
+
+
+def _turn_of_key(store: Reader, source: str) -> int | None:
+    """Row id of the turn of this key whose prompt has no uuid."""
+    turn = tables.Turn
+    turn_id = store.fetch_value(turn.select(turn.id).where(turn.key == source))
+    return turn_id if turn_id is not None and _queued_key(store, turn_id) else None
+
+
+def _queued_key(store: Reader, turn_id: int) -> str:
+    """The key of a turn that holds a text without a uuid; "" for any other."""
+    turn, block = tables.Turn, tables.TextBlock
+    unnamed = block.select(block.turn).where((block.turn == turn_id) & block.uuid.is_null())
+    return store.fetch_value(turn.select(turn.key).where(turn.id.in_(unnamed))) or ""
+
+
+def _said(store: Reader, turn_id: int) -> list[tuple[int, str, str]]:
+    """(row id, entry's uuid or the turn's key, text) of everything said in a turn."""
+    key = store.fetch_value(tables.Turn.select(tables.Turn.key).where(tables.Turn.id == turn_id))
+    block = tables.TextBlock
+    rows = store.fetch(block.select(block.id, block.uuid, block.text).where(block.turn == turn_id).order_by(block.seq))
+    return [(row.id, unpack_uuid(row.uuid) or key, row.text) for row in rows]
+
+
+def _calls(store: Reader, turn_id: int) -> list[dict[str, object]]:
+    return unpack_facts(store.fetch_value(tables.Turn.select(tables.Turn.actions).where(tables.Turn.id == turn_id)))
+
+
+def _sources_of_call(store: Reader, turn_id: int, call: dict[str, object]) -> set[str]:
+    """The uuids of the entries of a tool call and its result."""
+    entries: Sequence[str] = ()
+    sources = set()
+    for name in ENTRY_FACTS:
+        value = call.get(name)
+        if isinstance(value, int):
+            entries = entries or [entry.uuid for entry in entries_of_turn(store, turn_id)]
+            sources.add(entries[value])
+        elif isinstance(value, str):
+            sources.add(value)
+    return sources

@@ -1,0 +1,273 @@
+"""Erase everything of a project for good, and what was stored of sessions whose folder may not be read."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from peewee import EXCLUDED, ColumnBase, Query, Select, fn
+
+from engram.enums import Actor, Scope, Source
+from engram.models import tables
+from engram.models.engine.statement import in_json_list, prepared
+from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.forgetting.erasing import begin_anew
+from engram.models.forgetting.forgetting import clean_runs, drop_all_notes, episodes_resting_on
+from engram.models.memories.memory_changes import delete_episode, erase_fields, forget_evidence_of_project
+from engram.models.memories.memory_records import Episode, select_episodes
+from engram.models.memories.tombstones import TombstoneKind, project_forgotten_ms
+from engram.models.projects.notes import forget_standing_files
+from engram.models.projects.project_folders import identities_of_project
+from engram.models.projects.projects import ProjectRow, find_project_of_identity
+from engram.models.sessions.outcomes import drop_outcomes_of_project
+from engram.models.sessions.sessions import SessionRow
+from engram.models.sessions.turn_changes import delete_turn, withdraw_turn
+from engram.models.tables.session_tables import NO_TITLE
+from engram.models.work.pauses import Span
+
+# -- Erase everything of a project for good, and never store again what was said in it before.
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectContents:
+    """What belongs to a project."""
+
+    project: ProjectRow
+    #: Claude Code's ids of the sessions that began in it.
+    session_ids: tuple[str, ...]
+    #: Row ids of those, and of the sessions that began elsewhere and worked in it.
+    session_refs: tuple[int, ...]
+    turn_ids: tuple[int, ...]
+    #: Memories that go: those of this project alone.
+    memories: tuple[Episode, ...]
+    #: Global memories that came from it. They stay without what they rested on.
+    released: tuple[Episode, ...]
+    #: Memories from elsewhere that rest on its turns too. They stay and keep their other evidence.
+    supported: tuple[Episode, ...]
+
+
+def contents_of_project(store: Reader, project: ProjectRow, until_ms: int | None = None) -> ProjectContents:
+    """Everything of a project; with ``until_ms`` only what was said and kept until then."""
+    limit = 1 << 62 if until_ms is None else until_ms
+    episode, turn, session = tables.Episode, tables.Turn, tables.Session
+    is_early_turn = fn.COALESCE(turn.started_at_ms, 0) <= limit
+    turns = turn.select(turn.id).where((turn.project == project.id) & is_early_turn).order_by(turn.id)
+    sessions = session.select(session.session_id).where(session.project == project.id).order_by(session.id)
+    is_early = episode.created_at_ms <= limit
+    own = select_episodes(store, (episode.project == project.id) & is_early)
+    is_foreign = fn.coalesce(episode.project, 0) != project.id
+    resting = select_episodes(store, is_foreign & is_early & _rests_on_project(project.id))
+    return ProjectContents(
+        project=project,
+        session_ids=tuple(store.fetch_values(sessions)),
+        session_refs=tuple(store.fetch_values(_sessions_of(project.id).order_by(session.id))),
+        turn_ids=tuple(store.fetch_values(turns)),
+        memories=tuple(episode for episode in own if episode.scope != Scope.GLOBAL),
+        released=tuple(episode for episode in own if episode.scope == Scope.GLOBAL),
+        supported=tuple(resting),
+    )
+
+
+def _rests_on_project(project_id: int) -> ColumnBase:
+    episode, evidence, session, turn = tables.Episode, tables.Evidence, tables.Session, tables.Turn
+    of_sessions = (
+        evidence.select(1)
+        .join(session, on=session.session_id == evidence.session_id)
+        .where((evidence.episode == episode.id) & evidence.turn_id.is_null() & (session.project == project_id))
+    )
+    of_turns = (
+        evidence.select(1)
+        .join(turn, on=turn.id == evidence.turn_id)
+        .where((evidence.episode == episode.id) & (turn.project == project_id))
+    )
+    return fn.EXISTS(of_sessions) | fn.EXISTS(of_turns)
+
+
+# -- the mark of a forgotten project
+
+
+def note_forgotten_project(tx: Tx, project: ProjectRow) -> int:
+    """Mark a project as forgotten until now, and return that time.
+
+    Reads of its transcripts that are under way begin anew.
+    """
+    until_ms = tx.now_ms()
+    for identity in identities_of_project(tx, project):
+        tx.run(_mark_forgotten(identity.encode(), until_ms))
+    transcript = tables.Transcript
+    query = transcript.update(generation=transcript.generation + 1)
+    tx.run(query.where(transcript.session.in_(_sessions_of(project.id))))
+    return until_ms
+
+
+def forgotten_span(store: Reader, identity: str | None) -> list[Span]:
+    """The time of which nothing of a project is stored again; none where it was never forgotten."""
+    until_ms = project_forgotten_ms(store, identity) if identity else None
+    return [] if until_ms is None else [(0, until_ms + 1)]
+
+
+def forgotten_marks(store: Reader, identities: Iterable[str]) -> list[tuple[str, bytes, int]]:
+    """The tombstones of forgotten projects, to carry them into a copy of the database."""
+    until = {identity: project_forgotten_ms(store, identity) for identity in identities}
+    return [
+        (TombstoneKind.PROJECT.value, identity.encode(), until_ms)
+        for identity, until_ms in until.items()
+        if until_ms is not None
+    ]
+
+
+def carry_forgotten_projects(
+    tx: Tx,
+    tombstones: Iterable[tuple[str, bytes, int]],
+    clean_note: Callable[[str, str], str | None] = lambda name, text: None,
+    *,
+    actor: Actor,
+) -> int:
+    """Erase the projects that were forgotten elsewhere later than here; returns how much went.
+
+    What this database knows of already is left alone: it may since have been joined with another project.
+
+    Args:
+        tx: the transaction.
+        tombstones: those of the other memory.
+        clean_note: returns what stays of a note that a run keeps to undo; by default the run no longer keeps it.
+    """
+    erased = 0
+    for kind, key, until_ms in tombstones:
+        identity = key.decode("utf-8", "replace")
+        if kind != TombstoneKind.PROJECT.value or until_ms <= (project_forgotten_ms(tx, identity) or -1):
+            continue
+        tx.run(_mark_forgotten(key, until_ms))
+        project = find_project_of_identity(tx, identity)
+        if project is not None:
+            erased += _erase_project(tx, contents_of_project(tx, project, until_ms), clean_note, actor)
+    return erased
+
+
+def _erase_project(
+    tx: Tx, contents: ProjectContents, clean_note: Callable[[str, str], str | None], actor: Actor
+) -> int:
+    ids = {episode.episode_id for episode in contents.memories}
+    clean_runs(tx, lambda line: not any(episode_id in line for episode_id in ids), clean_note)
+    drop_all_notes(tx)
+    release_memories(tx, contents, actor=actor)
+    clean_sessions(tx, contents)
+    erase_turns(tx, contents.turn_ids)
+    erase_memories(tx, contents.memories, actor=actor)
+    return len(contents.turn_ids) + len(contents.memories) + len(contents.released)
+
+
+# -- erasing
+
+
+def erase_turns(tx: Tx, turn_ids: Sequence[int]) -> None:
+    """Delete turns, with tombstones for them and their entries."""
+    for turn_id in turn_ids:
+        begin_anew(tx, turn_id)
+        delete_turn(tx, turn_id)
+
+
+def erase_memories(tx: Tx, memories: Sequence[Episode], *, actor: Actor) -> None:
+    """Delete memories with index, vectors and history, and what the history of others tells of them."""
+    for episode in memories:
+        delete_episode(tx, episode, actor=actor)
+    ids = {episode.episode_id for episode in memories}
+    history = tables.History
+    told = history.before.concat(history.after).concat(history.reason)
+    # Any id at first, then these: SQLite has no search for many texts at once.
+    rows = tx.fetch(history.select(history.id, told.alias("told")).where(fn.INSTR(told, "ep_") > 0))
+    row_ids = [row.id for row in rows if any(episode_id in row.told for episode_id in ids)]
+    tx.run(history.delete().where(in_json_list(history.id, json.dumps(row_ids))))
+
+
+def release_memories(tx: Tx, contents: ProjectContents, *, actor: Actor) -> None:
+    """Take what a project's turns say out of memories that stay."""
+    reason = "what it rested on was forgotten"
+    for episode in (*contents.released, *contents.supported):
+        forget_evidence_of_project(tx, episode, contents.project.id, reason, actor=actor)
+    for episode in contents.released:
+        erase_fields(
+            tx,
+            episode,
+            reason,
+            actor=actor,
+            content="",
+            facts=(),
+            entities=(),
+            questions=(),
+            title="",
+            project_id=None,
+            session_id="",
+        )
+
+
+def clean_sessions(tx: Tx, contents: ProjectContents) -> None:
+    """Take out of the sessions what tells of their turns, and what was shown in them.
+
+    The sessions stay, and with them how far their transcripts were read: nothing is read twice. The salted hashes of
+    values in their ``.env`` files stay too: a session that goes on keeps those values masked.
+    """
+    session, transcript = tables.Session, tables.Transcript
+    refs = json.dumps(contents.session_refs)
+    tx.run(session.update(rolling_summary="", branch="", **NO_TITLE).where(in_json_list(session.id, refs)))
+    forget_standing_files(tx, contents.project.id)
+    tx.run(tables.PullRequest.delete().where(in_json_list(tables.PullRequest.session, refs)))
+    listed = json.dumps(contents.session_ids)
+    tx.run(tables.Injection.delete().where(in_json_list(tables.Injection.session_id, listed)))
+    tx.run(tables.Shown.delete().where(in_json_list(tables.Shown.session_id, listed)))
+    tx.run(tables.Branch.delete().where(tables.Branch.project == contents.project.id))
+    # Whoever forgets a project does not mean to share what is said in it later.
+    tx.run(tables.HubRule.delete().where(tables.HubRule.project == contents.project.id))
+    drop_outcomes_of_project(tx, contents.project.id, contents.session_ids)
+    tx.run(transcript.update(cursor_words="").where(in_json_list(transcript.session, refs)))
+
+
+def _sessions_of(project_id: int) -> Select:
+    """The sessions that began in a project, and those that worked in it."""
+    session, turn = tables.Session, tables.Turn
+    visits = turn.select(turn.session).where(turn.project == project_id)
+    return session.select(session.id).where((session.project == project_id) | session.id.in_(visits))
+
+
+@prepared
+def _mark_forgotten(key: bytes, until_ms: int) -> Query:
+    """A project that was forgotten before is forgotten until the later time."""
+    tombstone = tables.Tombstone
+    return tombstone.insert(kind=TombstoneKind.PROJECT, key=key, at_ms=until_ms).on_conflict(
+        conflict_target=(tombstone.kind, tombstone.key),
+        update={tombstone.at_ms: fn.MAX(tombstone.at_ms, EXCLUDED.at_ms)},
+    )
+
+
+# -- Sessions whose folder is not known yet: what was stored of them goes again where the folder may not be read.
+
+
+def drop_unsettled_turns(store: Store, session: SessionRow, spans: Sequence[Span] | None) -> int:
+    """Delete turns that were stored before the session's folder was known, with memories made of them; returns how
+    many.
+
+    Args:
+        store: the open memory.
+        session: a session that is not settled.
+        spans: when the folder's project was paused; None where the folder is excluded, so that all turns go.
+    """
+    turn, session_table = tables.Turn, tables.Session
+    query = turn.select(turn.id, turn.key, turn.started_at_ms).where(turn.session == session.id).order_by(turn.id)
+    turns = [row for row in store.fetch(query) if spans is None or _is_within(row.started_at_ms, spans)]
+    if not turns:
+        return 0
+    with store.transaction() as tx:
+        for row in turns:
+            for episode in episodes_resting_on(store, [row.id]):
+                if episode.source == Source.AUTO:
+                    delete_episode(tx, episode, actor=Actor.TIDYING)
+            begin_anew(tx, row.id)
+            withdraw_turn(tx, row.key)
+        messages_left = fn.MAX(0, session_table.message_count - len(turns))
+        tx.run(session_table.update(message_count=messages_left).where(session_table.id == session.id))
+    return len(turns)
+
+
+def _is_within(at_ms: int | None, spans: Sequence[Span]) -> bool:
+    return at_ms is not None and any(begin <= at_ms < end for begin, end in spans)

@@ -1,0 +1,116 @@
+"""Rules by which new memories of a project are shared in a team's space, some time after they were said."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from peewee import fn
+
+from engram.enums import CURRENT_STATUSES, Scope
+from engram.hub.protocol.statements import time_of
+from engram.models import tables
+from engram.models.engine.statement import RecordReader
+from engram.models.engine.transaction import Reader, Tx
+from engram.models.hub.said import said_of_episode
+from engram.models.hub.spaces import private_space
+from engram.models.memories.memory_changes import MOVE, ChangeListener
+from engram.models.memories.memory_records import EPISODES, Episode, query_episodes
+from engram.models.sessions.turn_changes import SORTED
+
+#: Memories that one look at a rule considers.
+MAX_CANDIDATES = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """New memories of a project are shared in a space after a delay."""
+
+    space_id: int
+    project_id: int
+    delay_ms: int
+    #: What was kept before is not shared.
+    made_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A memory that a rule will share."""
+
+    episode: Episode
+    #: When, in milliseconds since 1970; an edit puts it off.
+    due_ms: int
+
+
+_RULES = RecordReader(Rule, tables.HubRule)
+
+
+def add_rule(tx: Tx, space_id: int, project_id: int, delay_ms: int) -> Rule:
+    """Share new memories of a project from now on, or change the delay of a rule."""
+    table = tables.HubRule
+    row = table.insert(space=space_id, project=project_id, delay_ms=delay_ms, made_at_ms=tx.now_ms())
+    tx.run(row.on_conflict(conflict_target=(table.space, table.project), update={table.delay_ms: delay_ms}))
+    return next(rule for rule in list_rules(tx, space_id) if rule.project_id == project_id)
+
+
+def drop_rule(tx: Tx, space_id: int, project_id: int) -> bool:
+    """Share no more by itself; returns False where there was no rule. What was shared stays."""
+    table = tables.HubRule
+    return tx.run(table.delete().where((table.space == space_id) & (table.project == project_id))) > 0
+
+
+class RuleListener(ChangeListener):
+    """Keeps the rules of projects that are merged."""
+
+    def merged(self, tx: Tx, from_id: int, into_id: int) -> None:
+        """Let the rules of a project hold for the one that it became, unless that has its own."""
+        table, rules = tables.HubRule, list_rules(tx)
+        spaces_with_own = {rule.space_id for rule in rules if rule.project_id == into_id}
+        for rule in rules:
+            if rule.project_id == from_id and rule.space_id not in spaces_with_own:
+                of_rule = (table.space == rule.space_id) & (table.project == from_id)
+                tx.run(table.update(project=into_id).where(of_rule))
+
+
+def list_rules(store: Reader, space_id: int | None = None) -> list[Rule]:
+    """Return the rules of one space, or all."""
+    query = _RULES.select().order_by(tables.HubRule.space, tables.HubRule.project)
+    return store.fetch_records(_RULES, query if space_id is None else query.where(tables.HubRule.space == space_id))
+
+
+def candidates(store: Reader, rule: Rule) -> list[Candidate]:
+    """Return what a rule will share, the next one first: this person's own current memories of the project.
+
+    Left out is what was kept before the rule, holds in every project, came from others, looks like an instruction, was
+    judged wrong, was sorted into the project, or was ever shared, taken back or kept out of the space.
+    """
+    episode, memory = tables.Episode, tables.HubMemory
+    is_known = memory.select(memory.episode_id).where(
+        (memory.space == rule.space_id) & (memory.episode_id == episode.episode_id)
+    )
+    is_own = (episode.origin == "") & (episode.suspect == "") & (episode.is_lowered == 0)
+    condition = (episode.project == rule.project_id) & (episode.scope == Scope.PROJECT.value) & is_own
+    condition &= episode.status.in_([status.value for status in CURRENT_STATUSES])
+    history = tables.History
+    is_sorted = history.select(history.id).where(
+        (history.episode_id == episode.episode_id) & (history.action == MOVE) & (history.reason == SORTED)
+    )
+    condition &= (episode.kept_at_ms >= rule.made_at_ms) & ~fn.EXISTS(is_known) & ~fn.EXISTS(is_sorted)
+    query = query_episodes().where(condition).order_by(episode.kept_at_ms, episode.id).limit(MAX_CANDIDATES)
+    waiting = [
+        Candidate(episode, said_ms + rule.delay_ms)
+        for episode in store.fetch_records(EPISODES, query)
+        if (said_ms := _last_said_ms(store, episode))
+    ]
+    return sorted(waiting, key=lambda candidate: candidate.due_ms)
+
+
+def _last_said_ms(store: Reader, episode: Episode) -> int:
+    """Return when something was last said of a memory; 0 for one that this machine does not say to others yet."""
+    private = private_space(store)
+    for memory in said_of_episode(store, episode.episode_id):
+        if private is not None and memory.space_id == private.id and not memory.is_forgotten:
+            return max(episode.kept_at_ms, *(time_of(int(register[0])) for register in memory.said.values()))
+    return 0
+
+
+LISTENER = RuleListener()

@@ -1,0 +1,368 @@
+"""What is said of memories: it hears of each change by ``episode_changes``, in the transaction of the change.
+
+Only what somebody said or decided is said to other machines: a new memory, a change by a person or an agent, a turn
+that grew. What tidying does (merge, archive, supersede, age) stays here; where it rewrites a text, the text that was
+said is kept beside it. Nothing is written where no hub was joined.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from peewee import SQL, Query, fn
+
+from engram.enums import Actor, Status
+from engram.hub.protocol.statements import EXTRACTED, TEXT, next_clock
+from engram.models import tables
+from engram.models.engine.statement import RecordReader, prepared
+from engram.models.engine.transaction import Reader, Tx
+from engram.models.hub.spaces import Space, change_space, private_space, server_by_id, server_of, space_by_id
+from engram.models.memories.memory_changes import ChangeListener
+from engram.models.memories.memory_records import Episode
+
+#: Action of a change that came from another machine: it is not said again.
+SYNC = "sync"
+#: Action of a memory that an extractor made, or changed because its turn grew.
+EXTRACT = "extract"
+#: Fields of a memory that its text in a statement has.
+TEXT_FIELDS = ("summary", "content", "facts", "entities", "questions")
+_BY_HAND = (Actor.USER, Actor.AGENT)
+
+
+@dataclass(frozen=True, slots=True)
+class SaidMemory:
+    """What was said of a memory in a space."""
+
+    space_id: int
+    author: int
+    memory_id: bytes
+    #: The memory here.
+    episode_id: str
+    #: Counts what this machine had to say; what the hub has of that.
+    version: int
+    pushed: int
+    #: Field → [clock, device, value]; a text has no value here.
+    said: Mapping[str, list[Any]]
+    #: The text as it was said, where tidying rewrote the memory.
+    own_text: Mapping[str, Any] | None
+    is_forgotten: bool
+    #: The memory that replaced it and is not here yet.
+    waits_for: bytes | None
+
+
+def _text_or_none(stored: str | None) -> Mapping[str, Any] | None:
+    return None if stored is None else json.loads(stored)
+
+
+SAID = RecordReader(
+    SaidMemory,
+    tables.HubMemory,
+    readers={"memory_id": bytes, "said": json.loads, "own_text": _text_or_none},
+)
+
+
+def memory_id_of(stable_id: str) -> bytes:
+    """Return the eight bytes that name a memory on every machine."""
+    if len(stable_id) == 16 and all(letter in "0123456789abcdef" for letter in stable_id):
+        return bytes.fromhex(stable_id)
+    return hashlib.blake2b(stable_id.encode(), digest_size=8).digest()
+
+
+def text_of(episode: Episode) -> dict[str, Any]:
+    """Return the text of a memory as a statement has it."""
+    return text_of_fields({name: getattr(episode, name) for name in TEXT_FIELDS})
+
+
+def text_of_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the text of a memory's fields as a statement has it. Without questions it is what it always was."""
+    text = {
+        "s": fields["summary"],
+        "c": fields["content"],
+        "f": list(fields["facts"]),
+        "e": list(fields["entities"]),
+    }
+    return text | {"q": list(fields["questions"])} if fields["questions"] else text
+
+
+def fields_of_text(text: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields of an episode from the text of a statement."""
+    return {
+        "summary": str(text["s"]),
+        "content": str(text["c"]),
+        "facts": tuple(map(str, text["f"])),
+        "entities": tuple(map(str, text["e"])),
+        "questions": tuple(map(str, text.get("q", ()))),
+    }
+
+
+def said_of_episode(store: Reader, episode_id: str) -> list[SaidMemory]:
+    """What was said of a memory, in every space that it is in."""
+    return store.fetch_records(SAID, _of_episode(episode_id))
+
+
+def said_in_space(store: Reader, space_id: int) -> list[SaidMemory]:
+    """What was said of every memory in a space."""
+    return store.fetch_records(SAID, SAID.select().where(tables.HubMemory.space == space_id))
+
+
+def find_said(store: Reader, space_id: int, author: int, memory_id: bytes) -> SaidMemory | None:
+    """What was said of the memory of an id in a space."""
+    return store.fetch_record(SAID, _by_key(space_id, author, memory_id))
+
+
+def drop_said(tx: Tx, memory: SaidMemory) -> None:
+    """Delete what was said of a memory, so that it may come again."""
+    tx.run(_delete(memory.space_id, memory.author, memory.memory_id))
+
+
+class Clock:
+    """Gives stamps in a space, and stores how far its clock went."""
+
+    def __init__(self, tx: Tx, space: Space) -> None:
+        self.server = server_of(tx, space)
+        self.space = space
+        self._tx = tx
+        self._hlc = space.clock
+
+    def stamp(self, value: object = None, at_ms: int | None = None) -> list[Any]:
+        """Return a stamped value; at a time of before where one is given."""
+        if at_ms is None:
+            self._hlc = next_clock(self._hlc, self._tx.now_ms() + self.server.clock_error_ms)
+            return [self._hlc, self.server.device_id, value]
+        return [max(0, at_ms) << 16, self.server.device_id, value]
+
+    def store(self) -> None:
+        """Store how far the clock went."""
+        if self._hlc != self.space.clock:
+            change_space(self._tx, self.space.id, clock=self._hlc)
+
+
+class SaidListener(ChangeListener):
+    """Keeps what is said of each change, in the transaction of the change."""
+
+    def made(self, tx: Tx, episode: Episode, action: str) -> None:
+        """Say that a memory was made."""
+        if action == SYNC or episode.origin or (space := private_space(tx)) is None:
+            return
+        clock = Clock(tx, space)
+        row = said_row(clock, episode, first_said(episode, clock.stamp, is_extracted=action == EXTRACT))
+        known = find_said(tx, space.id, clock.server.member_id, row["memory_id"])
+        if known is not None and known.is_forgotten:
+            # It was taken away, and imported again: to other machines it is another memory.
+            row["memory_id"] = memory_id_of(f"{episode.stable_id} {tx.now_ms()} {episode.id}")
+        tx.insert_many(tables.HubMemory, [row], or_ignore=True)
+        clock.store()
+
+    def changed(self, tx: Tx, before: Episode, after: Episode, action: str, actor: Actor) -> None:
+        """Say what somebody changed of a memory; keep what was said where tidying rewrites it."""
+        own = None if action == SYNC else _own(tx, before.episode_id)
+        if own is None:
+            return
+        memory, space = own
+        clock = Clock(tx, space)
+        said, own_text = dict(memory.said), memory.own_text
+        if any(getattr(before, name) != getattr(after, name) for name in TEXT_FIELDS):
+            is_grown = action == EXTRACT and TEXT not in said
+            if actor not in _BY_HAND and not is_grown:
+                own_text = own_text or text_of(before)
+            else:
+                if text_of(after) != own_text:
+                    said[TEXT if actor in _BY_HAND else EXTRACTED] = clock.stamp()[:2]
+                own_text = None
+        if actor in _BY_HAND:
+            said |= _decided(tx, before, after, clock)
+        if TEXT in said:
+            said.pop(EXTRACTED, None)
+        _store(tx, clock, memory, said, own_text)
+
+    def erased(self, tx: Tx, before: Episode, after: Episode) -> None:
+        """Say what is left of a memory whose words were forgotten, so that they go everywhere.
+
+        Where tidying had put the words there, what was said stays as it is.
+        """
+        own = _own(tx, before.episode_id)
+        if own is None:
+            return
+        memory, space = own
+        own_text, left = memory.own_text, text_of(after)
+        if own_text is not None:
+            own_text = {name: own_text[name] if left[name] else left[name] for name in own_text}
+            if own_text == memory.own_text:
+                return
+        clock = Clock(tx, space)
+        said = {name: value for name, value in memory.said.items() if name != EXTRACTED} | {TEXT: clock.stamp()[:2]}
+        _store(tx, clock, memory, said, own_text)
+
+    def moved(self, tx: Tx, episode_ids: Query) -> None:
+        """Say again what belongs to another project now; given a query for the ids of memories."""
+        memory = tables.HubMemory
+        if private_space(tx) is not None:
+            tx.run(
+                memory.update(version=memory.version + 1).where(
+                    memory.episode_id.in_(episode_ids) & (memory.version > 0) & (memory.is_forgotten == 0)
+                )
+            )
+
+    def deleted(self, tx: Tx, episode: Episode, *, is_purge: bool) -> None:
+        """Say that a memory was forgotten, in every space where its words are this person's. A purge stays here.
+
+        What was shared of a purged memory stays shared: its ids are kept, so that it can be taken back.
+        """
+        for memory in said_of_episode(tx, episode.episode_id):
+            if is_purge and _is_share(tx, memory):
+                tx.run(_detach(memory.space_id, memory.author, memory.memory_id))
+            elif is_purge:
+                tx.run(_delete(memory.space_id, memory.author, memory.memory_id))
+            else:
+                tx.run(_forget(memory.space_id, memory.author, memory.memory_id))
+
+    def vetoed(self, tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
+        """Say that changes of memories, as action and id, were taken back and are not to be made again."""
+        by_memory: dict[str, set[str]] = {}
+        for action, episode_id in changes:
+            by_memory.setdefault(episode_id, set()).add(action)
+        for episode_id, actions in by_memory.items():
+            if (own := _own(tx, episode_id)) is None:
+                continue
+            memory, space = own
+            clock = Clock(tx, space)
+            known = memory.said.get("vetoes", [0, 0, []])[2]
+            said = dict(memory.said) | {"vetoes": clock.stamp(sorted({*known, *actions}))}
+            _store(tx, clock, memory, said, memory.own_text)
+
+
+def first_said(episode: Episode, stamp: Any, *, is_extracted: bool) -> dict[str, list[Any]]:
+    """Return what is said of a new memory."""
+    said = {EXTRACTED if is_extracted else TEXT: stamp()[:2]}
+    if episode.is_pinned:
+        said["pinned"] = stamp(True)
+    if episode.is_lowered:
+        said["lowered"] = stamp(True)
+    if not is_extracted and episode.status == Status.ARCHIVED:
+        said["ends"] = stamp(episode.valid_to_ms or 0)
+    return said
+
+
+def said_row(clock: Clock, episode: Episode, said: Mapping[str, Any], own_text: str | None = None) -> dict[str, Any]:
+    """Return the row of a memory of which something was said here for the first time."""
+    return {
+        "space_id": clock.space.id,
+        "author": clock.server.member_id,
+        "memory_id": memory_id_of(episode.stable_id),
+        "episode_id": episode.episode_id,
+        "version": 1,
+        "said": json.dumps(said),
+        "own_text": own_text,
+    }
+
+
+def _decided(tx: Tx, before: Episode, after: Episode, clock: Clock) -> dict[str, list[Any]]:
+    """Return the fields that a person or an agent decided."""
+    decided = {}
+    for name, field in (("importance", "importance"), ("scope", "scope")):
+        if getattr(before, name) != getattr(after, name):
+            decided[field] = clock.stamp(str(getattr(after, name)))
+    for name, field in (("is_pinned", "pinned"), ("is_lowered", "lowered")):
+        if getattr(before, name) != getattr(after, name):
+            decided[field] = clock.stamp(bool(getattr(after, name)))
+    force = (before.status, before.superseded_by, before.valid_to_ms)
+    if force != (after.status, after.superseded_by, after.valid_to_ms):
+        successor = _own(tx, after.superseded_by) if after.superseded_by else None
+        is_over = after.status == Status.ARCHIVED and successor is None
+        decided["ends"] = clock.stamp((after.valid_to_ms or 0) if is_over else None)
+        decided["next"] = clock.stamp(None if successor is None else successor[0].memory_id.hex())
+    if before.status == Status.PROVISIONAL and after.status == Status.ACTIVE:
+        decided["confirmed"] = clock.stamp(True)
+    return decided
+
+
+def _is_share(tx: Tx, memory: SaidMemory) -> bool:
+    space = space_by_id(tx, memory.space_id)
+    server = None if space is None or space.server_id is None else server_by_id(tx, space.server_id)
+    return space is not None and space.is_team and server is not None and server.member_id == memory.author
+
+
+def said_privately(tx: Tx, episode_id: str) -> SaidMemory | None:
+    """What was said of one's own memory in the private space; None where there is none, or it was forgotten."""
+    own = _own(tx, episode_id)
+    return None if own is None else own[0]
+
+
+def _own(tx: Tx, episode_id: str) -> tuple[SaidMemory, Space] | None:
+    """What was said of one's own memory in the private space; None where there is no such space."""
+    space = private_space(tx)
+    if space is None:
+        return None
+    known = [memory for memory in said_of_episode(tx, episode_id) if memory.space_id == space.id]
+    return next(((memory, space) for memory in known if not memory.is_forgotten), None)
+
+
+def _store(
+    tx: Tx, clock: Clock, memory: SaidMemory, said: Mapping[str, Any], own_text: Mapping[str, Any] | None
+) -> None:
+    """Store what was said; it waits to be pushed where a stamp is new."""
+    if said == memory.said and own_text == memory.own_text:
+        return
+    clock.store()
+    own = None if own_text is None else json.dumps(own_text, ensure_ascii=False)
+    key = (memory.space_id, memory.author, memory.memory_id)
+    tx.run(_update_said(*key, json.dumps(said), own, int(said != memory.said)))
+
+
+@prepared
+def _of_episode(episode_id: str) -> Query:
+    return SAID.select().where(tables.HubMemory.episode_id == episode_id)
+
+
+@prepared
+def _by_key(space_id: int, author: int, memory_id: bytes) -> Query:
+    memory = tables.HubMemory
+    return SAID.select().where((memory.space == space_id) & (memory.author == author) & (memory.memory_id == memory_id))
+
+
+@prepared
+def _update_said(space_id: int, author: int, memory_id: bytes, said: str, own_text: str | None, step: int) -> Query:
+    memory = tables.HubMemory
+    changes = memory.update(said=said, own_text=own_text, version=memory.version + step)
+    return changes.where((memory.space == space_id) & (memory.author == author) & (memory.memory_id == memory_id))
+
+
+@prepared
+def _delete(space_id: int, author: int, memory_id: bytes) -> Query:
+    memory = tables.HubMemory
+    return memory.delete().where(
+        (memory.space == space_id) & (memory.author == author) & (memory.memory_id == memory_id)
+    )
+
+
+@prepared
+def _detach(space_id: int, author: int, memory_id: bytes) -> Query:
+    memory = tables.HubMemory
+    changes = memory.update(episode_id=SQL("''"), own_text=SQL("NULL"))
+    return changes.where((memory.space == space_id) & (memory.author == author) & (memory.memory_id == memory_id))
+
+
+@prepared
+def _forget(space_id: int, author: int, memory_id: bytes) -> Query:
+    """What another member said is only kept away here; one's own is forgotten everywhere."""
+    memory, space, server = tables.HubMemory, tables.HubSpace, tables.HubServer
+    member = (
+        server.select(server.member_id)
+        .join(space, on=space.server == server.id)
+        .where((space.id == space_id) & (space.kind != SQL("'pack'")))
+    )
+    is_own = fn.COALESCE(memory.author == member, SQL("0"))
+    return memory.update(
+        is_forgotten=SQL("1"),
+        said=SQL("'{}'"),
+        own_text=SQL("NULL"),
+        waits_for=SQL("NULL"),
+        version=memory.version + is_own,
+    ).where((memory.space == space_id) & (memory.author == author) & (memory.memory_id == memory_id))
+
+
+LISTENER = SaidListener()

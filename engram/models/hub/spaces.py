@@ -1,0 +1,415 @@
+"""The hubs that this machine joined, their spaces and their members."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from peewee import SQL, Query, fn
+
+from engram.hub.protocol.requests import SpaceFacts
+from engram.models import tables
+from engram.models.engine.meta import get_meta, put_meta
+from engram.models.engine.statement import RecordReader, prepared, without_index
+from engram.models.engine.transaction import Reader, Store, Tx
+
+# -- The hubs that this machine joined, and their spaces.
+
+#: Key in ``meta`` of the teams that a hub names, and how many of them are kept.
+_OFFERS, MAX_OFFERS = "hub_offers", 20
+#: Why a row is set aside that this program does not understand whole.
+NEWER_FIELDS = "has fields of a newer version"
+#: Own pushes that are remembered, to tell a hub that was put back from a copy of this machine.
+MAX_PUSHES = 128
+#: Key in ``meta`` of what the program understood that pulled last.
+_UNDERSTOOD = "hub_understood"
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A hub that this machine joined."""
+
+    id: int
+    url: str
+    #: The hub's ids of the person and of this machine.
+    member_id: int
+    member_name: str
+    device_id: int
+    #: The last push that the hub has, as far as this machine knows; b"" for none.
+    last_push: bytes
+    #: The pushes that were sent, answered or not, the newest last: sixteen bytes each, at most ``MAX_PUSHES``.
+    in_flight: bytes
+    #: The hub's time less this machine's, in milliseconds; 0 for a small difference.
+    clock_error_ms: int
+    joined_at_ms: int
+    synced_at_ms: int
+    #: When it is tried again after a failure.
+    retry_at_ms: int
+    failures: int
+    last_error: str
+
+    @property
+    def pushes(self) -> tuple[bytes, ...]:
+        """The pushes that this machine knows to be its own, the newest last."""
+        sent = tuple(self.in_flight[start : start + 16] for start in range(0, len(self.in_flight), 16))
+        return sent if not self.last_push or self.last_push in sent else (self.last_push, *sent)
+
+
+@dataclass(frozen=True, slots=True)
+class Space:
+    """A space of a hub, or an installed pack."""
+
+    id: int
+    #: None for a pack.
+    server_id: int | None
+    #: The hub's id.
+    ns_id: int
+    name: str
+    #: private, team or pack.
+    kind: str
+    #: reader, writer or keeper.
+    role: str
+    is_sealed: bool
+    cursor: int
+    mark_seq: int
+    mark: bytes
+    #: The hybrid logical clock, and the greatest value of it that the hub has seen.
+    clock: int
+    published: int
+    is_muted: bool
+    last_error: str
+    #: Memories that members reported to this keeper.
+    reports: int = 0
+
+    @property
+    def is_private(self) -> bool:
+        """True for the person's own space."""
+        return self.kind == "private"
+
+    @property
+    def is_team(self) -> bool:
+        """True for a space that several people share."""
+        return self.kind == "team"
+
+
+_SERVERS = RecordReader(Server, tables.HubServer, readers={"last_push": bytes, "in_flight": bytes})
+_SPACES = RecordReader(Space, tables.HubSpace, readers={"mark": bytes})
+
+
+def list_servers(store: Reader) -> list[Server]:
+    """Every hub that was joined, the oldest first."""
+    return store.fetch_records(_SERVERS, _all_servers())
+
+
+def find_server(store: Reader, url: str) -> Server | None:
+    """The hub of an address."""
+    return store.fetch_record(_SERVERS, _SERVERS.select().where(tables.HubServer.url == url))
+
+
+def server_by_id(store: Reader, server_id: int) -> Server | None:
+    """The hub of a row."""
+    return store.fetch_record(_SERVERS, _server(server_id))
+
+
+def server_of(store: Reader, space: Space) -> Server:
+    """The hub of a space that has one: any but a pack's."""
+    server = None if space.server_id is None else server_by_id(store, space.server_id)
+    assert server is not None, "only a pack has no hub"
+    return server
+
+
+def list_spaces(store: Reader, server_id: int | None = None) -> list[Space]:
+    """Every space, or those of one hub, the oldest first."""
+    return store.fetch_records(_SPACES, _all_spaces() if server_id is None else _spaces_of(server_id))
+
+
+def space_by_id(store: Reader, space_id: int) -> Space | None:
+    """The space of a row."""
+    return store.fetch_record(_SPACES, _space(space_id))
+
+
+def find_space(store: Reader, name: str) -> Space | None:
+    """The space of a name, the oldest first."""
+    return store.fetch_record(
+        _SPACES, _SPACES.select().where(tables.HubSpace.name == name).order_by(tables.HubSpace.id)
+    )
+
+
+def private_space(store: Reader) -> Space | None:
+    """The space that all of a person's own memories belong to; None where no hub was joined. Cheap."""
+    return store.fetch_record(_SPACES, _private_space())
+
+
+def add_server(tx: Tx, url: str, member_id: int, member_name: str, device_id: int) -> Server:
+    """Keep a hub that this machine just joined."""
+    row_id = tx.insert(
+        tables.HubServer.insert(
+            url=url, member_id=member_id, member_name=member_name, device_id=device_id, joined_at_ms=tx.now_ms()
+        )
+    )
+    server = server_by_id(tx, row_id)
+    assert server is not None
+    return server
+
+
+def change_server(tx: Tx, server_id: int, **changes: Any) -> None:
+    """Change columns of a hub."""
+    tx.run(tables.HubServer.update(**changes).where(tables.HubServer.id == server_id))
+
+
+def note_push(tx: Tx, server_id: int, push_id: bytes) -> None:
+    """Remember a push before it is sent: it may arrive although no answer comes, and long after."""
+    server = server_by_id(tx, server_id)
+    assert server is not None
+    change_server(tx, server_id, in_flight=b"".join([*server.pushes, push_id][-MAX_PUSHES:]))
+
+
+def drop_server(tx: Tx, server_id: int) -> None:
+    """Leave a hub: its spaces go, with what was said in them. Memories stay."""
+    tx.run(tables.HubServer.delete().where(tables.HubServer.id == server_id))
+
+
+def add_space(
+    tx: Tx, server_id: int | None, ns_id: int, name: str, *, kind: str, role: str = "reader", is_sealed: bool = False
+) -> Space:
+    """Keep a space that this machine is a part of from now on."""
+    row_id = tx.insert(
+        tables.HubSpace.insert(server=server_id, ns_id=ns_id, name=name, kind=kind, role=role, is_sealed=is_sealed)
+    )
+    space = space_by_id(tx, row_id)
+    assert space is not None
+    return space
+
+
+def add_hub_space(tx: Tx, server: Server, facts: SpaceFacts) -> Space:
+    """Keep a space that a hub told of."""
+    return add_space(
+        tx,
+        server.id,
+        facts.ns_id,
+        facts.name,
+        kind=facts.kind,
+        role=facts.role,
+        is_sealed=facts.is_sealed,
+    )
+
+
+def change_space(tx: Tx, space_id: int, **changes: Any) -> None:
+    """Change columns of a space."""
+    tx.run(tables.HubSpace.update(**changes).where(tables.HubSpace.id == space_id))
+
+
+def raise_clock(tx: Tx, space_id: int, hlc: int) -> None:
+    """Let the clock of a space, and what its hub has seen of it, be at least ``hlc``."""
+    space = tables.HubSpace
+    tx.run(
+        space.update(clock=fn.MAX(space.clock, hlc), published=fn.MAX(space.published, hlc)).where(space.id == space_id)
+    )
+
+
+def drop_space(tx: Tx, space_id: int) -> None:
+    """Leave a space: what was said in it goes. Memories stay."""
+    tx.run(tables.HubSpace.delete().where(tables.HubSpace.id == space_id))
+
+
+# -- teams that a hub names
+
+
+def note_offers(store: Store, server_id: int, offers: Mapping[int, str]) -> None:
+    """Keep which teams a hub names that this machine did not join, by their number: a person settles them."""
+    kept = json.dumps({str(ns_id): name[:60] for ns_id, name in list(offers.items())[:MAX_OFFERS]}, sort_keys=True)
+    if (get_meta(store, f"{_OFFERS} {server_id}") or "{}") != kept:
+        with store.transaction() as tx:
+            put_meta(tx, f"{_OFFERS} {server_id}", kept)
+
+
+def list_offers(store: Reader, server_id: int) -> dict[int, str]:
+    """Return the teams that a hub names and this machine did not join, number → name."""
+    offers = json.loads(get_meta(store, f"{_OFFERS} {server_id}") or "{}")
+    known = {space.ns_id for space in list_spaces(store, server_id)}
+    return {int(ns_id): str(name) for ns_id, name in offers.items() if int(ns_id) not in known}
+
+
+# -- what was set aside
+
+
+@dataclass(frozen=True, slots=True)
+class SetAside:
+    """A row that could not be taken over, or that the hub refused."""
+
+    space_id: int
+    #: pull or push.
+    direction: str
+    author: int
+    memory_id: bytes
+    #: Place in the hub's order; 0 for a push.
+    seq: int
+    reason: str
+    at_ms: int
+
+
+_SET_ASIDE = RecordReader(SetAside, tables.HubSetAside, readers={"memory_id": bytes})
+
+
+def set_aside(
+    tx: Tx, space_id: int, direction: str, author: int, memory_id: bytes, *, seq: int = 0, reason: str = ""
+) -> None:
+    """Note a row that the others go on without."""
+    tx.run(
+        tables.HubSetAside.insert(
+            space=space_id,
+            direction=direction,
+            author=author,
+            memory_id=memory_id,
+            seq=seq,
+            reason=reason[:300],
+            at_ms=tx.now_ms(),
+        ).on_conflict_replace()
+    )
+
+
+def drop_set_aside(tx: Tx, space_id: int, direction: str, rows: Sequence[tuple[int, bytes]]) -> None:
+    """Rows, by author and memory, went through after all."""
+    table = tables.HubSetAside
+    if tx.fetch_first(_any_set_aside(space_id)) is None:
+        return
+    for author, memory_id in rows:
+        of_row = (table.author == author) & (table.memory_id == memory_id)
+        tx.run(table.delete().where((table.space == space_id) & (table.direction == direction) & of_row))
+
+
+def read_anew_after_update(store: Store, program: str) -> int:
+    """Let what an older program set aside be pulled again; returns how many spaces that concerns.
+
+    Args:
+        store: the open memory.
+        program: what this program understands, as a text that another version's differs from.
+    """
+    if get_meta(store, _UNDERSTOOD) == program:
+        return 0
+    table, space = tables.HubSetAside, tables.HubSpace
+    first = table.select(fn.MIN(table.seq) - 1).where((table.space == space.id) & (table.direction == "pull"))
+    with store.transaction() as tx:
+        put_meta(tx, _UNDERSTOOD, program)
+        return tx.run(
+            space.update(cursor=fn.MIN(space.cursor, first)).where(
+                space.id.in_(table.select(table.space).where(table.direction == "pull"))
+            )
+        )
+
+
+def read_set_aside_again(tx: Tx, space_id: int, before_ms: int) -> None:
+    """Let rows be pulled again that were set aside before a time. Those of a newer program wait for the update."""
+    table, space = tables.HubSetAside, tables.HubSpace
+    is_newer = table.reason.startswith(NEWER_FIELDS)
+    of_space = (table.space == space_id) & (table.direction == "pull") & (table.at_ms <= before_ms) & ~is_newer
+    first = tx.fetch_value(table.select(fn.MIN(table.seq)).where(of_space))
+    if first is not None:
+        tx.run(space.update(cursor=fn.MIN(space.cursor, max(0, int(first) - 1))).where(space.id == space_id))
+
+
+def list_set_aside(store: Reader, space_id: int | None = None) -> list[SetAside]:
+    """Everything that was set aside, in one space or in all, the oldest first."""
+    query = _SET_ASIDE.select().order_by(tables.HubSetAside.at_ms)
+    return store.fetch_records(
+        _SET_ASIDE, query if space_id is None else query.where(tables.HubSetAside.space == space_id)
+    )
+
+
+def count_outgoing(store: Reader, space_id: int) -> int:
+    """How many statements of a space wait to be pushed."""
+    return int(store.fetch_value(_count_outgoing(space_id)))
+
+
+@prepared
+def _all_servers() -> Query:
+    return _SERVERS.select().order_by(tables.HubServer.id)
+
+
+@prepared
+def _server(server_id: int) -> Query:
+    return _SERVERS.select().where(tables.HubServer.id == server_id)
+
+
+@prepared
+def _all_spaces() -> Query:
+    return _SPACES.select().order_by(tables.HubSpace.id)
+
+
+@prepared
+def _spaces_of(server_id: int) -> Query:
+    return _SPACES.select().where(tables.HubSpace.server == server_id).order_by(tables.HubSpace.id)
+
+
+@prepared
+def _space(space_id: int) -> Query:
+    return _SPACES.select().where(tables.HubSpace.id == space_id)
+
+
+@prepared
+def _private_space() -> Query:
+    return _SPACES.select().where(tables.HubSpace.kind == SQL("'private'")).order_by(tables.HubSpace.id).limit(SQL("1"))
+
+
+@prepared
+def _any_set_aside(space_id: int) -> Query:
+    return tables.HubSetAside.select(tables.HubSetAside.seq).where(tables.HubSetAside.space == space_id).limit(SQL("1"))
+
+
+@prepared
+def _count_outgoing(space_id: int) -> Query:
+    memory = tables.HubMemory
+    # The dirty set has an index of its own; by the primary key every memory of the space would be looked at.
+    in_space = without_index(memory.space) == space_id
+    return memory.select(fn.COUNT(SQL("*"))).where(in_space & (memory.version > memory.pushed))
+
+
+# -- The other members of a hub, as teams tell of them: their names, and who is muted.
+
+#: Longest name that is kept, in characters.
+MAX_NAME_CHARACTERS = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """Somebody who is, or was, in a team with this person."""
+
+    server_id: int
+    #: The hub's id.
+    member_id: int
+    name: str
+    #: Nothing of theirs is kept here.
+    is_muted: bool
+
+
+_MEMBERS = RecordReader(Member, tables.HubMember)
+
+
+def keep_members(tx: Tx, server_id: int, names: Mapping[int, str]) -> None:
+    """Keep the names of members, by id; who was muted stays so."""
+    table = tables.HubMember
+    for member_id, name in names.items():
+        plain = plain_name(name)
+        row = table.insert(server=server_id, member_id=member_id, name=plain)
+        tx.run(row.on_conflict(conflict_target=(table.server, table.member_id), update={table.name: plain}))
+
+
+def list_members(store: Reader, server_id: int) -> list[Member]:
+    """Return the members of a hub that are known here, by name."""
+    query = _MEMBERS.select().where(tables.HubMember.server == server_id).order_by(tables.HubMember.name)
+    return store.fetch_records(_MEMBERS, query)
+
+
+def set_muted(tx: Tx, member: Member, is_muted: bool) -> None:
+    """Mute a member, or hear them again."""
+    table = tables.HubMember
+    of_member = (table.server == member.server_id) & (table.member_id == member.member_id)
+    tx.run(table.update(is_muted=is_muted).where(of_member))
+
+
+def plain_name(name: str) -> str:
+    """Return a name as it stands beside a memory: letters, digits and few marks, so that it can't pose as more."""
+    plain = "".join(char if char.isalnum() or char in " ._-@'" else " " for char in name)
+    return " ".join(plain.split())[:MAX_NAME_CHARACTERS] or "unknown"

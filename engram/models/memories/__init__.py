@@ -1,0 +1,1 @@
+"""Memories: their rows, the one door for changes, history and judgements."""

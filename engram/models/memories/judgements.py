@@ -1,0 +1,244 @@
+"""Whether a memory may end by another one, contradictions for the user to decide, and judgements on memories."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
+
+from peewee import ColumnBase, Query, fn
+
+from engram.enums import Actor, Judgement, Source, Status, Voice
+from engram.models import tables
+from engram.models.engine.statement import RecordReader, Statement, is_same, prepared
+from engram.models.engine.transaction import Reader, Tx
+from engram.models.memories.memory_history import JUDGEMENT_ACTIONS, TAKE_BACK, Change, history_of
+from engram.models.memories.memory_records import (
+    EPISODES,
+    IS_CURRENT,
+    IS_GLOBAL,
+    Episode,
+    may_stand_for,
+    query_episodes,
+)
+
+# -- Whether a memory may end by another one, and the contradictions that are left for the user to decide.
+
+#: Voices of what the user said or chose.
+USERS_VOICES = (Voice.USER, Voice.CHOSEN)
+#: Decision by which both memories stay.
+BOTH = "both"
+#: Why the older of two memories no longer holds, by what is said of the newer one.
+ENDING_REASONS = {
+    "supersedes": "says how it is now",
+    "corrects": "corrects it",
+    "resolves": "says how it was resolved",
+    "retracts": "taken back",
+}
+
+
+class Ending(Enum):
+    """Whether a memory may end because of another one, or because of what was said about it."""
+
+    #: It ends.
+    ENDS = auto()
+    #: It stays in force beside the other one, and the user decides between them.
+    CONTRADICTION = auto()
+    #: It stays in force, and there is nothing to decide.
+    STAYS = auto()
+
+
+def ending_of(
+    older: Episode,
+    newer: Episode | None,
+    actor: Actor,
+    *,
+    is_users_word: bool | None = None,
+    is_same_text: bool = False,
+) -> Ending:
+    """Decide whether a memory may end, and how. Every module that ends a memory asks here. Pure.
+
+    What the user decided ends only by the user. Pinned and saved memories end only by a command of the user's; an agent
+    may also replace what an agent saved. What the user said or chose also ends by what the user says or chooses later.
+    Somebody else's memory ends only memories of the same author, and a suspect one only suspect ones. A memory is only
+    replaced by one that is seen everywhere where it is seen.
+
+    Args:
+        older: the memory that would end.
+        newer: the memory that would take its place; None if it would end without a successor.
+        actor: who ends it; ``Actor.USER`` means that the user asked for exactly this.
+        is_users_word: whether the user's own words say that it ends; None to conclude that from the newer memory.
+        is_same_text: both say the same, word for word, so that nothing is lost unless the older memory has more
+            authority: then it stays.
+    """
+    if actor is Actor.USER:
+        return Ending.ENDS
+    if newer is not None:
+        is_authors = newer.origin in ("", older.origin)
+        if (newer.suspect and not older.suspect) or not is_authors or not may_stand_for(newer, older):
+            return Ending.STAYS
+        if is_same_text:
+            has_less = (is_kept_by_hand(older) and not is_kept_by_hand(newer)) or (
+                older.voice in USERS_VOICES and newer.voice not in USERS_VOICES
+            )
+            return Ending.STAYS if older.is_pinned or has_less else Ending.ENDS
+        if is_users_word is None:
+            is_users_word = newer.voice in USERS_VOICES
+    is_agents = actor is Actor.AGENT and older.voice == Voice.AGENT and not older.is_pinned
+    if is_kept_by_hand(older) and not is_agents:
+        return Ending.CONTRADICTION
+    return Ending.CONTRADICTION if older.voice in USERS_VOICES and not is_users_word else Ending.ENDS
+
+
+def is_kept_by_hand(episode: Episode) -> bool:
+    """Return True for a memory that somebody pinned or saved: no extraction and no tidying changes its text."""
+    return episode.is_pinned or episode.source == Source.MANUAL
+
+
+@dataclass(frozen=True, slots=True)
+class Contradiction:
+    """Two memories in force of which one may have to go."""
+
+    id: int
+    older_id: str
+    newer_id: str
+    #: Why they cannot both hold.
+    reason: str
+    made_at_ms: int
+
+
+_CONTRADICTIONS = RecordReader(Contradiction, tables.Contradiction, left_out=("decision", "decided_at_ms", "run_id"))
+
+
+def note_contradiction(tx: Tx, older_id: str, newer_id: str, reason: str) -> int:
+    """Note that two memories contradict each other; its number, or 0 where that is known or was decided."""
+    table = tables.Contradiction
+    pair = [older_id, newer_id]
+    known = table.select(table.id).where(table.older_id.in_(pair) & table.newer_id.in_(pair))
+    if tx.fetch_first(known) is not None:
+        return 0
+    return tx.insert(table.insert(older_id=older_id, newer_id=newer_id, reason=reason, made_at_ms=tx.now_ms()))
+
+
+def open_contradictions(store: Reader, episode_id: str | None = None, number: int | None = None) -> list[Contradiction]:
+    """Contradictions that wait for a decision, the oldest first; of one memory, or the one of a number."""
+    table = tables.Contradiction
+    query = _CONTRADICTIONS.select().where(
+        (table.decision == "") & _is_current(table.older_id) & _is_current(table.newer_id)
+    )
+    if episode_id is not None:
+        query = query.where((table.older_id == episode_id) | (table.newer_id == episode_id))
+    if number is not None:
+        query = query.where(table.id == number)
+    return store.fetch_records(_CONTRADICTIONS, query.order_by(table.id))
+
+
+def _is_current(episode_id: ColumnBase) -> ColumnBase:
+    """The condition that a memory is there and current: there is nothing to decide about any other."""
+    episode = tables.Episode
+    return fn.EXISTS(episode.select(1).where((episode.episode_id == episode_id) & IS_CURRENT))
+
+
+def note_decision(tx: Tx, number: int, decision: str, run_id: int) -> None:
+    """Keep how a contradiction was decided: "both", or the id of the memory that was kept."""
+    table = tables.Contradiction
+    changes = table.update(decision=decision, decided_at_ms=tx.now_ms(), run_id=run_id)
+    tx.run(changes.where(table.id == number))
+
+
+def reopen_contradictions(tx: Tx, run_id: int) -> None:
+    """Ask again what was decided in a run that is undone."""
+    table = tables.Contradiction
+    tx.run(table.update(decision="", decided_at_ms=None).where(table.run_id == run_id))
+
+
+def decide_again(tx: Tx, run_id: int, replaced: Mapping[str, str]) -> None:
+    """Decide what was opened again as it was decided in a run, whose undo was taken back.
+
+    Args:
+        tx: the transaction.
+        run_id: the run.
+        replaced: the memories that the run replaced, each with the one in its place.
+    """
+    table = tables.Contradiction
+    opened = _CONTRADICTIONS.select().where((table.run_id == run_id) & (table.decision == ""))
+    for one in tx.fetch_records(_CONTRADICTIONS, opened):
+        decision = replaced.get(one.older_id) or replaced.get(one.newer_id) or BOTH
+        note_decision(tx, one.id, decision, run_id)
+
+
+# -- Judgements on memories: which stand, and which memories were judged wrong or outdated.
+
+#: Action of the history → judgement.
+JUDGEMENTS = {action: judgement for judgement, action in JUDGEMENT_ACTIONS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedMemory:
+    """A memory that was judged wrong or outdated."""
+
+    episode: Episode
+    judgement: Judgement
+    #: Why; "" if that is not known.
+    reason: str = ""
+    #: When, in milliseconds since 1970; 0 if that is not known.
+    at_ms: int = 0
+
+
+def standing_judgements(history: Sequence[Change]) -> list[Change]:
+    """Return the judgements in a memory's history that were not taken back; the last one counts."""
+    standing: list[Change] = []
+    for change in history:
+        if change.action in JUDGEMENTS:
+            standing.append(change)
+        elif change.action == TAKE_BACK and standing:
+            standing.pop()
+    return standing
+
+
+def judgement_of(change: Change) -> Judgement:
+    """Return the judgement that a step of a history is."""
+    return JUDGEMENTS[change.action]
+
+
+def judged_memories(store: Reader, project_id: int | None) -> list[JudgedMemory]:
+    """Return what was judged wrong or outdated of a project's memories and the global ones, the oldest first."""
+    return _judged(store, _judged_in_project(project_id))
+
+
+def judged_of_session(store: Reader, row_id: int) -> list[JudgedMemory]:
+    """Return what was judged wrong or outdated of the memories that a session led to, the oldest first."""
+    return _judged(store, _judged_in_session(row_id))
+
+
+@prepared
+def _judged_in_project(project_id: int | None) -> Query:
+    is_seen = is_same(tables.Episode.project, project_id) | IS_GLOBAL
+    return query_episodes().where(is_seen & _may_be_judged()).order_by(tables.Episode.created_at_ms)
+
+
+@prepared
+def _judged_in_session(row_id: int) -> Query:
+    is_of_session = tables.Episode.session == row_id
+    return query_episodes().where(is_of_session & _may_be_judged()).order_by(tables.Episode.created_at_ms)
+
+
+def _may_be_judged() -> ColumnBase:
+    episode, history = tables.Episode, tables.History
+    outdated = history.select(history.episode_id).where(
+        (history.episode_id == episode.episode_id) & (history.action == JUDGEMENT_ACTIONS[Judgement.OUTDATED])
+    )
+    is_ended = (episode.status == Status.ARCHIVED.value) & episode.episode_id.in_(outdated)
+    return (episode.is_lowered == 1) | is_ended
+
+
+def _judged(store: Reader, query: Statement) -> list[JudgedMemory]:
+    judged = []
+    for memory in store.fetch_records(EPISODES, query):
+        standing = standing_judgements(history_of(store, memory.episode_id))
+        if standing and judgement_of(standing[-1]) is not Judgement.HELPFUL:
+            last = standing[-1]
+            judged.append(JudgedMemory(memory, judgement_of(last), last.reason, last.at_ms))
+        elif memory.is_lowered:
+            judged.append(JudgedMemory(memory, Judgement.WRONG))
+    return judged

@@ -1,0 +1,320 @@
+"""The history of memories: what changed in each, when, why and by whom, and the runs that can be undone as a whole."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from peewee import ModelSelect, Query
+
+from engram.enums import Actor, Judgement
+from engram.models import tables
+from engram.models.engine.packed import pack_uuid
+from engram.models.engine.statement import RecordReader, in_json_list, prepared
+from engram.models.engine.transaction import Reader, Store, Tx, Value
+from engram.models.memories import memory_records
+from engram.models.memories.memory_records import ENUM_FIELDS, LIST_FIELDS, Episode
+
+# -- The history of episodes: what changed in each, when, why and by whom, so that a run can be undone.
+
+#: Action of each judgement on a memory, and of a judgement that was taken back.
+JUDGEMENT_ACTIONS = {Judgement.HELPFUL: "helpful", Judgement.WRONG: "bad", Judgement.OUTDATED: "outdated"}
+TAKE_BACK = "take back"
+#: Actions by which somebody decided what a memory says or whether it is used.
+BY_HAND_ACTIONS = ("edit", "pin", "unpin", *JUDGEMENT_ACTIONS.values(), TAKE_BACK, "recover")
+
+#: Action of a memory that came from a file. It belongs to this database alone: no export has it.
+IMPORT = "import"
+#: Action of a memory that lost words, or entries that it rested on, because they were forgotten.
+ERASE = "erase"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One step of an episode's history."""
+
+    at_ms: int
+    action: str
+    reason: str
+    actor: Actor
+    run_id: int | None
+    #: The changed fields before and after. What a forgotten text stood in is left out.
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+    episode_id: str = ""
+    id: int = 0
+    #: The step that this one took back; None for every other step.
+    undoes: int | None = None
+
+    @property
+    def is_by_hand(self) -> bool:
+        """True where somebody decided what the memory says or whether it is used."""
+        return self.action in BY_HAND_ACTIONS
+
+
+_CHANGES = RecordReader(
+    Change, tables.History, readers={"actor": Actor.from_stored, "before": json.loads, "after": json.loads}
+)
+
+
+def add_history(
+    tx: Tx,
+    episode_id: str,
+    action: str,
+    reason: str,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    *,
+    actor: Actor,
+    run_id: int | None = None,
+    at_ms: int | None = None,
+    undoes: int | None = None,
+) -> int:
+    """Add a step to an episode's history, of now or of another time, and return its number. Only ``episode_changes``
+    and its companions call this.
+    """
+    row: dict[str, Value] = {
+        "episode_id": episode_id,
+        "at_ms": tx.now_ms() if at_ms is None else at_ms,
+        "action": action,
+        "reason": reason,
+        "actor": actor.value,
+        "run_id": run_id,
+        "before": json.dumps(before, ensure_ascii=False),
+        "after": json.dumps(after, ensure_ascii=False),
+        "undoes": undoes,
+    }
+    return tx.insert_row(tables.History, row)
+
+
+def add_first_steps(tx: Tx, made: Sequence[tuple[str, str, Mapping[str, Any]]], *, actor: Actor, action: str) -> None:
+    """Begin the histories of many new episodes, each given by its id, a reason and its fields."""
+    rows: list[dict[str, Value]] = [
+        {
+            "episode_id": episode_id,
+            "at_ms": tx.now_ms(),
+            "action": action,
+            "reason": reason,
+            "actor": actor.value,
+            "before": "{}",
+            "after": json.dumps(fields, ensure_ascii=False),
+        }
+        for episode_id, reason, fields in made
+    ]
+    tx.insert_many(tables.History, rows)
+
+
+def history_of(store: Reader, episode_id: str) -> list[Change]:
+    """Return an episode's history, the oldest step first."""
+    return store.fetch_records(_CHANGES, _history_of_episode(episode_id))
+
+
+def changes_by_row(store: Reader, row_ids: Sequence[int]) -> list[Change]:
+    """Return the steps of these row ids, for those that exist."""
+    chosen = in_json_list(tables.History.id, json.dumps(list(row_ids)))
+    return store.fetch_records(_CHANGES, _CHANGES.select().where(chosen))
+
+
+def changes_of_run(store: Reader, run_id: int) -> list[Change]:
+    """Return what a run changed, in order."""
+    history = tables.History
+    return store.fetch_records(_CHANGES, _CHANGES.select().where(history.run_id == run_id).order_by(history.id))
+
+
+def standing_steps(history: Sequence[Change]) -> list[Change]:
+    """Return the steps of a history, the oldest first, that no later step took back."""
+    taken_back: set[int] = set()
+    standing = []
+    for step in reversed(history):
+        if step.id in taken_back:
+            continue
+        standing.append(step)
+        if step.undoes is not None:
+            taken_back.add(step.undoes)
+    return standing[::-1]
+
+
+def drop_history(tx: Tx, episode_id: str) -> None:
+    """Delete a memory's history, because it quotes what was forgotten."""
+    tx.run(tables.History.delete().where(tables.History.episode_id == episode_id))
+
+
+@prepared
+def _history_of_episode(episode_id: str) -> Query:
+    history = tables.History
+    return _CHANGES.select().where(history.episode_id == episode_id).order_by(history.id)
+
+
+#: The fields of an episode that history records, in their order.
+_RECORDED_FIELDS = tuple(
+    field.name
+    for field in dataclasses.fields(Episode)
+    if field.name not in {"id", "revision", "updated_at_ms", "accessed_at_ms", "access_count", "project"}
+)
+
+
+def snapshot(episode: Episode) -> dict[str, Any]:
+    """Return the fields of an episode that history records."""
+    fields = {name: getattr(episode, name) for name in _RECORDED_FIELDS}
+    return fields | {name: list(fields[name]) for name in LIST_FIELDS}
+
+
+def fields_of_snapshot(kept: Mapping[str, Any]) -> dict[str, Any]:
+    """Return fields of an episode from what ``snapshot`` recorded of it, after it was stored as JSON."""
+    fields: dict[str, Any] = {}
+    for name, value in kept.items():
+        if name in ENUM_FIELDS:
+            fields[name] = ENUM_FIELDS[name].from_stored(value)
+        elif name in LIST_FIELDS:
+            fields[name] = tuple(value)
+        else:
+            fields[name] = value
+    return fields
+
+
+# -- Consolidation runs and what each changed, so that every run can be resumed, shown and undone.
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One consolidation, or what one extraction, save or decision changed in older memories."""
+
+    id: int
+    #: One of ``UNDOABLE_KINDS``.
+    kind: str
+    started_at_ms: int
+    ended_at_ms: int | None
+    #: running, done, undone.
+    state: str
+    #: Name of the step that comes next; "" at the start.
+    position: str
+    #: What it did, JSON-able.
+    report: Mapping[str, Any]
+
+
+#: Runs that are listed and can be undone. A purge is logged beside them, and is final.
+UNDOABLE_KINDS = ("consolidate", "extract", "save", "decide", "undo")
+#: Runs that added memories from a file. They are undone in their own way: what they added goes.
+IMPORT_KIND = "import"
+_RUNS = RecordReader(Run, tables.Run, readers={"report": json.loads})
+
+
+def _undoable_runs() -> ModelSelect[Any]:
+    return _RUNS.select().where(tables.Run.kind.in_(UNDOABLE_KINDS))
+
+
+def begin_run(store: Store) -> Run:
+    """Return the run that was interrupted, to go on with, or a new one."""
+    table = tables.Run
+    with store.transaction() as tx:
+        interrupted = _undoable_runs().where((table.kind == "consolidate") & (table.state == "running"))
+        run = tx.fetch_record(_RUNS, interrupted.order_by(table.id.desc()).limit(1))
+        if run is not None:
+            return run
+        now_ms = tx.now_ms()
+        run_id = tx.insert(table.insert(kind="consolidate", started_at_ms=now_ms, state="running"))
+        return Run(
+            id=run_id,
+            kind="consolidate",
+            started_at_ms=now_ms,
+            ended_at_ms=None,
+            state="running",
+            position="",
+            report={},
+        )
+
+
+def add_run(tx: Tx, kind: str, report: Mapping[str, Any] | None = None) -> int:
+    """Log a run that is done with this transaction or soon after it; returns its number."""
+    now_ms = tx.now_ms()
+    return tx.insert(
+        tables.Run.insert(
+            kind=kind, started_at_ms=now_ms, ended_at_ms=now_ms, state="done", report=_report_text(report or {})
+        )
+    )
+
+
+def close_run(tx: Tx, run_id: int, lines: Sequence[str]) -> None:
+    """Store what a run did; one that changed nothing is deleted from the log."""
+    table, history = tables.Run, tables.History
+    if tx.fetch_first(history.select(history.id).where(history.run_id == run_id).limit(1)) is None:
+        tx.run(table.delete().where(table.id == run_id))
+    else:
+        report = _report_text({"lines": list(lines)})
+        tx.run(table.update(report=report, ended_at_ms=tx.now_ms()).where(table.id == run_id))
+
+
+def find_run(store: Reader, run_id: int) -> Run | None:
+    """Return a run by its number."""
+    return store.fetch_record(_RUNS, _undoable_runs().where(tables.Run.id == run_id))
+
+
+def kind_of_run(store: Reader, run_id: int) -> str:
+    """Return the kind of any run, also of one that is not listed; "" where there is none."""
+    table = tables.Run
+    return store.fetch_value(table.select(table.kind).where(table.id == run_id)) or ""
+
+
+def set_state(tx: Tx, run_id: int, state: str) -> None:
+    """Note whether what a run changed stands ("done") or was taken back ("undone")."""
+    tx.run(tables.Run.update(state=state).where(tables.Run.id == run_id))
+
+
+def list_runs(store: Reader, limit: int = 20) -> list[Run]:
+    """Return runs, the latest first."""
+    return store.fetch_records(_RUNS, _undoable_runs().order_by(tables.Run.id.desc()).limit(limit))
+
+
+def find_import(store: Reader, run_id: int) -> Run | None:
+    """Return an import by its number."""
+    return store.fetch_record(_RUNS, _imports().where(tables.Run.id == run_id))
+
+
+def list_imports(store: Reader, limit: int = 20) -> list[Run]:
+    """Return imports, the latest first."""
+    return store.fetch_records(_RUNS, _imports().order_by(tables.Run.id.desc()).limit(limit))
+
+
+def _imports() -> ModelSelect[Any]:
+    return _RUNS.select().where(tables.Run.kind == IMPORT_KIND)
+
+
+def update_run(tx: Tx, run: Run, *, position: str, report: Mapping[str, Any], state: str = "running") -> Run:
+    """Store how far a run is and what it did."""
+    ended_at_ms = tx.now_ms() if state != "running" else None
+    table = tables.Run
+    changes = table.update(position=position, report=_report_text(report), state=state, ended_at_ms=ended_at_ms)
+    tx.run(changes.where(table.id == run.id))
+    return dataclasses.replace(run, ended_at_ms=ended_at_ms, state=state, position=position, report=report)
+
+
+def _report_text(report: Mapping[str, Any]) -> str:
+    return json.dumps(report, ensure_ascii=False)
+
+
+def sessions_grown_since(store: Reader, since_ms: int) -> list[str]:
+    """Return the ids of sessions of which something was read at or after a time, the longest silent first."""
+    session, turn = tables.Session, tables.Turn
+    grown = turn.select(turn.session).where(turn.updated_at_ms >= since_ms)
+    return store.fetch_values(
+        session.select(session.session_id).where(session.id.in_(grown)).order_by(session.last_at_ms, session.id)
+    )
+
+
+def content_digest(store: Reader) -> str:
+    """SHA-256 over everything that memories hold: for proofs that an undo restored it."""
+    import hashlib
+
+    digest = hashlib.sha256()
+    for episode in memory_records.all_episodes(store):
+        state = {
+            **snapshot(episode),
+            "evidence": [pack_uuid(e.uuid).hex() for e in memory_records.evidence_of(store, episode.id)],
+        }
+        content = tables.Episode.select(tables.Episode.packed_content).where(tables.Episode.id == episode.id)
+        packed = int(store.fetch_value(content) is not None)
+        digest.update(json.dumps([state, packed], sort_keys=True, ensure_ascii=False).encode())
+    return digest.hexdigest()

@@ -1,0 +1,62 @@
+"""The text index of episodes. It holds no text itself: an episode leaves it by the words it was indexed with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from engram.models.engine.packed import unpack_text
+from engram.models.engine.transaction import Reader, Tx, Value
+from engram.models.memories.memory_records import Episode
+from engram.text.words import in_pairs
+
+_INSERT = "INSERT INTO episode_fts(rowid, summary, content, entities) VALUES (?, ?, ?, ?)"
+
+
+def index_episode(tx: Tx, row_id: int) -> None:
+    """Take an episode into the text index as it stands in the table."""
+    tx.run_many(_INSERT, _indexed(tx, row_id))
+
+
+def index_episodes(tx: Tx, episodes: Sequence[tuple[int, Episode]]) -> None:
+    """Take new episodes into the text index, each with its row id, as they were just stored."""
+    tx.run_many(
+        _INSERT,
+        [
+            _words(row_id, episode.summary, episode.content, _json(episode.entities), _json(episode.questions))
+            for row_id, episode in episodes
+        ],
+    )
+
+
+def unindex_episode(tx: Tx, row_id: int) -> None:
+    """Take an episode out of the text index; it must stand in the table as it was indexed."""
+    tx.run_many(
+        "INSERT INTO episode_fts(episode_fts, rowid, summary, content, entities) VALUES ('delete', ?, ?, ?, ?)",
+        _indexed(tx, row_id),
+    )
+
+
+def rebuild_episode_index(tx: Tx) -> None:
+    """Make the text index of episodes anew."""
+    tx.run("INSERT INTO episode_fts(episode_fts) VALUES ('delete-all')")
+    for (row_id,) in tx.rows("SELECT id FROM episode ORDER BY id"):
+        index_episode(tx, int(row_id))
+
+
+def _indexed(store: Reader, row_id: int) -> list[tuple[Value, ...]]:
+    """What the index holds of an episode. Content that was packed because of its age is not in it."""
+    rows = store.rows("SELECT id, summary, content, entities, questions FROM episode WHERE id = ?", (row_id,))
+    return [
+        _words(row_id, summary, unpack_text(content), entities, questions)
+        for row_id, summary, content, entities, questions in rows
+    ]
+
+
+def _words(row_id: int, summary: str, content: str, entities: str, questions: str) -> tuple[Value, ...]:
+    """A row of the index. Beside its words a memory is found by names and questions; without any these add no token."""
+    return row_id, in_pairs(summary), in_pairs(content), in_pairs(f"{entities} {questions}")
+
+
+def _json(texts: Sequence[str]) -> str:
+    return json.dumps(texts, ensure_ascii=False)

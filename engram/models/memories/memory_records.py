@@ -1,0 +1,347 @@
+"""Memories with their evidence, text index and entities: the record, and who may see it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from peewee import JOIN, SQL, ColumnBase, ModelSelect, Query, fn
+
+from engram.enums import CURRENT_STATUSES, Importance, Kind, Scope, Source, Status, StoredEnum, Voice
+from engram.models import tables
+from engram.models.engine.packed import unpack_text, unpack_uuid
+from engram.models.engine.statement import RecordReader, in_json_list, prepared
+from engram.models.engine.transaction import Reader
+from engram.text.titles import title_from
+
+# -- Episodes: kept memories with their evidence, text index, entities and history.
+
+#: Longest content of a memory that Engram makes or merges, in characters. What somebody saves may be longer.
+MAX_CONTENT_CHARACTERS = 4_000
+#: Longest summary, in characters, also of a merged or saved memory.
+MAX_SUMMARY_CHARACTERS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """A kept memory."""
+
+    #: ``ep_`` and 12 hex digits.
+    episode_id: str
+    kind: Kind
+    #: One line; what a bite shows.
+    summary: str
+    #: Word for word what it rests on, redacted.
+    content: str
+    #: Claude Code's session; "" for one without.
+    session_id: str = ""
+    project_id: int | None = None
+    #: Display name of the project; "" for none.
+    project: str = ""
+    scope: Scope = Scope.PROJECT
+    facts: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
+    #: Questions that it answers, in other words than its own: it is found by them, and they are never shown for it.
+    questions: tuple[str, ...] = ()
+    #: What a list shows of it, in at most ten words; "" if nobody wrote one.
+    title: str = ""
+    importance: Importance = Importance.NORMAL
+    source: Source = Source.AUTO
+    voice: Voice = Voice.ASSISTANT
+    status: Status = Status.ACTIVE
+    confidence: float = 0.5
+    quality: float = 0.0
+    #: Why it is never injected; "" where it may be.
+    suspect: str = ""
+    is_pinned: bool = False
+    #: Lowered by ``engram bad``.
+    is_lowered: bool = False
+    #: Multiplies its score; falls with age.
+    weight: float = 1.0
+    #: Why it may no longer hold; "" where nothing says so.
+    stale_reason: str = ""
+    valid_from_ms: int | None = None
+    valid_to_ms: int | None = None
+    superseded_by: str = ""
+    extractor: str = "local"
+    created_at_ms: int = 0
+    accessed_at_ms: int | None = None
+    access_count: int = 0
+    confirmations: int = 0
+    graduated_at_ms: int | None = None
+    #: When Engram kept it; ``created_at_ms`` is when it was said.
+    kept_at_ms: int = 0
+    #: Tells the same proposal of the same turn again; None for saved ones.
+    slot: str | None = None
+    stable_id: str = ""
+    origin: str = ""
+    revision: int = 1
+    updated_at_ms: int = 0
+    #: Row id; 0 where it is not stored yet.
+    id: int = 0
+
+    @property
+    def is_current(self) -> bool:
+        """True for a memory that was neither archived nor superseded."""
+        return self.status.is_current
+
+    @property
+    def shown_title(self) -> str:
+        """Its title, or the first clause of its summary."""
+        return self.title or title_from(self.summary)
+
+    @property
+    def is_users_rule(self) -> bool:
+        """True for a preference or decision in the user's own words."""
+        return self.voice == Voice.USER and self.kind in (Kind.PREFERENCE, Kind.DECISION)
+
+    @property
+    def holds_from_ms(self) -> int:
+        """Since when it holds: since it was said, unless another time was given, in milliseconds since 1970."""
+        return self.valid_from_ms or self.created_at_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """An entry that an episode rests on."""
+
+    uuid: str
+    session_id: str = ""
+    #: Row id of the turn; None where it is not known.
+    turn_id: int | None = None
+
+
+def new_episode_id() -> str:
+    """A new id, ``ep_`` and 12 hex digits."""
+    return f"ep_{secrets.token_hex(6)}"
+
+
+def is_episode_id(text: str) -> bool:
+    """True for a text of the form of an episode id."""
+    return len(text) == 15 and text.startswith("ep_") and all(c in "0123456789abcdef" for c in text[3:])
+
+
+def slot_of(turn_key: str, kind: str, summary: str) -> str:
+    """The slot of a proposal: the same proposal of the same turn has the same slot."""
+    plain = " ".join(summary.lower().split())
+    return hashlib.sha256(f"{turn_key}\0{kind}\0{plain}".encode()).hexdigest()[:32]
+
+
+#: Field of an episode → its enum.
+ENUM_FIELDS: Mapping[str, type[StoredEnum]] = {
+    "kind": Kind,
+    "scope": Scope,
+    "importance": Importance,
+    "source": Source,
+    "voice": Voice,
+    "status": Status,
+}
+
+
+#: Fields of an episode that are lists of texts.
+LIST_FIELDS = ("facts", "entities", "questions")
+
+
+def read_texts(stored: object) -> tuple[str, ...]:
+    """Read a stored JSON list of texts; what is malformed is left out, so that one bad row costs no other."""
+    try:
+        values = json.loads(stored) if isinstance(stored, str | bytes) else None
+    except (ValueError, RecursionError):
+        return ()
+    return tuple(value for value in values if isinstance(value, str)) if isinstance(values, list) else ()
+
+
+EPISODES = RecordReader(
+    Episode,
+    tables.Episode,
+    expressions={
+        "session_id": fn.coalesce(tables.Session.session_id, ""),
+        "project": fn.coalesce(tables.Project.name, ""),
+        "content": fn.coalesce(tables.Episode.packed_content, tables.Episode.content),
+    },
+    readers={
+        "content": unpack_text,
+        **dict.fromkeys(LIST_FIELDS, read_texts),
+        **{name: enum.from_stored for name, enum in ENUM_FIELDS.items()},
+    },
+    left_out=("session_ref", "packed_content", "is_unjoined"),
+)
+_EVIDENCE = RecordReader(Evidence, tables.Evidence, readers={"uuid": unpack_uuid}, left_out=("episode_ref", "seq"))
+#: Holds for memories that are current.
+IS_CURRENT = tables.Episode.status.in_([status.value for status in CURRENT_STATUSES])
+#: Holds for memories of all projects.
+IS_GLOBAL = tables.Episode.scope == Scope.GLOBAL.value
+
+
+def query_episodes() -> ModelSelect[Any]:
+    """Return a query for episodes, to be narrowed by conditions over ``tables.Episode``, ``Session`` and
+    ``Project``.
+    """
+    episode, session, project = tables.Episode, tables.Session, tables.Project
+    return (
+        EPISODES.select()
+        .join_from(episode, session, JOIN.LEFT_OUTER, on=episode.session == session.id)
+        .join_from(episode, project, JOIN.LEFT_OUTER, on=episode.project == project.id)
+    )
+
+
+def select_episodes(
+    store: Reader, condition: ColumnBase, *order: ColumnBase, limit: int | None = None
+) -> list[Episode]:
+    """Return the episodes of a condition, by row id where no order is given. For use inside ``engram.models``."""
+    query = query_episodes().where(condition).order_by(*(order or (tables.Episode.id,)))
+    return store.fetch_records(EPISODES, query if limit is None else query.limit(limit))
+
+
+def find_episode(store: Reader, episode_id: str) -> Episode | None:
+    """Return the episode of an id."""
+    return store.fetch_record(EPISODES, _by_id(episode_id))
+
+
+@prepared
+def _by_id(episode_id: str) -> Query:
+    return query_episodes().where(tables.Episode.episode_id == episode_id)
+
+
+def episodes_by_row(store: Reader, row_ids: Sequence[int]) -> dict[int, Episode]:
+    """Return row id → episode, for those that exist."""
+    found = store.fetch_records(EPISODES, _by_rows(json.dumps([int(row_id) for row_id in row_ids])))
+    return {episode.id: episode for episode in found}
+
+
+@prepared
+def _by_rows(row_ids: str) -> Query:
+    return query_episodes().where(in_json_list(tables.Episode.id, row_ids))
+
+
+def episodes_of_ids(store: Reader, episode_ids: Sequence[str]) -> dict[str, Episode]:
+    """Return id → episode, for those that exist."""
+    found = store.fetch_records(EPISODES, _by_ids(json.dumps(list(episode_ids))))
+    return {episode.episode_id: episode for episode in found}
+
+
+@prepared
+def _by_ids(episode_ids: str) -> Query:
+    return query_episodes().where(in_json_list(tables.Episode.episode_id, episode_ids))
+
+
+def all_episodes(store: Reader) -> list[Episode]:
+    """Return every episode, the oldest first."""
+    return store.fetch_records(EPISODES, query_episodes().order_by(tables.Episode.id))
+
+
+def episodes_of_session(store: Reader, session_id: str) -> list[Episode]:
+    """Return the episodes that came from a session, the oldest first."""
+    return store.fetch_records(EPISODES, _of_session(session_id))
+
+
+@prepared
+def _of_session(session_id: str) -> Query:
+    return query_episodes().where(tables.Session.session_id == session_id).order_by(tables.Episode.id)
+
+
+def episodes_of_turn(store: Reader, turn_id: int) -> list[Episode]:
+    """Return the episodes that rest on a turn."""
+    return store.fetch_records(EPISODES, _of_turn(turn_id))
+
+
+@prepared
+def _of_turn(turn_id: int) -> Query:
+    resting = tables.Evidence.select(tables.Evidence.episode).where(tables.Evidence.turn_id == turn_id)
+    return query_episodes().where(tables.Episode.id.in_(resting)).order_by(tables.Episode.id)
+
+
+def episodes_superseded_by(store: Reader, episode_id: str) -> list[Episode]:
+    """Return the episodes that name this one as what replaced them, or took them up."""
+    return store.fetch_records(EPISODES, _superseded_by(episode_id))
+
+
+@prepared
+def _superseded_by(episode_id: str) -> Query:
+    # The second condition lets SQLite use the partial index.
+    episode = tables.Episode
+    condition = (episode.superseded_by == episode_id) & (episode.superseded_by != SQL("''"))
+    return query_episodes().where(condition).order_by(episode.id)
+
+
+def episode_by_slot(store: Reader, slot: str) -> Episode | None:
+    """Return the episode of a slot."""
+    return store.fetch_record(EPISODES, _by_slot(slot))
+
+
+@prepared
+def _by_slot(slot: str) -> Query:
+    return query_episodes().where(tables.Episode.slot == slot)
+
+
+def evidence_of(store: Reader, row_id: int) -> list[Evidence]:
+    """Return what an episode rests on, in order."""
+    return store.fetch_records(_EVIDENCE, _evidence_of(row_id))
+
+
+def evidence_by_row(store: Reader, row_ids: Sequence[int]) -> dict[int, list[Evidence]]:
+    """Return row id → what the episode rests on, in order; for those that rest on anything."""
+    evidence: dict[int, list[Evidence]] = {}
+    for row in store.fetch(_evidence_by_rows(json.dumps(list(row_ids)))):
+        entry = Evidence(uuid=unpack_uuid(row.uuid), session_id=row.session_id, turn_id=row.turn_id)
+        evidence.setdefault(row.episode_ref, []).append(entry)
+    return evidence
+
+
+@prepared
+def _evidence_of(row_id: int) -> Query:
+    return _EVIDENCE.select().where(tables.Evidence.episode == row_id).order_by(tables.Evidence.seq)
+
+
+@prepared
+def _evidence_by_rows(row_ids: str) -> Query:
+    evidence = tables.Evidence
+    query = evidence.select(evidence.episode, evidence.uuid, evidence.session_id, evidence.turn_id)
+    return query.where(in_json_list(evidence.episode, row_ids)).order_by(evidence.episode, evidence.seq)
+
+
+# -- SQL conditions on memories that several queries share; their values come from the enums.
+
+
+def sql_list(members: Iterable[StoredEnum]) -> str:
+    """Return the values as a list of SQL literals, without parentheses."""
+    return ", ".join(f"'{member.value}'" for member in members)
+
+
+#: All conditions are over ``e``, a row of the table episode.
+CURRENT_SQL = f"e.status IN ({sql_list(CURRENT_STATUSES)})"
+IS_NOT_CURRENT = f"e.status NOT IN ({sql_list(CURRENT_STATUSES)})"
+IS_ACTIVE = f"e.status = '{Status.ACTIVE}'"
+IS_ARCHIVED = f"e.status = '{Status.ARCHIVED}'"
+IS_SUPERSEDED = f"e.status = '{Status.SUPERSEDED}'"
+GLOBAL_SQL = f"e.scope = '{Scope.GLOBAL}'"
+IS_OF_PROJECT = f"e.scope = '{Scope.PROJECT}'"
+IS_AUTO = f"e.source = '{Source.AUTO}'"
+IS_MANUAL = f"e.source = '{Source.MANUAL}'"
+
+
+# -- Which project may see a memory, and what of it.
+
+
+def may_see(episode: Episode, project_id: int) -> bool:
+    """True where a project may see a memory: it is global, or the project's own."""
+    return episode.scope == Scope.GLOBAL or episode.project_id == project_id
+
+
+def may_stand_for(newer: Episode, older: Episode) -> bool:
+    """True where a memory may replace another: it holds everywhere, or was made in the same project."""
+    return newer.scope == Scope.GLOBAL or older.project_id == newer.project_id
+
+
+def may_see_context(episode: Episode, project_id: int) -> bool:
+    """True where a project may also see what a memory was made from: its content, facts and evidence.
+
+    A global memory that was made in another project tells its one line there, and nothing of that project.
+    """
+    return episode.project_id in (None, project_id) or (
+        episode.scope == Scope.GLOBAL and episode.source == Source.MANUAL
+    )

@@ -1,0 +1,134 @@
+"""Undoing changes of memories, with a step in the history of each that says who undid what."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+from engram.enums import Actor, Status
+from engram.models.engine.packed import pack_text
+from engram.models.engine.transaction import Tx
+from engram.models.memories import memory_rows
+from engram.models.memories.memory_changes import (
+    ADDED,
+    MOVE,
+    RELEASE,
+    REPLACED,
+    RESTORE,
+    change_episode,
+    note_judgement,
+    put_back_evidence,
+    take_out_evidence,
+)
+from engram.models.memories.memory_history import (
+    ERASE,
+    IMPORT,
+    JUDGEMENT_ACTIONS,
+    TAKE_BACK,
+    Change,
+    add_history,
+    fields_of_snapshot,
+    history_of,
+    snapshot,
+)
+from engram.models.memories.memory_records import Episode, find_episode
+
+#: Action of a memory that was changed back, and of one whose undo was taken back.
+UNDO, REDO = "undo", "redo"
+#: Steps that change nothing of what a memory says or whether it is used: nobody means them by "the last change".
+QUIET_ACTIONS = ("age", "pack", ADDED, REPLACED)
+#: Steps that a later one cannot take back, with the reason.
+FINAL_ACTIONS: Mapping[str, str] = {
+    ERASE: "its words, or what it rested on, were forgotten, and that is final",
+    MOVE: "it moved with its session or project",
+    RELEASE: "what had replaced it was forgotten, and that is final",
+    IMPORT: "it came with an import; `engram import --undo RUN` takes that back, and `engram import --list` shows it",
+}
+#: Steps that belong to no run and leave what a run changed as it is, or as an undo would leave it.
+_INDEPENDENT = (RESTORE, RELEASE, MOVE, ERASE, UNDO, REDO)
+Fields: TypeAlias = dict[str, Any]
+#: Keys of a step that changed what a memory rests on: how many entries it rested on, and the entries taken away.
+_COUNT, _ENTRIES = "count", "entries"
+
+
+def is_making(change: Change) -> bool:
+    """Return True for the step by which a memory began."""
+    return not change.before and "kind" in change.after
+
+
+def is_in_the_way(change: Change, later: Change) -> bool:
+    """Return True if a later step of the same memory forbids that a run's change is undone.
+
+    A step that changed no field, such as a helpful judgement, forbids nothing.
+    """
+    is_independent = later.action in (UNDO, REDO) or (
+        later.run_id is None and (later.action in _INDEPENDENT or not later.before)
+    )
+    return later.id > change.id and later.run_id != change.run_id and not is_independent
+
+
+def fields_changed_since(change: Change, episode: Episode) -> list[str]:
+    """Return the fields that a step had set and that have another value now."""
+    now = {"status": episode.status} if is_making(change) else snapshot(episode)
+    return [name for name, value in change.after.items() if name in now and _plain(now[name]) != _plain(value)]
+
+
+def _plain(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
+def undo_change(tx: Tx, change: Change, *, actor: Actor, run_id: int | None = None, reason: str = "") -> None:
+    """Undo one change, or redo it where the change is an undo; a memory that is gone is passed over.
+
+    Args:
+        tx: the transaction.
+        change: the step of a history that is taken back.
+        actor: who takes it back.
+        run_id: the run that the new step belongs to; None for none.
+        reason: why; the number of the change's run if it is empty.
+    """
+    episode = find_episode(tx, change.episode_id)
+    if episode is None:
+        return
+    action = REDO if change.action == UNDO else UNDO
+    reason = reason or f"run {change.run_id}"
+    if change.action in JUDGEMENT_ACTIONS.values() or _judgement_taken_back(tx, change) is not None:
+        _undo_judgement(tx, episode, change, reason, actor)
+    elif _COUNT in change.before:
+        taken = take_out_evidence(tx, episode.id, int(change.before[_COUNT]), int(change.after[_COUNT]))
+        facts: tuple[Fields, Fields] = {_ENTRIES: taken}, {_ENTRIES: []}
+        add_history(tx, episode.episode_id, action, reason, *facts, actor=actor, run_id=run_id, undoes=change.id)
+    elif _ENTRIES in change.before:
+        first, last = put_back_evidence(tx, episode.id, change.before[_ENTRIES])
+        facts = {_COUNT: first}, {_COUNT: last}
+        add_history(tx, episode.episode_id, action, reason, *facts, actor=actor, run_id=run_id, undoes=change.id)
+    elif fields := _fields_before(change):
+        change_episode(tx, episode, action, reason, actor=actor, run_id=run_id, undoes=change.id, **fields)
+    else:
+        if change.action == "pack":
+            memory_rows.set_packed_content(tx, episode.id, pack_text(episode.content), None)
+        add_history(tx, episode.episode_id, action, reason, {}, {}, actor=actor, run_id=run_id, undoes=change.id)
+
+
+def _fields_before(change: Change) -> dict[str, Any]:
+    """Return the fields as they were before a change: a memory that it made is archived."""
+    return {"status": Status.ARCHIVED} if is_making(change) else fields_of_snapshot(change.before)
+
+
+def _undo_judgement(tx: Tx, episode: Episode, change: Change, reason: str, actor: Actor) -> None:
+    """Take a judgement back, or give it again where the change took it back."""
+    judged = _judgement_taken_back(tx, change)
+    action, why = (TAKE_BACK, reason) if judged is None else (judged.action, judged.reason)
+    note_judgement(tx, episode, action, why, actor=actor, undoes=change.id, **fields_of_snapshot(change.before))
+
+
+def _judgement_taken_back(tx: Tx, change: Change) -> Change | None:
+    """Return the judgement that a step took back; None for any other step."""
+    if change.action != TAKE_BACK or change.undoes is None:
+        return None
+    return next((step for step in history_of(tx, change.episode_id) if step.id == change.undoes), None)
+
+
+def begin_ageing_anew(tx: Tx, episode_id: str) -> None:
+    """Let a memory age from now on. Whoever undoes its ageing has looked at it; history has the undo."""
+    memory_rows.set_accessed(tx, episode_id, tx.now_ms(), is_use=False)

@@ -1,0 +1,150 @@
+"""How a memory proved itself: in how many sessions it was shown and used, and how somebody judged it.
+
+A session **uses** a memory if it was shown the memory and then expands it (``memory_expand``), or names its id in a
+reply. Nothing else counts: not an expand by a person, not a recall, not an expand by a session that was never shown it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from peewee import Query, fn
+
+from engram.enums import Judgement
+from engram.models import tables
+from engram.models.engine.statement import in_json_list, prepared
+from engram.models.engine.transaction import Reader, Tx
+from engram.models.memories.judgements import JUDGEMENTS
+from engram.models.memories.memory_history import TAKE_BACK
+from engram.models.shown.injections import AT_START
+
+#: A memory sinks once this number of sessions were shown it and none of them used it.
+MIN_UNUSED_SESSIONS = 5
+#: Share of its relevance that a memory loses with this number of sessions and with each further one, and the most
+#: that it can lose.
+SINK_STEP, MAX_SINK = 0.03, 0.15
+#: Share of its relevance that a memory gains if it was judged helpful.
+HELPFUL_LIFT = 0.1
+#: Actions after which a memory is counted anew: somebody looked at it, or it says something else now.
+_RESETTING_ACTIONS = ("edit", "pin", "unpin", "recover", "merge", "extract", "rewritten", TAKE_BACK)
+_ID = re.compile(r"\b(?:ep_[0-9a-f]{12}|q_[0-9a-f]{13,18})\b")
+
+
+@dataclass(frozen=True, slots=True)
+class Usefulness:
+    """The uses of a memory, counted in sessions, and the judgement that stands."""
+
+    #: Sessions that were shown a bite of it. What only a briefing told is not counted.
+    shown: int = 0
+    #: Sessions that used it after they were shown it.
+    used: int = 0
+    #: Sessions that were shown it and did not use it, since it was last used, judged or changed.
+    unused: int = 0
+    judgement: Judgement | None = None
+
+    @property
+    def sink(self) -> float:
+        """The share of its relevance that the memory loses because nobody uses it, from 0 to ``MAX_SINK``."""
+        if self.judgement is Judgement.HELPFUL or self.unused < MIN_UNUSED_SESSIONS:
+            return 0.0
+        return min(SINK_STEP * (self.unused - MIN_UNUSED_SESSIONS + 1), MAX_SINK)
+
+    @property
+    def factor(self) -> float:
+        """What the relevance of the memory is multiplied by: 1 for most memories."""
+        return 1 + HELPFUL_LIFT if self.judgement is Judgement.HELPFUL else 1 - self.sink
+
+
+def usefulness_of(store: Reader, episode_ids: Collection[str]) -> dict[str, Usefulness]:
+    """Return the usefulness of each memory that was ever shown or judged, by its id."""
+    if not episode_ids:
+        return {}
+    listed = json.dumps(sorted(episode_ids))
+    judgements, reset_ms = _read_history(store, listed)
+    showings: dict[str, list[tuple[bool, int, int | None]]] = defaultdict(list)
+    for row in store.fetch(_showings(listed)):
+        showings[row.episode_id].append((bool(row.is_bite), row.shown_at_ms, row.used_at_ms))
+    return {
+        episode_id: _count(showings.get(episode_id, ()), reset_ms.get(episode_id, 0), judgements.get(episode_id))
+        for episode_id in {*showings, *judgements}
+    }
+
+
+def _count(rows: Iterable[tuple[bool, int, int | None]], reset_ms: int, judgement: Judgement | None) -> Usefulness:
+    sessions = list(rows)
+    since_ms = max([reset_ms, *(used_at_ms for *_, used_at_ms in sessions if used_at_ms)])
+    return Usefulness(
+        shown=sum(is_bite for is_bite, *_ in sessions),
+        used=sum(used_at_ms is not None for *_, used_at_ms in sessions),
+        unused=sum(is_bite and shown_at_ms > since_ms for is_bite, shown_at_ms, _ in sessions),
+        judgement=judgement,
+    )
+
+
+def _read_history(store: Reader, listed: str) -> tuple[dict[str, Judgement], dict[str, int]]:
+    """Return the standing judgement of each memory of a JSON list, and when each was last changed or judged."""
+    standing: dict[str, list[Judgement]] = defaultdict(list)
+    reset_ms: dict[str, int] = {}
+    for row in store.fetch(_steps(listed)):
+        reset_ms[row.episode_id] = max(row.at_ms, reset_ms.get(row.episode_id, 0))
+        if row.action in JUDGEMENTS:
+            standing[row.episode_id].append(JUDGEMENTS[row.action])
+        elif row.action == TAKE_BACK and standing[row.episode_id]:
+            standing[row.episode_id].pop()
+    return {episode_id: judgements[-1] for episode_id, judgements in standing.items() if judgements}, reset_ms
+
+
+@prepared
+def _showings(listed: str) -> Query:
+    injection = tables.Injection
+    return (
+        injection.select(
+            injection.episode_id,
+            fn.MAX(injection.channel != AT_START).alias("is_bite"),
+            fn.MAX(injection.at_ms).alias("shown_at_ms"),
+            fn.MAX(injection.used_at_ms).alias("used_at_ms"),
+        )
+        .where(in_json_list(injection.episode_id, listed) & (injection.state == "shown"))
+        .group_by(injection.episode_id, injection.session_id)
+    )
+
+
+@prepared
+def _steps(listed: str) -> Query:
+    history = tables.History
+    actions = history.action.in_([*_RESETTING_ACTIONS, *JUDGEMENTS])
+    query = history.select(history.episode_id, history.action, history.at_ms)
+    return query.where(in_json_list(history.episode_id, listed) & actions).order_by(history.id)
+
+
+def used_ids(store: Reader) -> set[str]:
+    """Return the ids of the memories that some session used."""
+    injection = tables.Injection
+    return set(store.fetch_values(injection.select(injection.episode_id).where(injection.used_at_ms.is_null(False))))
+
+
+def ids_in(text: str) -> list[str]:
+    """Return the ids of memories and quotations that a text names, each once."""
+    return list(dict.fromkeys(_ID.findall(text))) if "ep_" in text or "q_" in text else []
+
+
+def mark_used(tx: Tx, session_id: str, used_at_ms: Mapping[str, int]) -> int:
+    """Note that a session used memories, by the id of each; returns how many of them this was the first use of.
+
+    The latest showing before the use is marked. A memory that the session was not shown before is passed over.
+    """
+    return sum(tx.run(_mark_used(session_id, episode_id, at_ms)) for episode_id, at_ms in used_at_ms.items())
+
+
+@prepared
+def _mark_used(session_id: str, episode_id: str, at_ms: int) -> Query:
+    injection = tables.Injection
+    showing = injection.alias()
+    of_session = (showing.session_id == session_id) & (showing.episode_id == episode_id)
+    is_shown = (showing.state == "shown") & (showing.at_ms <= at_ms)
+    latest = showing.select(fn.MAX(showing.id)).where(of_session & is_shown)
+    return injection.update(used_at_ms=at_ms).where((injection.id == latest) & injection.used_at_ms.is_null())

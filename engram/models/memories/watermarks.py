@@ -1,0 +1,195 @@
+"""How far memories were compared with each other, so that only what is new is compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from peewee import SQL, Query, Select, fn
+
+from engram.models import tables
+from engram.models.engine.meta import get_meta, put_meta
+from engram.models.engine.statement import prepared
+from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.memories.memory_changes import note_vetoed
+from engram.models.memories.memory_records import Episode, select_episodes
+
+# -- How far a consolidation has looked, so that the next one looks only at what came or changed since.
+
+_LOOKED, _HEADS, _UNDONE = "consolidated_to", "git_heads", "undone"
+#: Changes taken back that are remembered at most; the oldest go first.
+MAX_UNDONE = 5_000
+
+
+@dataclass(frozen=True, slots=True)
+class Watermark:
+    """A point in the life of the memories. Both numbers rise with every change and are never given out twice."""
+
+    #: The latest row of the history.
+    history_id: int
+    #: The latest vector of a memory: memories are compared once they have one.
+    vector_seq: int
+
+
+def current_watermark(store: Reader) -> Watermark:
+    """Where the memories are now."""
+    row = store.fetch_first(_latest_numbers())
+    return Watermark(history_id=row.history_id, vector_seq=row.vector_seq)
+
+
+def load_watermark(store: Reader) -> Watermark | None:
+    """Up to where everything has been looked at; None where nothing has."""
+    stored = get_meta(store, _LOOKED)
+    return None if stored is None else Watermark(*json.loads(stored))
+
+
+def save_watermark(tx: Tx, watermark: Watermark) -> None:
+    """Note that everything up to a watermark has been looked at."""
+    put_meta(tx, _LOOKED, json.dumps([watermark.history_id, watermark.vector_seq]))
+
+
+def changed_since(store: Reader, watermark: Watermark) -> frozenset[int]:
+    """Row ids of memories that came, changed or got a vector after a watermark."""
+    return frozenset(store.fetch_values(_changed_since(watermark.history_id, watermark.vector_seq)))
+
+
+def load_heads(store: Reader) -> dict[str, str]:
+    """Stable id of a project → what git and its memories were like when they were last compared."""
+    stored = get_meta(store, _HEADS)
+    return {} if stored is None else {str(name): str(value) for name, value in json.loads(stored).items()}
+
+
+def save_heads(tx: Tx, heads: Mapping[str, str]) -> None:
+    """Note what git and the memories of projects were like."""
+    put_meta(tx, _HEADS, json.dumps(dict(heads), sort_keys=True))
+
+
+def undone(store: Reader) -> frozenset[tuple[str, str]]:
+    """``(action, id of the memory)`` of changes that the user took back: they are not made again."""
+    return frozenset(_load_undone(store))
+
+
+def note_undone(tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
+    """Remember changes that the user took back."""
+    _keep_undone(tx, changes)
+    note_vetoed(tx, changes)
+
+
+def take_vetoes(tx: Tx, episode_id: str, actions: Sequence[str]) -> None:
+    """Remember changes that the user took back on another machine."""
+    _keep_undone(tx, [(action, episode_id) for action in actions])
+
+
+def _keep_undone(tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
+    kept = list(dict.fromkeys([*_load_undone(tx), *changes]))[-MAX_UNDONE:]
+    put_meta(tx, _UNDONE, json.dumps(kept))
+
+
+def _load_undone(store: Reader) -> list[tuple[str, str]]:
+    stored = get_meta(store, _UNDONE)
+    return [] if stored is None else [(str(action), str(episode_id)) for action, episode_id in json.loads(stored)]
+
+
+@prepared
+def _latest_numbers() -> Query:
+    latest_vector = tables.Vector.select(fn.MAX(tables.Vector.seq)).where(tables.Vector.owner == "e")
+    latest_history = tables.History.select(fn.MAX(tables.History.id))
+    return Select(
+        columns=[
+            fn.COALESCE(latest_history, 0).alias("history_id"),
+            fn.COALESCE(latest_vector, 0).alias("vector_seq"),
+        ]
+    )
+
+
+@prepared
+def _changed_since(history_id: int, vector_seq: int) -> Query:
+    changed = (
+        tables.Episode.select(tables.Episode.id)
+        .join(tables.History, on=tables.History.episode_id == tables.Episode.episode_id)
+        .where(tables.History.id > history_id)
+    )
+    embedded = tables.Vector.select(tables.Vector.owner_id).where(
+        (tables.Vector.owner == "e") & (tables.Vector.seq > vector_seq)
+    )
+    return changed | embedded
+
+
+# -- Memories that were kept but not compared with the others yet, in the order in which they are to be.
+
+#: How long nothing is joined that is younger than a turn which is still open, in milliseconds.
+OPEN_TURN_MS = 1_200_000
+
+
+def mark_unjoined(tx: Tx, row_id: int) -> None:
+    """The memory came or changed: it is to be compared with the others."""
+    tx.run(tables.Episode.update(is_unjoined=1).where(tables.Episode.id == row_id))
+
+
+def mark_joined(store: Store, row_id: int) -> None:
+    """The memory was compared with the others."""
+    with store.transaction() as tx:
+        tx.run(tables.Episode.update(is_unjoined=0).where(tables.Episode.id == row_id))
+
+
+def next_unjoined(store: Reader, before_ms: int) -> Episode | None:
+    """The oldest memory, by when it was said, that was said before a time and is not compared yet."""
+    episode = tables.Episode
+    condition = (episode.is_unjoined == SQL("1")) & (episode.created_at_ms < before_ms)
+    waiting = select_episodes(store, condition, episode.created_at_ms, episode.slot, limit=1)
+    return waiting[0] if waiting else None
+
+
+def unjoined_rows(store: Reader) -> frozenset[int]:
+    """Row ids of the memories that are not compared yet."""
+    return frozenset(store.fetch_values(_unjoined_rows()))
+
+
+def held_back_rows(store: Reader) -> frozenset[int]:
+    """Row ids of the memories that still wait for what was said before them."""
+    return frozenset(store.fetch_values(_unjoined_rows_since(join_horizon_ms(store))))
+
+
+@prepared
+def _unjoined_rows() -> Query:
+    return tables.Episode.select(tables.Episode.id).where(tables.Episode.is_unjoined == SQL("1"))
+
+
+@prepared
+def _unjoined_rows_since(at_ms: int) -> Query:
+    episode = tables.Episode
+    return episode.select(episode.id).where((episode.is_unjoined == SQL("1")) & (episode.created_at_ms >= at_ms))
+
+
+def rows_of_same_turn(store: Reader, row_id: int) -> Collection[int]:
+    """Row ids of the memories that were taken from the same turn as this one."""
+    return set(store.fetch_values(_rows_of_same_turn(row_id)))
+
+
+@prepared
+def _rows_of_same_turn(row_id: int) -> Query:
+    mine, other = tables.Evidence.alias(), tables.Evidence.alias()
+    turn = mine.select(mine.turn_id).where((mine.episode == row_id) & (mine.seq == 0))
+    return other.select(other.episode).where((other.seq == 0) & (other.turn_id == turn))
+
+
+def join_horizon_ms(store: Reader) -> int:
+    """When the oldest turn began that may still give or change memories: it waits for its extraction, or is open.
+
+    Raw SQL: four nested selects over two tables. An extraction that failed before, and a turn that nobody has written
+    to for a while, hold nothing up.
+    """
+    now_ms = store.now_ms()
+    # The turn before one that grew is extracted again with it.
+    waiting = store.value(
+        "SELECT min(coalesce((SELECT max(b.started_at_ms) FROM turn b WHERE b.session_ref = due.session_ref "
+        "AND b.started_at_ms < due.first_ms), due.first_ms)) FROM ("
+        "SELECT t.session_ref, min(t.started_at_ms) AS first_ms FROM turn t JOIN session s ON s.id = t.session_ref "
+        "JOIN work w ON w.kind = 'extract' AND w.key = s.session_id AND w.state = 'due' AND w.attempts = 0 "
+        "WHERE t.extracted_revision < t.revision GROUP BY t.session_ref) due"
+    )
+    still_open = store.value(
+        "SELECT min(started_at_ms) FROM turn WHERE is_closed = 0 AND ended_at_ms > ?", (now_ms - OPEN_TURN_MS,)
+    )
+    return min(time for time in (waiting, still_open, now_ms + 1) if time is not None)

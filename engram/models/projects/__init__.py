@@ -1,0 +1,1 @@
+"""Projects: names, folders, merges, notes."""

@@ -1,0 +1,546 @@
+"""Projects that move: hints, joined folders, and what a merge or a sorting moved, so that it can be taken back."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from peewee import Query, Value, fn
+
+from engram.enums import Actor
+from engram.errors import BadRequest, NotFound
+from engram.models import tables
+from engram.models.engine.meta import get_meta, put_meta
+from engram.models.engine.statement import in_json_list, prepared
+from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.memories.memory_changes import move_episodes, note_projects_merged
+from engram.models.memories.tombstones import project_forgotten_ms
+from engram.models.projects.notes import drop_daily_logs
+from engram.models.projects.projects import (
+    MAX_NAME_CHARACTERS,
+    ProjectRow,
+    is_name_taken,
+    keep_name,
+    list_projects,
+    project_by_id,
+)
+from engram.models.sessions.turn_changes import (
+    SORTED,
+    join_in,
+    move_sessions,
+    move_turns,
+    renumber_notes,
+    renumber_vectors,
+)
+from engram.models.tables.session_tables import NO_TITLE
+from engram.models.work.pauses import move_pauses, paused_scopes
+from engram.models.work.work import LOG_IS_DUE, make_due
+from engram.system.clock import day_of
+
+# -- What a merge of two projects, or the sorting of sessions and turns, moved, so that it can be taken back.
+
+#: How many merges by hand, and how many sortings, can be taken back; older ones stay.
+MAX_MERGES = 10
+_KEY, _SORTINGS, _KEPT_APART = "project_merges", "project_sortings", "projects_kept_apart"
+
+
+@dataclass(frozen=True, slots=True)
+class Merge:
+    """A merge that can be taken back."""
+
+    #: Names it; never given again.
+    number: int
+    #: When it was, in milliseconds since 1970.
+    at_ms: int
+    #: Row id of the project that took everything over.
+    into_id: int
+    #: Name and folder of the project that went.
+    name: str
+    root: str
+    sessions: int
+    memories: int
+
+
+def list_merges(store: Reader) -> list[Merge]:
+    """The merges that can be taken back, the latest first."""
+    return [
+        Merge(
+            number=record["number"],
+            at_ms=record["at_ms"],
+            into_id=record["into"],
+            name=record["project"]["name"],
+            root=record["project"]["root"],
+            sessions=len(record["sessions"]),
+            memories=len(record["memories"]),
+        )
+        for record in reversed(_load(store))
+    ]
+
+
+def note_merge(tx: Tx, into_id: int, other_id: int) -> None:
+    """Keep what belongs to a project that is about to be merged."""
+    project, folder, session, episode = tables.Project, tables.ProjectFolder, tables.Session, tables.Episode
+    turn, sessions = tables.Turn, session.select(session.id).where(session.project == other_id)
+    row = tx.fetch_first(project.select().where(project.id == other_id))
+    records = _load(tx)
+    # What was merged into the project that goes now is, from now on, where it goes.
+    earlier = [one for one in records if one["into"] == other_id]
+    for one in earlier:
+        one["into"] = into_id
+    number = max((record["number"] for record in records), default=0) + 1
+    record = {
+        "number": number,
+        "at_ms": tx.now_ms(),
+        "into": into_id,
+        "earlier": [one["number"] for one in earlier],
+        "project": {name: getattr(row, name) for name in _COLUMNS},
+        "folders": tx.fetch_values(folder.select(folder.identity).where(folder.project_id == other_id)),
+        # Ids that no other session or memory ever gets.
+        "sessions": tx.fetch_values(session.select(session.session_id).where(session.project == other_id)),
+        "memories": tx.fetch_values(episode.select(episode.id).where(episode.project == other_id)),
+        # A turn may belong to another project than its session.
+        "turns": tx.fetch_values(
+            turn.select(turn.stable_id).where((turn.project == other_id) & turn.session.not_in(sessions))
+        ),
+        "visits": tx.fetch_values(
+            turn.select(turn.stable_id).where(turn.session.in_(sessions) & (turn.project == into_id))
+        ),
+    }
+    _save(tx, [*records, record])
+
+
+def undo_merge(store: Store, number: int, *, actor: Actor) -> ProjectRow:
+    """Take a merge back; returns the project that is there again.
+
+    Its sessions and memories go back to it. What came since stays with the project that it was merged into, also what
+    was told of both at once: pauses that have ended, what was spent, and rules of sharing.
+
+    Raises:
+        NotFound: there is no such merge, or it was taken back.
+        BadRequest: the project into which it went is gone, or another project has its name or folder now.
+    """
+    with store.transaction() as tx:
+        records = _load(tx)
+        record = next((one for one in records if one["number"] == number), None)
+        if record is None:
+            raise NotFound("there is no such merge; only the latest ones can be taken back")
+        into_id, columns = record["into"], record["project"]
+        if project_by_id(tx, into_id) is None:
+            raise BadRequest("the project that it was merged into is gone")
+        identities = [columns["identity"], *record["folders"]]
+        if _is_known(tx, columns["identity"]) or is_name_taken(tx, columns["name"], identities):
+            raise BadRequest(f"another project has the folder or the name of {columns['name']} now")
+        project_id = tx.insert_row(tables.Project, columns | {"updated_at_ms": tx.now_ms()})
+        _move_folders(tx, columns["identity"], record["folders"], project_id)
+        _move_back(tx, record, into_id, project_id, actor)
+        for one in records:
+            if one["number"] in record["earlier"]:
+                one["into"] = project_id
+        _save(tx, [one for one in records if one["number"] != number])
+        keep_apart(tx, [columns["identity"]])
+        project = project_by_id(tx, project_id)
+    assert project is not None
+    return project
+
+
+def _move_back(tx: Tx, record: dict[str, Any], into_id: int, project_id: int, actor: Actor) -> None:
+    sessions = json.dumps(record["sessions"])
+    refs = json.dumps(tx.fetch_values(_sessions_still_there(sessions, into_id)))
+    memories = tx.fetch_values(_memories_still_there(json.dumps(record["memories"]), into_id))
+    is_said = "sorting" not in record
+    move_episodes(tx, memories, project_id, "a merge of projects was undone", actor=actor, is_said=is_said)
+    outcome, turn, passage, session = tables.Outcome, tables.Turn, tables.Passage, tables.Session
+    theirs = json.dumps(tx.fetch_values(_turns_still_there(json.dumps(record.get("turns", ())))))
+    visits = json.dumps(tx.fetch_values(_turns_still_there(json.dumps(record.get("visits", ())))))
+    is_visit, of_visit = in_json_list(turn.id, visits), in_json_list(passage.turn_id, visits)
+    for table, is_moved in (
+        (turn, (in_json_list(turn.session, refs) & ~is_visit) | in_json_list(turn.id, theirs)),
+        (passage, (in_json_list(passage.session_ref, refs) & ~of_visit) | in_json_list(passage.turn_id, theirs)),
+        (outcome, in_json_list(outcome.session_id, sessions)),
+        (session, in_json_list(session.id, refs)),
+    ):
+        column = table._meta.columns["project_id"]
+        tx.run(table.update({column: project_id}).where(is_moved & (column == into_id)))
+    renumber_vectors(tx, [project_id])
+
+
+def _move_folders(tx: Tx, own: str, folders: Sequence[str], project_id: int) -> None:
+    folder = tables.ProjectFolder
+    tx.run(folder.delete().where(folder.identity == own))
+    tx.run(folder.update(project_id=project_id).where(folder.identity.in_(list(folders))))
+
+
+#: Columns of a project that come back with it. Its row id is new: SQLite may have given the old one to another.
+_COLUMNS = ("stable_id", "identity", "name", "root", "origin", "revision", "remote", "first_commit", "hints_at_ms")
+
+
+def _load(store: Reader, key: str = _KEY) -> list[dict[str, Any]]:
+    """The records as they are stored, the oldest first."""
+    stored = get_meta(store, key)
+    records: list[dict[str, Any]] = [] if stored is None else json.loads(stored)
+    return records
+
+
+def _save(tx: Tx, records: list[dict[str, Any]], key: str = _KEY) -> None:
+    """Store records; of those by hand, and of sortings, the latest."""
+    by_hand = [record["number"] for record in records if "sorting" not in record][-MAX_MERGES:]
+    sortings = {record["number"] for record in _load(tx, _SORTINGS)} if key == _KEY else set()
+    kept = [record for record in records if record["number"] in by_hand or record.get("sorting") in sortings]
+    put_meta(tx, key, json.dumps(kept))
+
+
+def _is_known(store: Reader, identity: str) -> bool:
+    return (
+        store.fetch_value(tables.Project.select(tables.Project.id).where(tables.Project.identity == identity))
+        is not None
+    )
+
+
+# -- sorting
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What of one session belongs to another project than the one it is stored with."""
+
+    from_id: int
+    to_id: int
+    session_ref: int
+    #: The session itself goes, and not only turns of it.
+    is_session: bool
+    turn_ids: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Sorting:
+    """A sorting that can be taken back."""
+
+    number: int
+    #: When it began, in milliseconds since 1970.
+    at_ms: int
+    sessions: int
+    turns: int
+    memories: int
+    #: Names of the projects that went into others whole.
+    merged: tuple[str, ...]
+
+
+def begin_sorting(tx: Tx) -> int:
+    """Return the number of a new sorting, or of the latest where that has not ended."""
+    records = _load(tx, _SORTINGS)
+    if records and not records[-1]["is_done"]:
+        return int(records[-1]["number"])
+    number = max((record["number"] for record in records), default=0) + 1
+    record: dict[str, Any] = {"number": number, "at_ms": tx.now_ms(), "is_done": False, "parts": [], "merges": []}
+    _save(tx, [*records, record], _SORTINGS)
+    return number
+
+
+def end_sorting(tx: Tx) -> None:
+    """What is sorted from now on is another sorting."""
+    records = _load(tx, _SORTINGS)
+    if records and not records[-1]["is_done"]:
+        records[-1]["is_done"] = True
+        _save(tx, records, _SORTINGS)
+
+
+def move_parts(tx: Tx, number: int, parts: Sequence[Part], *, actor: Actor) -> None:
+    """Move sessions and turns as parts of a sorting, with the memories that rest on them, and make their logs due."""
+    records = _load(tx, _SORTINGS)
+    assert records[-1]["number"] == number
+    records[-1]["parts"] += [_move_part(tx, part, actor) for part in parts]
+    _save(tx, records, _SORTINGS)
+    renumber_notes(tx, sorted({part.to_id for part in parts}))
+
+
+def _move_part(tx: Tx, part: Part, actor: Actor) -> dict[str, Any]:
+    """Move a part, but for what has left its project since; returns what has moved."""
+    session, turn, project, episode = tables.Session, tables.Turn, tables.Project, tables.Episode
+    is_here = (session.id == part.session_ref) & (session.project == part.from_id) & Value(int(part.is_session))
+    sessions = tx.fetch_values(session.select(session.session_id).where(is_here))
+    wanted = in_json_list(turn.id, json.dumps(part.turn_ids)) & (turn.project == part.from_id)
+    turns = tx.fetch(turn.select(turn.id, turn.stable_id).where(wanted))
+    refs = [part.session_ref] if sessions else []
+    memories = move_sessions(tx, refs, part.from_id, part.to_id, actor=actor)
+    resting = move_turns(tx, [row.id for row in turns], part.to_id, SORTED, actor=actor)
+    memories += tx.fetch_values(episode.select(episode.id).where(episode.episode_id.in_(resting)))
+    # What was summed up of the session may tell of both projects.
+    of_part = (session.id == part.session_ref) & (session.project != part.to_id)
+    tx.run(session.update(rolling_summary="", **NO_TITLE).where(of_part))
+    _make_log_due(tx, [part.session_ref])
+    return {
+        "from": tx.fetch_value(project.select(project.stable_id).where(project.id == part.from_id)),
+        "to": tx.fetch_value(project.select(project.stable_id).where(project.id == part.to_id)),
+        "sessions": sessions,
+        "turns": [row.stable_id for row in turns],
+        "memories": sorted(set(memories)),
+    }
+
+
+def _make_log_due(tx: Tx, session_refs: Sequence[int]) -> None:
+    """Let the worker write the daily log of sessions again, which has a section of each project.
+
+    Until then the log is not found: a section may tell of what belongs to another project now.
+    """
+    session = tables.Session
+    columns = (session.session_id, session.first_at_ms, session.last_at_ms)
+    for row in tx.fetch(session.select(*columns).where(session.id.in_(list(session_refs)))):
+        make_due(tx, "extract", row.session_id, tx.now_ms(), reason=LOG_IS_DUE)
+        drop_daily_logs(tx, day_of(row.first_at_ms), day_of(row.last_at_ms))
+
+
+def note_merged(tx: Tx, number: int) -> None:
+    """Count the latest merge as a part of a sorting."""
+    records, merges = _load(tx, _SORTINGS), _load(tx)
+    merges[-1]["sorting"] = number
+    records[-1]["merges"].append({"number": merges[-1]["number"], "name": merges[-1]["project"]["name"]})
+    _save(tx, records, _SORTINGS)
+    _save(tx, merges)
+
+
+def list_sortings(store: Reader) -> list[Sorting]:
+    """The sortings that can be taken back, the latest first."""
+    return [
+        Sorting(
+            number=record["number"],
+            at_ms=record["at_ms"],
+            sessions=len({one for part in record["parts"] for one in part["sessions"]}),
+            turns=len({one for part in record["parts"] for one in part["turns"]}),
+            memories=len({one for part in record["parts"] for one in part["memories"]}),
+            merged=tuple(merge["name"] for merge in record["merges"]),
+        )
+        for record in reversed(_load(store, _SORTINGS))
+    ]
+
+
+def undo_sorting(store: Store, *, actor: Actor) -> Sorting:
+    """Take the latest sorting back; what it moved is not sorted again.
+
+    What came since stays, and so does what was moved elsewhere since, or is of a project that was forgotten. A merge
+    that can't be taken back, since another project has the name or folder now, stays.
+
+    Raises:
+        NotFound: there is none.
+    """
+    with store.transaction() as tx:
+        sortings = list_sortings(tx)
+        if not sortings:
+            raise NotFound("nothing was sorted, or it was taken back")
+        record = _load(tx, _SORTINGS)[-1]
+        for part in reversed(record["parts"]):
+            _move_part_back(tx, part, actor)
+        known = {merge["number"] for merge in _load(tx)}
+        for merge in reversed(record["merges"]):
+            if merge["number"] in known:
+                with contextlib.suppress(BadRequest):
+                    undo_merge(store, merge["number"], actor=actor)
+        left = _load(tx)
+        for one in left:
+            if one.get("sorting") == record["number"]:
+                del one["sorting"]
+        _save(tx, left)
+        _save(tx, [one for one in _load(tx, _SORTINGS) if one["number"] != record["number"]], _SORTINGS)
+    return sortings[0]
+
+
+def _move_part_back(tx: Tx, part: dict[str, Any], actor: Actor) -> None:
+    session, turn, outcome = tables.Session, tables.Turn, tables.Outcome
+    reason, sessions = "a sorting was undone", json.dumps(part["sessions"])
+    keep_apart(tx, [*(f"session {one}" for one in part["sessions"]), *(f"turn {one}" for one in part["turns"])])
+    from_id, to_id = (_row_of_project(tx, part[end]) for end in ("from", "to"))
+    if from_id is None or to_id is None or from_id == to_id:
+        return
+    refs = tx.fetch_values(_sessions_still_there(sessions, to_id))
+    is_here = in_json_list(turn.stable_id, json.dumps(part["turns"])) & (turn.project == to_id)
+    turn_ids = tx.fetch_values(turn.select(turn.id).where(is_here))
+    of_turns = turn.select(turn.session).where(in_json_list(turn.id, json.dumps(turn_ids))).distinct()
+    touched = sorted({*refs, *tx.fetch_values(of_turns)})
+    tx.run(session.update(rolling_summary="", **NO_TITLE).where(session.id.in_(touched)))
+    is_outcome = in_json_list(outcome.session_id, sessions) & (outcome.project_id == to_id)
+    tx.run(outcome.update(project_id=from_id).where(is_outcome))
+    tx.run(session.update(project=from_id).where(session.id.in_(refs)))
+    move_turns(tx, turn_ids, from_id, reason, actor=actor)
+    memories = tx.fetch_values(_memories_still_there(json.dumps(part["memories"]), to_id))
+    move_episodes(tx, memories, from_id, reason, actor=actor, is_said=False)
+    _make_log_due(tx, touched)
+    renumber_vectors(tx, [from_id])
+
+
+def _row_of_project(tx: Tx, stable_id: str) -> int | None:
+    """Row id of a project, or of the one that it was merged into; None if it is gone or was forgotten."""
+    project = tables.Project
+    merged = {record["project"]["stable_id"]: record["into"] for record in _load(tx)}
+    is_meant = (project.stable_id == stable_id) | (project.id == merged.get(stable_id, 0))
+    row = tx.fetch_first(project.select(project.id, project.identity).where(is_meant))
+    return None if row is None or project_forgotten_ms(tx, row.identity) is not None else int(row.id)
+
+
+def kept_apart(store: Reader) -> frozenset[str]:
+    """What is not sorted since a person took its sorting back: identities, ``session ID`` and ``turn STABLE_ID``."""
+    stored = get_meta(store, _KEPT_APART)
+    return frozenset() if stored is None else frozenset(json.loads(stored))
+
+
+def keep_apart(tx: Tx, names: Sequence[str]) -> None:
+    """Do not sort these again."""
+    put_meta(tx, _KEPT_APART, json.dumps(sorted(kept_apart(tx) | set(names))))
+
+
+@prepared
+def _sessions_still_there(session_ids: str, into_id: int) -> Query:
+    session = tables.Session
+    return session.select(session.id).where(
+        in_json_list(session.session_id, session_ids) & (session.project == into_id)
+    )
+
+
+@prepared
+def _turns_still_there(stable_ids: str) -> Query:
+    return tables.Turn.select(tables.Turn.id).where(in_json_list(tables.Turn.stable_id, stable_ids))
+
+
+@prepared
+def _memories_still_there(row_ids: str, into_id: int) -> Query:
+    episode = tables.Episode
+    return episode.select(episode.id).where(in_json_list(episode.id, row_ids) & (episode.project == into_id))
+
+
+# -- Projects that move: the hints of each, the folders that were joined to it, and the joining itself.
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectHints:
+    """A project with what its repository said of itself."""
+
+    project: ProjectRow
+    #: Normalised address of its remote, without credentials; "" for none.
+    remote: str
+    #: Hash of its first commit; "" where it is not known.
+    first_commit: str
+    #: When they were last read, in milliseconds since 1970; 0 for never.
+    read_at_ms: int
+    #: Folders that were joined to it.
+    folders: tuple[str, ...]
+
+
+def list_hints(store: Reader) -> list[ProjectHints]:
+    """Every project with its hints, by name."""
+    folders: dict[int, list[str]] = {}
+    for folder in store.fetch(tables.ProjectFolder.select().order_by(tables.ProjectFolder.root)):
+        folders.setdefault(folder.project_id, []).append(folder.root)
+    columns = (tables.Project.id, tables.Project.remote, tables.Project.first_commit, tables.Project.hints_at_ms)
+    hints = {row.id: row for row in store.fetch(tables.Project.select(*columns))}
+    return [
+        ProjectHints(
+            project=project,
+            remote=hints[project.id].remote,
+            first_commit=hints[project.id].first_commit,
+            read_at_ms=hints[project.id].hints_at_ms,
+            folders=tuple(folders.get(project.id, ())),
+        )
+        for project in list_projects(store)
+        if project.id in hints
+    ]
+
+
+def identities_of_project(store: Reader, project: ProjectRow) -> list[str]:
+    """The identities of a project's folder and of the folders that were joined to it."""
+    folder = tables.ProjectFolder
+    joined = folder.select(folder.identity).where(folder.project_id == project.id).order_by(folder.identity)
+    return [project.identity, *store.fetch_values(joined)]
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectCounts:
+    """What belongs to a project."""
+
+    sessions: int = 0
+    memories: int = 0
+
+
+def count_projects(store: Reader) -> dict[int, ProjectCounts]:
+    """Row id of a project → its sessions and memories."""
+    project, session, episode, turn = tables.Project, tables.Session, tables.Episode, tables.Turn
+    visits = turn.select(turn.session).where(turn.project == project.id)
+    is_of_project = (session.project == project.id) | session.id.in_(visits)
+    query = project.select(
+        project.id,
+        session.select(fn.COUNT(session.id)).where(is_of_project).alias("sessions"),
+        episode.select(fn.COUNT(episode.id)).where(episode.project == project.id).alias("memories"),
+    )
+    return {row.id: ProjectCounts(sessions=row.sessions, memories=row.memories) for row in store.fetch(query)}
+
+
+def note_hints(store: Store, project_id: int, remote: str, first_commit: str) -> None:
+    """Keep what was just read of a project's repository."""
+    with store.transaction() as tx:
+        note_hints_in(tx, project_id, remote, first_commit)
+
+
+def note_hints_in(tx: Tx, project_id: int, remote: str, first_commit: str) -> None:
+    """Keep in a transaction what is known of a project's repository."""
+    query = tables.Project.update(remote=remote, first_commit=first_commit, hints_at_ms=tx.now_ms())
+    tx.run(query.where(tables.Project.id == project_id))
+
+
+def link_folder(tx: Tx, project: ProjectRow, identity: str, root: str, reason: str) -> None:
+    """Let a folder mean a project from now on."""
+    query = tables.ProjectFolder.insert(
+        identity=identity, project_id=project.id, root=root, reason=reason, added_at_ms=tx.now_ms()
+    )
+    tx.run(query.on_conflict_replace())
+
+
+def merge_projects(
+    store: Store, into: ProjectRow, other: ProjectRow, reason: str, *, actor: Actor, is_said: bool = True
+) -> int:
+    """Give everything of ``other`` to ``into``, and let its folders mean ``into``; returns how many sessions moved.
+
+    ``engram.models.projects.project_folders`` takes that back. ``is_said`` tells a hub.
+
+    Raises:
+        BadRequest: both are the same, or one of them is paused.
+    """
+    if into.id == other.id:
+        raise BadRequest(f"{into.name} cannot be merged with itself")
+    if {into.identity, other.identity} & paused_scopes(store):
+        raise BadRequest(f"{into.name} or {other.name} is paused: end the pause before they are merged")
+    with store.transaction() as tx:
+        return merge_in(tx, into, other, reason, actor=actor, is_said=is_said)
+
+
+def merge_in(tx: Tx, into: ProjectRow, other: ProjectRow, reason: str, *, actor: Actor, is_said: bool = True) -> int:
+    """Do in a transaction what ``merge_projects`` does, for two projects that are not paused."""
+    note_merge(tx, into.id, other.id)
+    moved = join_in(tx, into.id, [other.id], actor=actor, is_said=is_said)
+    folder, spend = tables.ProjectFolder, tables.Spend
+    tx.run(folder.update(project_id=into.id).where(folder.project_id == other.id))
+    tx.run(spend.update(project_id=into.id).where(spend.project_id == other.id))
+    note_projects_merged(tx, other.id, into.id)
+    move_pauses(tx, other.identity, into.identity)
+    keep_name(tx, other.id)
+    link_folder(tx, into, other.identity, other.root, reason)
+    tx.run(tables.Project.delete().where(tables.Project.id == other.id))
+    return moved
+
+
+def rename_project(store: Store, project: ProjectRow, name: str) -> str:
+    """Give a project another display name; returns the name as it is stored.
+
+    The name of before stays its own: notes that stand under it are still the project's.
+
+    Raises:
+        BadRequest: the name is empty, too long, or another project's, now or before.
+    """
+    name = " ".join("".join(char for char in name if char.isprintable()).split())
+    if not name or len(name) > MAX_NAME_CHARACTERS or "/" in name:
+        raise BadRequest(f"a project's name has 1 to {MAX_NAME_CHARACTERS} characters and no slash")
+    with store.transaction() as tx:
+        if is_name_taken(tx, name, identities_of_project(tx, project)):
+            raise BadRequest(f"another project is or was named {name!r}")
+        keep_name(tx, project.id)
+        tx.run(tables.Project.update(name=name).where(tables.Project.id == project.id))
+    return name

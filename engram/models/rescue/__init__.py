@@ -1,0 +1,1 @@
+"""Copies of memory.db: backups, restores, recovery, vaults, other programs' files."""

@@ -1,0 +1,218 @@
+"""Daily copies of memory.db: made by SQLite's backup API while others read and write, checked, two kept.
+
+Where memory.db was lost, and a new one made, the newest backup of the earlier one is kept until somebody deletes it. So
+is the copy that is made before the tables of an earlier version are changed: the way back to that version.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from engram.errors import BrokenDatabase, StoreError
+from engram.models import tables
+from engram.models.engine.database import (
+    BACKUP_NAMES,
+    DATABASE_ERRORS,
+    connect_plainly,
+    driver_errors,
+    is_damage,
+    open_database,
+    read_at_rest,
+)
+from engram.models.engine.meta import get_meta
+from engram.models.engine.migrations import MADE_AT
+from engram.models.engine.transaction import Reader, Store
+from engram.system.atomic import FILE_MODE, locked_folder, make_private_folder
+from engram.system.clock import iso_time
+
+#: Backups of one memory.db that are kept, the newest ones.
+KEEP = 2
+#: Copies from before an upgrade that are kept, the newest ones, each of another version of the tables.
+KEEP_UPGRADED = 2
+#: What ends the name of such a copy: the version of its tables.
+_TABLES = re.compile(r"-tables-(\d+)\.db")
+#: Pages copied in one go; other threads run between two of them.
+_PAGES = 256
+#: Free disk that a backup leaves, in bytes.
+_SPARE_BYTES = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """One copy of memory.db."""
+
+    path: Path
+    #: When it was made, in milliseconds since 1970.
+    made_at_ms: int
+    size: int
+
+    @property
+    def upgraded_from(self) -> int:
+        """Version of the tables of a copy from before an upgrade, the way back to that version; 0 for other backups."""
+        found = _TABLES.search(self.path.name)
+        return int(found[1]) if found else 0
+
+
+def list_backups(folder: Path) -> list[Backup]:
+    """The backups in a folder, the newest first; links and half-written ones are none."""
+    found = []
+    for path in folder.glob(BACKUP_NAMES):
+        if path.is_file() and not path.is_symlink():
+            facts = path.stat()
+            found.append(Backup(path, facts.st_mtime_ns // 1_000_000, facts.st_size))
+    return sorted(found, key=lambda one: (one.made_at_ms, one.path.name), reverse=True)
+
+
+def earlier_backups(store: Reader, folder: Path) -> list[Backup]:
+    """The newest backup of each memory.db from before this one began, the newest first: it was damaged, or deleted."""
+    return [backups[0] for backups in _by_memory(store, folder)[1:]]
+
+
+def _by_memory(store: Reader, folder: Path) -> list[list[Backup]]:
+    """The backups of this memory.db, or of none that is known, and those of each earlier one; the newest first."""
+    made_at_ms = int(get_meta(store, MADE_AT) or 0)
+    found: dict[float, list[Backup]] = {made_at_ms: []}
+    for backup in list_backups(folder):
+        if backup.upgraded_from:
+            continue
+        found.setdefault(min(_began_ms(backup.path, store.driver), made_at_ms), []).append(backup)
+    return list(found.values())
+
+
+def _began_ms(backup: Path, driver: str) -> float:
+    """When the memory in a backup began, in milliseconds since 1970; infinity where it can't be read."""
+    with contextlib.suppress(BrokenDatabase, ValueError):
+        for (value,) in read_at_rest(backup, driver, f"SELECT value FROM meta WHERE key = '{MADE_AT}'"):
+            return int(value)
+    return math.inf
+
+
+def has_content(store: Reader) -> bool:
+    """True where memory.db holds anything that is worth a backup."""
+    return any(store.fetch_first(table.select(table.id).limit(1)) for table in (tables.Episode, tables.Turn))
+
+
+@contextlib.contextmanager
+def holding_backups(folder: Path) -> Iterator[Path]:
+    """Hold the folder of backups: nobody makes one meanwhile, so that forgetting cannot miss a half-made copy."""
+    make_private_folder(folder)
+    with locked_folder(folder):
+        yield folder
+
+
+def make_backup(store: Reader, folder: Path, *, keep: int = KEEP) -> Backup:
+    """Copy memory.db as it is at one instant into ``folder`` (mode 0600) and delete all but the newest ``keep``.
+
+    Of each earlier memory.db, the newest backup stays too. Readers and writers go on meanwhile. The copy counts only
+    when SQLite finds it sound.
+
+    Raises:
+        BrokenDatabase: the copy, and so memory.db, is damaged; the older backups stay.
+        StoreError: it cannot be made, such as on a full disk; the older backups stay.
+    """
+    with holding_backups(folder):
+        made = _make(store, folder, "")
+        present, *earlier = _by_memory(store, folder)
+        for old in [*present[keep:], *(old for backups in earlier for old in backups[1:])]:
+            drop_database(old.path)
+    return made
+
+
+def make_copy_before_upgrade(path: Path, folder: Path, version: int, *, driver: str) -> Backup:
+    """Copy the memory.db at ``path``, whose tables have an earlier ``version``, into ``folder``: the way back.
+
+    A copy of the same version goes, and so do those of all but the newest two versions.
+
+    Raises:
+        BrokenDatabase: the copy, and so memory.db, is damaged.
+        StoreError: it cannot be made, such as on a full disk.
+    """
+    store = Store(path, driver=driver)  # not opened: that would change its tables
+    try:
+        with holding_backups(folder):
+            made = _make(store, folder, f"-tables-{version}")
+            others = [copy for copy in list_backups(folder) if copy.upgraded_from and copy.path != made.path]
+            older = [copy for copy in others if copy.upgraded_from != version]
+            for old in [*(copy for copy in others if copy not in older), *older[KEEP_UPGRADED - 1 :]]:
+                drop_database(old.path)
+    finally:
+        store.close()
+    return made
+
+
+def _make(store: Reader, folder: Path, ending: str) -> Backup:
+    """Make one copy in a folder that is held. Raises StoreError."""
+    _drop_leftovers(folder)
+    size = store.path.stat().st_size
+    if free_bytes(folder) < size + _SPARE_BYTES:
+        raise StoreError(f"no backup: less than {(size + _SPARE_BYTES) // 1_000_000} MB of disk are free")
+    target = folder / f"memory-{iso_time(store.now_ms()).replace(':', '')}{ending}.db"
+    half = target.with_name(f".{target.name}.tmp")
+    try:
+        os.close(os.open(half, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE))
+        _copy(store, half)
+        _check(store, half)
+        os.replace(half, target)
+    except OSError as error:
+        raise StoreError(f"no backup: {error.strerror or error}") from error
+    finally:
+        _drop_leftovers(folder)
+    return Backup(target, store.now_ms(), target.stat().st_size)
+
+
+def free_bytes(folder: Path) -> int:
+    """Bytes that are free on the disk of a folder."""
+    return shutil.disk_usage(folder).free
+
+
+def drop_database(path: Path) -> None:
+    """Delete a database with its side files."""
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        path.with_name(path.name + suffix).unlink(missing_ok=True)
+
+
+def _drop_leftovers(folder: Path) -> None:
+    """Delete what a killed backup left; only while the folder is held."""
+    for path in folder.glob(".memory-*.tmp*"):
+        path.unlink(missing_ok=True)
+
+
+def _copy(store: Reader, path: Path) -> None:
+    """Copy through a connection of its own that keeps one view of the database from the first page to the last."""
+    source = open_database(store.path, store.driver)
+    target = connect_plainly(path, store.driver)
+    try:
+        with source.atomic("DEFERRED"):
+            source.execute_sql("SELECT count(*) FROM sqlite_master").fetchone()
+            source.connection().backup(target, pages=_PAGES)
+    except DATABASE_ERRORS + driver_errors(store.driver) as error:
+        raise _told(store, error) from error
+    finally:
+        target.close()
+        with contextlib.suppress(*DATABASE_ERRORS):
+            source.close()
+
+
+def _check(store: Reader, path: Path) -> None:
+    """Raise BrokenDatabase where SQLite finds the copy damaged."""
+    copy = Store(path, driver=store.driver, clock=store.clock)
+    try:
+        message = copy.value("PRAGMA quick_check(1)")
+        if message != "ok":
+            raise BrokenDatabase(f"{store.path} is damaged: {message or 'it cannot be checked'}")
+        copy.checkpoint("TRUNCATE")
+    finally:
+        copy.close()
+
+
+def _told(store: Reader, error: Exception) -> StoreError:
+    if is_damage(error):
+        return BrokenDatabase(f"{store.path} is damaged: {error}")
+    return StoreError(f"no backup: {error}")

@@ -1,0 +1,171 @@
+"""Is memory.db sound, row by row; and a damaged or older one, read as far as it goes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from peewee import Field, chunked
+
+from engram.errors import EngramError
+from engram.models import tables
+from engram.models.engine.transaction import Reader, Row, Store
+from engram.models.memories.memory_history import changes_by_row
+from engram.models.memories.memory_records import LIST_FIELDS, episodes_by_row
+from engram.models.sessions.stored_turns import turns_by_row
+
+# -- Is memory.db sound, down to what each row says: SQLite checks its pages, not the values that Engram packs into
+# them.
+
+#: What reading a damaged value may raise, beside errors of Engram.
+UNREADABLE = (ValueError, TypeError, KeyError, IndexError, AttributeError, OverflowError, struct.error)
+
+#: Rows that are read together; where that fails, one by one.
+BATCH_ROWS = 500
+
+
+def quick_damage(store: Reader) -> str:
+    """What a quick check finds wrong with the file; "" where all is well. Raises BrokenDatabase where it cannot
+    look.
+    """
+    damage = store.value("PRAGMA quick_check(1)")
+    return "" if damage in (None, "ok") else str(damage)
+
+
+def table_damage(store: Reader, tables: Sequence[str]) -> str:
+    """What SQLite finds wrong with some tables and their indexes; "" where all is well.
+
+    More than the quick check: a page that was replaced by an empty one leaves rows in the indexes alone.
+
+    Raises:
+        BrokenDatabase: it cannot look.
+    """
+    for table in tables:
+        damage = store.value(f"PRAGMA integrity_check('{table}')")
+        if damage not in (None, "ok"):
+            return f"{table}: {damage}"
+    return ""
+
+
+def find_all_damage(store: Store) -> str:
+    """What SQLite finds wrong, or the first row that Engram cannot read; "" where all is well. Takes a while."""
+    return store.find_damage() or find_unreadable(store)
+
+
+def find_unreadable(store: Reader) -> str:
+    """The first row whose values cannot be read; "" where there is none."""
+    for table, sql, read in (
+        ("meta", "SELECT key, value FROM meta", lambda rows: [str(value) for _, value in rows]),
+        ("episode", "SELECT id FROM episode", lambda rows: _read_episodes(store, _keys(rows))),
+        ("turn", "SELECT id FROM turn", lambda rows: turns_by_row(store, _keys(rows))),
+        (
+            "transcript",
+            "SELECT id, cursor FROM transcript",
+            lambda rows: [json.loads(text or "{}") for _, text in rows],
+        ),
+        ("run", "SELECT id, report FROM run", lambda rows: [json.loads(report) for _, report in rows]),
+        ("history", "SELECT id FROM history", lambda rows: changes_by_row(store, _keys(rows))),
+    ):
+        if damage := _first_unreadable(store, table, sql, read):
+            return damage
+    return _find_unreadable_text(store)
+
+
+def _first_unreadable(store: Reader, table: str, sql: str, read: Callable[[Sequence[Row]], object]) -> str:
+    try:
+        for rows in chunked(store.each_row(sql), BATCH_ROWS):
+            try:
+                read(rows)
+            except (EngramError, *UNREADABLE):
+                return _name_unreadable(table, rows, read)
+    except EngramError as error:
+        return f"{table} cannot be read: {error}"
+    return ""
+
+
+def _name_unreadable(table: str, rows: Sequence[Row], read: Callable[[Sequence[Row]], object]) -> str:
+    """The first of some rows that cannot be read by itself."""
+    for row in rows:
+        try:
+            read([row])
+        except (EngramError, *UNREADABLE) as error:
+            key, *_ = row
+            return f"row {key!r} of {table} cannot be read: {error}"
+    return f"{len(rows)} rows of {table} cannot be read together"
+
+
+def _keys(rows: Sequence[Row]) -> list[Any]:
+    return [key for (key,) in rows]
+
+
+def _find_unreadable_text(store: Reader) -> str:
+    """The first table with a text that is no UTF-8: SQLite keeps any bytes as a text, and no check of its own minds."""
+    try:
+        for table, columns in _text_columns(store):
+            for _ in store.each_row(f"SELECT {columns} FROM {table}"):
+                pass
+    except EngramError as error:
+        return f"a text cannot be read: {error}"
+    return ""
+
+
+def _text_columns(store: Reader) -> Iterator[tuple[str, str]]:
+    """Each table and its columns of text, quoted; the text indexes keep none but for themselves."""
+    names = store.rows(
+        "SELECT name FROM sqlite_master WHERE type = 'table' AND sql NOT LIKE 'CREATE VIRTUAL%' "
+        "AND name NOT LIKE '%\\_fts\\_%' ESCAPE '\\'"
+    )
+    for (table,) in names:
+        columns = store.rows("SELECT name FROM pragma_table_info(?) WHERE type = 'TEXT'", (table,))
+        if columns:
+            yield f'"{table}"', ", ".join(f'"{name}"' for (name,) in columns)
+
+
+def _read_episodes(store: Reader, row_ids: Sequence[int]) -> None:
+    for episode in episodes_by_row(store, row_ids).values():
+        lists = (text for name in LIST_FIELDS for text in getattr(episode, name))
+        texts = (episode.summary, episode.content, episode.kind, episode.status, *lists)
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError("a text is no text")
+
+
+# -- A damaged or older memory.db, opened to be read as far as it goes. Nothing in it is changed or migrated.
+
+
+@contextlib.contextmanager
+def opened_source(store: Store, path: Path) -> Iterator[Store]:
+    """Open another memory.db beside ``store``, which gives the driver and the clock.
+
+    Columns that its tables were made without are read as their defaults, in the thread that opens it.
+    """
+    source = Store(path, driver=store.driver, clock=store.clock, is_damaged=True)
+    try:
+        # What can't be read here can't be read later either, and is reported there.
+        with contextlib.suppress(EngramError, *UNREADABLE):
+            _add_missing_columns(source)
+        yield source
+    finally:
+        source.close()
+
+
+def _add_missing_columns(source: Store) -> None:
+    """Put a view of the same name before each table that lacks columns: SQLite looks for temporary ones first."""
+    for table in tables.ALL_TABLES:
+        name = table._meta.table_name
+        present = {str(column) for (column,) in source.rows("SELECT name FROM pragma_table_info(?)", (name,))}
+        missing = [field for field in table._meta.sorted_fields if field.column_name not in present]
+        if present and missing:
+            columns = ", ".join(f'{_literal(field)} AS "{field.column_name}"' for field in missing)
+            source.rows(f'CREATE TEMP VIEW "{name}" AS SELECT *, {columns} FROM main."{name}"')
+
+
+def _literal(field: Field) -> str:
+    """Return the default of a column as SQL; NULL for one without."""
+    default: Any = field.default
+    if default is None or callable(default):
+        return "NULL"
+    return "'" + default.replace("'", "''") + "'" if isinstance(default, str) else str(int(default))

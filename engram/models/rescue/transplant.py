@@ -1,0 +1,243 @@
+"""Copy everything of one project from a database into another one, with new row numbers. Raw SQL throughout.
+
+Each table's row numbers are raised by what the target has, and references follow. Text indexes are filled for the new
+rows; vectors are made anew. What only the source means (runs, money, pauses) stays there.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+
+from engram.errors import StoreError
+from engram.models import tables
+from engram.models.engine.database import DATABASE_ERRORS
+from engram.models.engine.meta import get_meta
+from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.memories.memory_index import index_episode
+from engram.models.projects.projects import ProjectRow, ensure_project, find_project_of_identity
+
+#: A session that began elsewhere and worked in the project is the project's in the target.
+_IS_OF_PROJECT = "(project_id = {p} OR id IN (SELECT session_ref FROM source.turn WHERE project_id = {p}))"
+_SESSIONS = f"SELECT id FROM source.session WHERE {_IS_OF_PROJECT}"
+_SESSION_IDS = f"SELECT session_id FROM source.session WHERE {_IS_OF_PROJECT}"
+_TURNS = "SELECT id FROM source.turn WHERE project_id = {p}"
+_EPISODES = "SELECT id FROM source.episode WHERE project_id = {p}"
+_EPISODE_IDS = "SELECT episode_id FROM source.episode WHERE project_id = {p}"
+#: What the ids of quotations of the project begin with (``engram.models.sessions.stored_turns``).
+_QUOTED = f"SELECT printf('q_%012x', (key >> 16) & 281474976710655) FROM source.entry WHERE turn_id IN ({_TURNS})"
+_TRANSCRIPTS = (
+    f"SELECT id FROM source.transcript WHERE session_ref IN ({_SESSIONS}) "
+    "UNION SELECT transcript_id FROM source.turn WHERE project_id = {p}"
+)
+_SESSION_OR_NONE = f"CASE WHEN session_ref IN ({_SESSIONS}) THEN session_ref + {{session}} END"
+_TURN_OR_NONE = f"CASE WHEN turn_id IN ({_TURNS}) THEN turn_id + {{turn}} END"
+
+#: Table → (which rows, column → what it becomes). ``{table}`` is what row numbers of that table are raised by, ``{p}``
+#: and ``{t}`` the project's number in source and target. In an order in which references exist.
+_COPIES: tuple[tuple[str, str, dict[str, str]], ...] = (
+    ("session", _IS_OF_PROJECT, {"id": "id + {session}", "project_id": "{t}"}),
+    ("pull_request", f"session_ref IN ({_SESSIONS})", {"session_ref": "session_ref + {session}"}),
+    ("known_value", f"session_ref IN ({_SESSIONS})", {"session_ref": "session_ref + {session}"}),
+    ("context", f"session_id IN ({_SESSION_IDS})", {}),
+    ("copied_history", f"session_id IN ({_SESSION_IDS})", {}),
+    ("transcript", f"id IN ({_TRANSCRIPTS})", {"id": "id + {transcript}", "session_ref": _SESSION_OR_NONE}),
+    ("bad_line", f"transcript_id IN ({_TRANSCRIPTS})", {"transcript_id": "transcript_id + {transcript}"}),
+    (
+        "turn",
+        "project_id = {p}",
+        {
+            "id": "id + {turn}",
+            "session_ref": "session_ref + {session}",
+            "transcript_id": "transcript_id + {transcript}",
+            "project_id": "{t}",
+        },
+    ),
+    ("entry", f"turn_id IN ({_TURNS})", {"turn_id": "turn_id + {turn}"}),
+    ("said", f"turn_id IN ({_TURNS})", {"id": "id + {said}", "turn_id": "turn_id + {turn}"}),
+    ("failed_call", f"turn_id IN ({_TURNS})", {"turn_id": "turn_id + {turn}"}),
+    ("model_reading", f"turn_id IN ({_TURNS})", {"turn_id": "turn_id + {turn}"}),
+    (
+        "passage",
+        f"turn_id IN ({_TURNS})",
+        {
+            "id": "id + {passage}",
+            "said_id": "said_id + {said}",
+            "turn_id": "turn_id + {turn}",
+            "session_ref": "session_ref + {session}",
+            "project_id": "{t}",
+        },
+    ),
+    (
+        "episode",
+        "project_id = {p}",
+        {"id": "id + {episode}", "session_ref": _SESSION_OR_NONE, "project_id": "{t}"},
+    ),
+    (
+        "evidence",
+        f"episode_ref IN ({_EPISODES})",
+        {"episode_ref": "episode_ref + {episode}", "turn_id": _TURN_OR_NONE},
+    ),
+    (
+        "history",
+        f"episode_id IN ({_EPISODE_IDS}) OR substr(episode_id, 1, 14) IN ({_QUOTED})",
+        {"id": "id + {history}", "run_id": "NULL", "undoes": "undoes + {history}"},
+    ),
+    (
+        "contradiction",
+        f"older_id IN ({_EPISODE_IDS}) AND newer_id IN ({_EPISODE_IDS})",
+        {"id": "id + {contradiction}", "run_id": "NULL"},
+    ),
+    ("injection", f"session_id IN ({_SESSION_IDS})", {"id": "id + {injection}"}),
+    ("shown", f"session_id IN ({_SESSION_IDS})", {}),
+    ("outcome", f"session_id IN ({_SESSION_IDS})", {"id": "id + {outcome}", "project_id": "{t}"}),
+    (
+        "outcome_candidate",
+        f"outcome_id IN (SELECT id FROM source.outcome WHERE session_id IN ({_SESSION_IDS}))",
+        {"outcome_id": "outcome_id + {outcome}"},
+    ),
+    ("work", f"key IN ({_SESSION_IDS})", {"id": "id + {work}"}),
+    ("branch", "project_id = {p}", {"project_id": "{t}"}),
+    ("standing_file", "project_id = {p}", {"id": "id + {standing_file}", "project_id": "{t}"}),
+    ("project_folder", "project_id = {p}", {"project_id": "{t}"}),
+    ("tombstone", "1", {}),
+)
+#: Tables whose rows may be in the target already, and mean the same there.
+_SHARED = frozenset({"transcript", "context", "copied_history", "work", "standing_file", "project_folder", "tombstone"})
+
+
+def copy_project(target: Store, source: Path, project: ProjectRow) -> ProjectRow:
+    """Copy everything of a project into another database in one transaction; returns the project as it is there.
+
+    A project that is there already (by one of its sessions or memories) is left as it is: an earlier call copied it.
+
+    Raises:
+        StoreError: a database can't be read or written; the target is unchanged.
+    """
+    with _attached(target, source), target.transaction() as tx:
+        known = find_project_of_identity(tx, project.identity)
+        if known is not None and _is_copied(tx, project.id):
+            return known
+        made = ensure_project(tx, project.identity, project.name, project.root)
+        tx.run(
+            "UPDATE project SET (remote, first_commit) = "
+            "(SELECT remote, first_commit FROM source.project WHERE id = ?) WHERE id = ?",
+            (project.id, made.id),
+        )
+        numbers = {"p": project.id, "t": made.id}
+        for name, _, columns in _COPIES:
+            if "id" in columns:
+                numbers[name] = int(tx.value(f'SELECT coalesce(max(id), 0) FROM "{name}"'))
+        for name, condition, columns in _COPIES:
+            _copy_rows(tx, name, condition, columns, numbers)
+        _copy_entities(tx, numbers)
+        _fill_text_indexes(tx, numbers)
+    return made
+
+
+def _is_copied(tx: Tx, project_id: int) -> bool:
+    for table, key, rows in (("session", "session_id", _SESSION_IDS), ("episode", "episode_id", _EPISODE_IDS)):
+        if tx.value(f"SELECT 1 FROM {table} WHERE {key} IN ({rows.format(p=project_id)}) LIMIT 1"):
+            return True
+    return False
+
+
+def take_over_salt(target: Store, source: Reader) -> None:
+    """Give a new database the salt of another one: hashes of values in ``.env`` files mean the same in both."""
+    value = get_meta(source, "salt")
+    with target.transaction() as tx:
+        tx.run("UPDATE meta SET value = ? WHERE key = 'salt'", (value,))
+
+
+def drop_project_rows(tx: Tx, project: ProjectRow) -> None:
+    """Delete the empty rest of a project whose memories and turns are gone: its sessions, transcripts and names."""
+    number = (project.id,)
+    # A session that has worked elsewhere stays, as one of the project where it did.
+    tx.run(
+        "UPDATE session SET cwd = '', is_global = 0, project_id = (SELECT project_id FROM turn WHERE session_ref = "
+        "session.id AND project_id IS NOT NULL LIMIT 1) WHERE project_id = ? AND id IN (SELECT session_ref FROM turn)",
+        number,
+    )
+    sessions = "SELECT id FROM session WHERE project_id = ?"
+    ids = "SELECT session_id FROM session WHERE project_id = ?"
+    for sql in (
+        f"UPDATE episode SET session_ref = NULL WHERE session_ref IN ({sessions})",
+        f"DELETE FROM bad_line WHERE transcript_id IN (SELECT id FROM transcript WHERE session_ref IN ({sessions}))",
+        f"DELETE FROM transcript WHERE session_ref IN ({sessions}) AND id NOT IN (SELECT transcript_id FROM turn)",
+        f"UPDATE transcript SET session_ref = NULL WHERE session_ref IN ({sessions})",
+        f"DELETE FROM known_value WHERE session_ref IN ({sessions})",
+        f"DELETE FROM context WHERE session_id IN ({ids})",
+        f"DELETE FROM copied_history WHERE session_id IN ({ids})",
+        f"DELETE FROM work WHERE key IN ({ids})",
+        "DELETE FROM session WHERE project_id = ?",
+        "UPDATE spend SET project_id = NULL WHERE project_id = ?",
+        "DELETE FROM project_folder WHERE project_id = ?",
+        "DELETE FROM former_name WHERE identity = (SELECT identity FROM project WHERE id = ?)",
+        "DELETE FROM project WHERE id = ?",
+    ):
+        tx.run(sql, number)
+
+
+def make_project_scoped(tx: Tx, project: ProjectRow) -> None:
+    """Let the global memories of a project be its own, since they go with it."""
+    tx.run("UPDATE episode SET scope = 'project' WHERE project_id = ? AND scope = 'global'", (project.id,))
+
+
+def tombstone_keys(store: Reader) -> frozenset[tuple[str, bytes]]:
+    """Return what was forgotten so far."""
+    return frozenset((str(kind), bytes(key)) for kind, key in store.rows("SELECT kind, key FROM tombstone"))
+
+
+def drop_new_tombstones(tx: Tx, before: frozenset[tuple[str, bytes]]) -> None:
+    """Take back the marks of what was only moved: it may come back."""
+    new = [pair for pair in tombstone_keys(tx) if pair not in before]
+    tx.run_many("DELETE FROM tombstone WHERE kind = ? AND key = ?", new)
+
+
+@contextlib.contextmanager
+def _attached(target: Store, source: Path) -> Iterator[None]:
+    target.rows("SELECT 1")
+    try:
+        target._database.execute_sql("ATTACH DATABASE ? AS source", (str(source),))
+    except DATABASE_ERRORS as error:
+        raise StoreError(f"{source} can't be read: {error}") from error
+    try:
+        yield
+    finally:
+        with contextlib.suppress(*DATABASE_ERRORS):
+            target._database.execute_sql("DETACH DATABASE source")
+
+
+def _copy_rows(tx: Tx, name: str, condition: str, columns: dict[str, str], numbers: dict[str, int]) -> None:
+    table = next(known for known in tables.ALL_TABLES if known._meta.table_name == name)
+    names = tables.column_names(table)
+    values = ", ".join(columns.get(column, f'"{column}"').format(**numbers) for column in names)
+    listed = ", ".join(f'"{column}"' for column in names)
+    verb = "INSERT OR IGNORE" if name in _SHARED else "INSERT"
+    where = condition.format(**numbers)
+    tx.run(f'{verb} INTO main."{name}" ({listed}) SELECT {values} FROM source."{name}" WHERE {where}')
+
+
+def _copy_entities(tx: Tx, numbers: dict[str, int]) -> None:
+    episodes = _EPISODES.format(**numbers)
+    linked = f"SELECT entity_id FROM source.episode_entity WHERE episode_ref IN ({episodes})"
+    tx.run(
+        f"INSERT OR IGNORE INTO main.entity (kind, name) SELECT kind, name FROM source.entity WHERE id IN ({linked})"
+    )
+    tx.run(
+        "INSERT OR IGNORE INTO main.episode_entity (entity_id, episode_ref) "
+        f"SELECT e.id, l.episode_ref + {numbers['episode']} FROM source.episode_entity l "
+        "JOIN source.entity s ON s.id = l.entity_id JOIN main.entity e ON e.kind = s.kind AND e.name = s.name "
+        f"WHERE l.episode_ref IN ({episodes})"
+    )
+
+
+def _fill_text_indexes(tx: Tx, numbers: dict[str, int]) -> None:
+    for (row_id,) in tx.rows("SELECT id FROM main.episode WHERE id > ?", (numbers["episode"],)):
+        index_episode(tx, row_id)
+    tx.run(
+        "INSERT INTO passage_fts(rowid, own, before, after) SELECT id, own, before, after FROM main.passage_context "
+        "WHERE id > ?",
+        (numbers["passage"],),
+    )

@@ -1,0 +1,1 @@
+"""What a search reads: text indexes, vectors, lists."""

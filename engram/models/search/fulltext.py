@@ -1,0 +1,372 @@
+"""Full-text search with FTS5, and the light rows that a search needs of what it finds."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from peewee import JOIN, SQL, ModelSelect, Query, fn
+
+from engram.enums import Importance, Scope, Status
+from engram.models import tables
+from engram.models.engine.statement import RecordReader, Statement, in_json_list, prepared
+from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.memories.memory_index import rebuild_episode_index
+from engram.models.memories.memory_records import GLOBAL_SQL, IS_OF_PROJECT
+from engram.text.words import UNSPACED_LETTERS, asked_in_pairs, in_pairs
+
+# -- Full-text search with FTS5: every term quoted, so that no text of a user is ever syntax.
+
+_WORD = re.compile(r"\w+", re.UNICODE)
+#: One letter of a script without spaces, or a word of another.
+_WORD_OR_LETTER = re.compile(rf"[{UNSPACED_LETTERS}]|[^\W{UNSPACED_LETTERS}]+")
+#: What a row is to hold: a word, or several words all of which it must hold.
+Term: TypeAlias = str | tuple[str, ...]
+#: Rows of one term that are counted; how many there are beyond is told by how soon these came.
+COUNTED_ROWS = 20_000
+#: Words of a phrase, or letters of a script without spaces, that are looked up; the caller compares the rest.
+MAX_PHRASE_WORDS = 8
+#: Terms counted in one statement.
+_COUNTED_AT_ONCE = 50
+
+
+def match_expression(terms: Sequence[Term]) -> str:
+    """An FTS5 expression that matches any of the terms; "" where none has a letter or digit."""
+    alternatives = (quoted(term) if isinstance(term, str) else _all_of(term) for term in terms)
+    return " OR ".join(dict.fromkeys(alternative for alternative in alternatives if alternative))
+
+
+def quoted(term: str) -> str:
+    """An FTS5 phrase of the words of a text, whose last run of letters without spaces may go on; "" for no words."""
+    asked, is_beginning = asked_in_pairs(term)
+    phrase = _phrase(asked)
+    return f"{phrase}*" if phrase and is_beginning else phrase
+
+
+def _phrase(text: str) -> str:
+    words = _WORD.findall(text)
+    return f'"{" ".join(words)}"' if words else ""
+
+
+def _all_of(terms: tuple[str, ...]) -> str:
+    phrases = [phrase for phrase in map(quoted, terms) if phrase]
+    return f"({' AND '.join(phrases)})" if phrases else ""
+
+
+def search_passages(
+    store: Reader,
+    terms: Sequence[Term],
+    limit: int,
+    *,
+    project_id: int | None = None,
+    weights: tuple[float, float, float] = (1.0, 0.6, 0.3),
+) -> list[tuple[int, float]]:
+    """``(passage id, BM25)`` of the best passages, higher is better; of one project where it is named."""
+    expression = match_expression(terms)
+    if not expression:
+        return []
+    return _best_passages(store, expression, weights, limit, project_id)
+
+
+def search_episodes(
+    store: Reader,
+    terms: Sequence[Term],
+    limit: int,
+    *,
+    weights: tuple[float, float, float] = (1.0, 0.4, 0.8),
+    project_id: int | None = None,
+    with_global: bool = True,
+) -> list[tuple[int, float]]:
+    """``(episode row id, BM25)`` of the best episodes, higher is better; of all projects unless one is named."""
+    expression = match_expression(terms)
+    if not expression:
+        return []
+    if project_id is None:
+        return _scores(store, _episodes(expression, *weights, limit))
+    return _scores(store, _episodes_of_project(expression, project_id, weights, limit, with_global=with_global))
+
+
+def search_notes(
+    store: Reader,
+    terms: Sequence[Term],
+    limit: int,
+    *,
+    weights: tuple[float, float] = (0.6, 1.0),
+    project_id: int | None = None,
+) -> list[tuple[int, float]]:
+    """``(note chunk id, BM25)`` of the best chunks, higher is better; those that a project may see where one is
+    named.
+    """
+    expression = match_expression(terms)
+    if not expression:
+        return []
+    return _best_notes(store, expression, weights, limit, project_id)
+
+
+def passages_with_phrase(store: Reader, phrase: str, limit: int, *, project_id: int | None = None) -> list[int]:
+    """Row ids of passages in which a phrase begins, the best first, at most ``limit``; of one project where named.
+
+    Words are stemmed as the index does, and signs do not count: the caller looks at the texts. A phrase may go on in
+    the next passage, as far as the index holds that.
+    """
+    words = list(_WORD_OR_LETTER.finditer(phrase))[:MAX_PHRASE_WORDS]
+    looked_up = phrase[: words[-1].end()] if words else ""
+    if not quoted(looked_up):
+        return []
+    parts = [(_phrase(in_pairs(phrase[: word.start()])), quoted(looked_up[word.start() :])) for word in words[1:]]
+    expression = " OR ".join(
+        [f"own : {quoted(looked_up)}"] + [f"(own : {own} AND after : {after})" for own, after in parts if own and after]
+    )
+    return [row_id for row_id, _ in _best_passages(store, expression, (1.0, 0.0, 0.0), limit, project_id)]
+
+
+def has_all_words(store: Reader, words: Sequence[str], *, project_id: int | None = None) -> bool:
+    """True if one passage, or one chunk of a note, has all words, stemmed; also without words."""
+    together = _all_of(tuple(words))
+    if not together:
+        return True
+    found = _best_passages(store, f"own : {together}", (1.0, 0.0, 0.0), 1, project_id)
+    return bool(found or _best_notes(store, together, (1.0, 1.0), 1, project_id))
+
+
+def _best_passages(
+    store: Reader, expression: str, weights: tuple[float, float, float], limit: int, project_id: int | None
+) -> list[tuple[int, float]]:
+    """The best passages of an expression; of all projects unless one is named."""
+    if project_id is None:
+        return _scores(store, _passages(expression, *weights, limit))
+    return _scores(store, _passages_of_project(expression, project_id, *weights, limit))
+
+
+def _best_notes(
+    store: Reader, expression: str, weights: tuple[float, float], limit: int, project_id: int | None
+) -> list[tuple[int, float]]:
+    """The best chunks of notes of an expression; those that a project may see where one is named."""
+    if project_id is None:
+        return _scores(store, _notes(expression, *weights, limit))
+    return _scores(store, _notes_of_project(expression, project_id, *weights, limit))
+
+
+def _scores(store: Reader, query: Statement) -> list[tuple[int, float]]:
+    return [(row.rowid, row.score) for row in store.fetch(query)]
+
+
+def document_counts(store: Reader, table: str, terms: Sequence[str], total: int) -> dict[str, int]:
+    """How many of the ``total`` rows of an index (passage_fts, episode_fts, note_fts) hold each term.
+
+    Stemmed as the index does. Exact up to ``COUNTED_ROWS``, about right beyond.
+    """
+    asked = [(term, expression) for term in terms if (expression := match_expression([term]))]
+    if not asked or not total:
+        return {term: 0 for term, _ in asked}
+    counts = {}
+    for start in range(0, len(asked), _COUNTED_AT_ONCE):
+        some = asked[start : start + _COUNTED_AT_ONCE]
+        rows = store.fetch(_first_matches(table, [expression for _, expression in some]))
+        for (term, _), row in zip(some, rows, strict=True):
+            is_all = row.seen < COUNTED_ROWS
+            counts[term] = row.seen if is_all else min(total, round(row.seen * max(total, row.last) / row.last))
+    return counts
+
+
+def rebuild_indexes(store: Store) -> None:
+    """Make the three text indexes anew from the rows they stand for. Raises StoreError."""
+    for table in ("passage_fts", "note_fts"):
+        with store.transaction() as tx:
+            _rebuild(tx, table)
+    with store.transaction() as tx:
+        rebuild_episode_index(tx)
+
+
+# -- queries
+
+
+def _ranked(index: Any, expression: str, weights: Sequence[Any], limit: int) -> ModelSelect[Any]:
+    """The best rows of a text index, with their BM25; higher is better."""
+    score = fn.BM25(index._meta.entity, *weights) * -1
+    query: ModelSelect[Any] = index.select(index.rowid, score.alias("score")).where(index.match(expression))
+    return query.order_by(SQL("score").desc()).limit(limit)
+
+
+@prepared
+def _passages(expression: str, own: float, before: float, after: float, limit: int) -> Query:
+    return _ranked(tables.PassageIndex, expression, (own, before, after), limit)
+
+
+@prepared
+def _passages_of_project(
+    expression: str, project_id: int, own: float, before: float, after: float, limit: int
+) -> Query:
+    index, passage = tables.PassageIndex, tables.Passage
+    query = _ranked(index, expression, (own, before, after), limit)
+    return query.join(passage, on=passage.id == index.rowid).where(passage.project_id == project_id)
+
+
+@prepared
+def _episodes(expression: str, summary: float, content: float, entities: float, limit: int) -> Query:
+    return _ranked(tables.EpisodeIndex, expression, (summary, content, entities), limit)
+
+
+@prepared
+def _notes(expression: str, heading: float, text: float, limit: int) -> Query:
+    return _ranked(tables.NoteIndex, expression, (heading, text), limit)
+
+
+@prepared
+def _notes_of_project(expression: str, project_id: int, heading: float, text: float, limit: int) -> Query:
+    index, owner = tables.NoteIndex, tables.NoteChunkProject
+    query = _ranked(index, expression, (heading, text), limit).join(owner, on=owner.id == index.rowid)
+    return query.where(owner.project.is_null() | (owner.project == project_id))
+
+
+# -- raw SQL
+
+
+def _episodes_of_project(
+    expression: str, project_id: int, weights: Sequence[float], limit: int, *, with_global: bool
+) -> Statement:
+    """The best episodes that a project may see.
+
+    Raw SQL: rows of memories are long, and only those up to the last hit are to be looked at. CROSS JOIN makes SQLite
+    rank first, and the LIMIT of the inner query keeps the order; peewee can say neither.
+    """
+    seen = f"({IS_OF_PROJECT} AND e.project_id = ?)" + (f" OR {GLOBAL_SQL}" if with_global else "")
+    sql = (
+        "SELECT f.id AS rowid, f.score FROM (SELECT rowid AS id, -bm25(episode_fts, ?, ?, ?) AS score FROM episode_fts "
+        "WHERE episode_fts MATCH ? ORDER BY score DESC LIMIT -1) f CROSS JOIN episode e ON e.id = f.id "
+        f"WHERE {seen} LIMIT ?"
+    )
+    return Statement(sql, (*weights, expression, project_id, limit))
+
+
+def _first_matches(table: str, expressions: Sequence[str]) -> Statement:
+    """How many of the first rows match each expression, and the id of the last of these.
+
+    Raw SQL: as many parts as there are expressions, in the order in which they were asked.
+    """
+    matches = f"SELECT rowid FROM {table} WHERE {table} MATCH ? LIMIT {COUNTED_ROWS}"
+    part = f"SELECT count(*) AS seen, max(rowid) AS last FROM ({matches})"
+    return Statement(" UNION ALL ".join([part] * len(expressions)), tuple(expressions))
+
+
+def _rebuild(tx: Tx, table: str) -> None:
+    """Raw SQL: a command to FTS5 is a column of the same name as the table, which peewee cannot say."""
+    tx.run(f"INSERT INTO {table}({table}) VALUES ('rebuild')")
+
+
+# -- What a search needs of episodes and note chunks, and the size of each text index.
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeRow:
+    """What ranking needs to know of an episode."""
+
+    id: int
+    project_id: int | None
+    is_global: bool
+    status: Status
+    importance: Importance
+    is_pinned: bool
+    is_lowered: bool
+    weight: float
+    quality: float
+    created_at_ms: int
+    access_count: int
+    session_ref: int
+    summary: str
+    entities: str
+
+
+@dataclass(frozen=True, slots=True)
+class NoteRowText:
+    """A chunk of a note that may become a hit."""
+
+    id: int
+    source: str
+    path: str
+    heading: str
+    text: str
+    start_line: int
+    changed_at_ns: int
+    #: Display name of the project that it belongs to; "" for everyone's.
+    project: str = ""
+
+
+def episode_rows(store: Reader, ids: Sequence[int]) -> dict[int, EpisodeRow]:
+    """Row id → what ranking needs of the episode."""
+    return {row.id: row for row in store.fetch_records(_EPISODES, _rows_of_episodes(json.dumps(list(ids))))}
+
+
+def note_rows(store: Reader, ids: Sequence[int], project_id: int | None = None) -> dict[int, NoteRowText]:
+    """Row id → chunk of a note; only what a project may see where one is named."""
+    listed = json.dumps(list(ids))
+    query = _rows_of_notes(listed) if project_id is None else _rows_of_project_notes(listed, project_id)
+    return {row.id: row for row in store.fetch_records(_NOTES, query)}
+
+
+def count_documents(store: Reader, table: str) -> int:
+    """About how many rows a text index (passage_fts, episode_fts, note_fts) has: the highest row id."""
+    return int(store.fetch_value(_HIGHEST_IDS[table]()))
+
+
+_EPISODES = RecordReader(
+    EpisodeRow,
+    tables.Episode,
+    expressions={
+        "is_global": tables.Episode.scope == Scope.GLOBAL,
+        "session_ref": fn.COALESCE(tables.Episode.session, 0),
+    },
+    readers={"is_global": bool, "status": Status.from_stored, "importance": Importance.from_stored},
+    is_whole=False,
+)
+
+
+_NOTES = RecordReader(
+    NoteRowText,
+    tables.NoteChunk,
+    expressions={
+        "source": tables.Note.source,
+        "path": tables.Note.path,
+        "changed_at_ns": tables.Note.changed_at_ns,
+        "project": fn.COALESCE(tables.Project.name, ""),
+    },
+    is_whole=False,
+)
+
+
+@prepared
+def _rows_of_episodes(ids: str) -> Query:
+    return _EPISODES.select().where(in_json_list(tables.Episode.id, ids))
+
+
+def _notes_with_owner(ids: str) -> ModelSelect[Any]:
+    chunk, owner = tables.NoteChunk, tables.NoteChunkProject
+    query = _NOTES.select().join(tables.Note).join_from(chunk, owner, on=owner.id == chunk.id)
+    query = query.join_from(owner, tables.Project, JOIN.LEFT_OUTER, on=tables.Project.id == owner.project)
+    return query.where(in_json_list(chunk.id, ids))
+
+
+@prepared
+def _rows_of_notes(ids: str) -> Query:
+    return _notes_with_owner(ids)
+
+
+@prepared
+def _rows_of_project_notes(ids: str, project_id: int) -> Query:
+    owner = tables.NoteChunkProject.project
+    return _notes_with_owner(ids).where(owner.is_null() | (owner == project_id))
+
+
+def _highest_id(table: Any) -> Callable[[], Statement]:
+    return prepared(lambda: table.select(fn.COALESCE(fn.MAX(table.id), 0)))
+
+
+#: Text index → the query for the highest id of the rows that it indexes.
+_HIGHEST_IDS = {
+    "passage_fts": _highest_id(tables.Passage),
+    "episode_fts": _highest_id(tables.Episode),
+    "note_fts": _highest_id(tables.NoteChunk),
+}

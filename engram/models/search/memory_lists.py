@@ -1,0 +1,420 @@
+"""Lists of memories as a person looks through them: by words, kind, project, state and time."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from peewee import SQL, ColumnBase, Query, fn
+
+from engram.enums import CURRENT_STATUSES, Importance, Kind, Scope, Source, Status
+from engram.models import tables
+from engram.models.engine.statement import Statement, in_json_list, is_same, prepared
+from engram.models.engine.transaction import Reader, Value
+from engram.models.memories.memory_records import (
+    EPISODES,
+    IS_CURRENT,
+    IS_GLOBAL,
+    Episode,
+    episodes_by_row,
+    evidence_of,
+    query_episodes,
+    select_episodes,
+)
+from engram.models.search.fulltext import quoted
+from engram.models.tables.memory_tables import SORT_INDEX
+from engram.text.words import UNSPACED_LETTERS, is_unspaced
+
+# -- Lists of episodes for people: the latest, those around a time, related ones, and how many there are.
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeCount:
+    """How many memories of one sort there are."""
+
+    scope: str
+    importance: str
+    status: str
+    number: int
+
+
+def current_episodes(store: Reader, project_id: int | None) -> list[Episode]:
+    """Return what is current in a project: its memories and the global ones, the oldest first."""
+    return store.fetch_records(EPISODES, _current_in(project_id))
+
+
+def current_row_ids(store: Reader) -> list[int]:
+    """Return the row ids of all current memories: the most trusted first, then the oldest."""
+    episode = tables.Episode
+    order = (
+        episode.is_pinned.desc(),
+        (episode.source == Source.MANUAL.value).desc(),
+        (episode.importance == Importance.HIGH.value).desc(),
+        episode.created_at_ms,
+        episode.id,
+    )
+    return [int(row_id) for row_id in store.fetch_values(episode.select(episode.id).where(IS_CURRENT).order_by(*order))]
+
+
+def episodes_resting_on_turns(store: Reader, turn_ids: Sequence[int]) -> list[tuple[Episode, frozenset[str]]]:
+    """Return the episodes that rest on entries of these turns, the newest first, each with the uuids of its entries."""
+    row_ids = store.fetch_values(_resting_on_turns(json.dumps([int(turn_id) for turn_id in turn_ids])))
+    episodes = episodes_by_row(store, [int(row_id) for row_id in row_ids]).values()
+    return [
+        (episode, frozenset(entry.uuid for entry in evidence_of(store, episode.id)))
+        for episode in sorted(episodes, key=lambda episode: -episode.created_at_ms)
+    ]
+
+
+@prepared
+def _resting_on_turns(turn_ids: str) -> Query:
+    evidence = tables.Evidence
+    return evidence.select(evidence.episode).distinct().where(in_json_list(evidence.turn_id, turn_ids))
+
+
+@prepared
+def _current_in(project_id: int | None) -> Query:
+    episode = tables.Episode
+    condition = IS_CURRENT & (is_same(episode.project, project_id) | IS_GLOBAL)
+    return query_episodes().where(condition).order_by(episode.created_at_ms, episode.summary, episode.id)
+
+
+def latest_episodes(
+    store: Reader,
+    *,
+    project_id: int | None = None,
+    with_global: bool = True,
+    limit: int = 50,
+    before_ms: int | None = None,
+) -> list[Episode]:
+    """Return current episodes, the newest first; of a project (and global ones), or of all."""
+    episode = tables.Episode
+    condition = IS_CURRENT
+    if project_id is not None:
+        is_own = (episode.project == project_id) & (episode.scope == Scope.PROJECT.value)
+        condition &= (is_own | IS_GLOBAL) if with_global else is_own
+    if before_ms is not None:
+        condition &= episode.created_at_ms <= before_ms
+    return select_episodes(store, condition, episode.created_at_ms.desc(), episode.id.desc(), limit=limit)
+
+
+def latest_kept(store: Reader, limit: int, *, project_id: int | None = None) -> list[Episode]:
+    """Return the memories that were kept last, whatever became of them, the latest first."""
+    episode = tables.Episode
+    condition: ColumnBase = SQL("1") if project_id is None else (episode.project == project_id)
+    return select_episodes(store, condition, episode.id.desc(), limit=limit)
+
+
+def current_summaries(store: Reader, after: int = 0, limit: int = -1) -> list[tuple[int, int | None, str]]:
+    """Return row id, project and summary of current memories, the oldest first.
+
+    Args:
+        store: the open memory.
+        after: only rows with a larger id.
+        limit: how many at most; -1 for all.
+    """
+    episode = tables.Episode
+    query = (
+        episode.select(episode.id, episode.project, episode.summary)
+        .where(IS_CURRENT & (episode.id > after))
+        .order_by(episode.id)
+        .limit(limit)
+    )
+    return [(row.id, row.project_id, row.summary) for row in store.fetch(query)]
+
+
+def current_states_of(store: Reader, extractors: str) -> list[Episode]:
+    """Return the current states that extractors made whose name begins so, the oldest first."""
+    episode = tables.Episode
+    is_made = (episode.source == Source.AUTO) & episode.extractor.startswith(extractors)
+    return select_episodes(
+        store, IS_CURRENT & (episode.kind == Kind.STATE) & is_made, episode.created_at_ms, episode.id
+    )
+
+
+def suspect_episodes(store: Reader) -> list[Episode]:
+    """Return the current memories that are suspect and were not judged wrong, the newest first."""
+    episode = tables.Episode
+    # The first condition lets SQLite use the partial index.
+    condition = (episode.suspect != SQL("''")) & IS_CURRENT & (episode.is_lowered == 0)
+    return select_episodes(store, condition, episode.created_at_ms.desc(), episode.id.desc())
+
+
+def episodes_around(store: Reader, at_ms: int, *, project_id: int | None = None, limit: int = 10) -> list[Episode]:
+    """Return episodes before and after a time, the oldest first; of a project and global ones, or of all."""
+    episode = tables.Episode
+    is_seen: ColumnBase = SQL("1") if project_id is None else (episode.project == project_id) | IS_GLOBAL
+    half = max(1, limit // 2)
+    before = select_episodes(
+        store, is_seen & (episode.created_at_ms <= at_ms), episode.created_at_ms.desc(), episode.id.desc(), limit=half
+    )
+    after = select_episodes(
+        store, is_seen & (episode.created_at_ms > at_ms), episode.created_at_ms, episode.id, limit=limit - half
+    )
+    return before[::-1] + after
+
+
+def related_episodes(store: Reader, episode: Episode, project_id: int | None, limit: int = 5) -> list[Episode]:
+    """Return episodes that share the most, and the rarest, entities with this one; never suspect.
+
+    Only global ones and those of ``project_id``, which may be another project than that of a global episode.
+    """
+    row_ids = store.fetch_values(_related_rows(episode.id, project_id, limit))
+    by_row = episodes_by_row(store, row_ids)
+    return [by_row[row_id] for row_id in row_ids if row_id in by_row]
+
+
+@prepared
+def _related_rows(row_id: int, project_id: int | None, limit: int) -> Query:
+    other = tables.Episode
+    mine, shared, every = tables.EpisodeEntity.alias(), tables.EpisodeEntity.alias(), tables.EpisodeEntity.alias()
+    uses = every.select(fn.count(SQL("*"))).where(every.entity == shared.entity)
+    weight = fn.sum(SQL("1.0") / uses)
+    return (
+        mine.select(shared.episode)
+        .join(shared, on=(shared.entity == mine.entity) & (shared.episode != mine.episode))
+        .join(other, on=other.id == shared.episode)
+        .where(
+            (mine.episode == row_id)
+            & IS_CURRENT
+            & (other.suspect == "")
+            & (other.is_lowered == 0)
+            & (IS_GLOBAL | is_same(other.project, project_id))
+        )
+        .group_by(shared.episode)
+        .order_by(weight.desc(), shared.episode)
+        .limit(limit)
+    )
+
+
+def count_episodes(store: Reader, project_id: int) -> tuple[list[EpisodeCount], int]:
+    """Return the numbers of what a project may see, and the number of all other episodes."""
+    episode = tables.Episode
+    sort = (episode.scope, episode.importance, episode.status)
+    number = fn.count(SQL("*"))
+    rows = store.fetch(
+        episode.select(*sort, number.alias("number"))
+        .where(IS_GLOBAL | (episode.project == project_id))
+        .group_by(*sort)
+        .order_by(*sort)
+    )
+    seen = [EpisodeCount(row.scope, row.importance, row.status, row.number) for row in rows]
+    total = int(store.fetch_value(episode.select(number)))
+    return seen, total - sum(count.number for count in seen)
+
+
+def unpacked_before(store: Reader, before_ms: int) -> list[Episode]:
+    """Return episodes that nobody said, kept or used since a time, and whose content is not packed yet."""
+    episode = tables.Episode
+    last_touched = fn.max(episode.created_at_ms, episode.kept_at_ms, fn.coalesce(episode.accessed_at_ms, 0))
+    is_packed = episode.packed_content.is_null(False) | (episode.content == "")
+    return select_episodes(store, (last_touched < before_ms) & ~is_packed)
+
+
+# -- Lists of memories as a person looks through them: by words as they are typed, by kind, project and state.
+#
+# Every state and kind is told with its number. Words match from their beginning; the others must be whole.
+
+_WORD = re.compile(rf"[\w{UNSPACED_LETTERS}]+", re.UNICODE)
+#: Fewest characters of a word that is still being typed.
+MIN_PREFIX_CHARACTERS = 2
+#: Matches that are ranked by their words and counted by their sorts. Of more, the latest come first, and nobody counts.
+MAX_COUNTED = 2_000
+#: Characters that are left away from the end of a word nothing begins with: "runnin" finds what "running" finds.
+_MAX_CUT_CHARACTERS = 3
+#: Weights of summary, content and names.
+_WEIGHTS = (1.0, 0.4, 0.8)
+_CURRENT = tuple(status.value for status in CURRENT_STATUSES)
+
+
+class State(StrEnum):
+    """What a memory is to a person who looks through them."""
+
+    CURRENT = "current"
+    REPLACED = "replaced"
+    ARCHIVED = "archived"
+    PINNED = "pinned"
+    #: Judged wrong.
+    WRONG = "wrong"
+    SUSPECT = "suspect"
+
+
+#: States of few memories: reading the latest memories until enough of these are found would take long.
+_RARE = (State.REPLACED, State.ARCHIVED, State.PINNED, State.WRONG, State.SUSPECT)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which memories a list shows."""
+
+    #: What was typed; the last word may be the beginning of one.
+    text: str = ""
+    #: Row id of the project; None for all.
+    project_id: int | None = None
+    #: A ``Kind``; "" for all.
+    kind: str = ""
+    #: None for all.
+    state: State | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facets:
+    """How many memories there are of each sort; each number is that of the list which the choice would show."""
+
+    total: int
+    kinds: dict[str, int]
+    #: By row id.
+    projects: dict[int, int]
+    states: dict[State, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Some memories of a selection, with the figures of all."""
+
+    episodes: tuple[Episode, ...]
+    #: None where more than ``MAX_COUNTED`` memories match the words: the latest of them are listed.
+    facets: Facets | None
+
+
+def browse(store: Reader, selection: Selection, *, limit: int = 50, offset: int = 0) -> Listing:
+    """Return memories of a selection: the best first where words are given and few match, otherwise the latest.
+
+    Args:
+        store: the open memory.
+        selection: which memories.
+        limit: how many at most.
+        offset: how many are left out at the beginning.
+    """
+    expression = prefix_expression(store, selection.text)
+    if expression is None:
+        return Listing((), _facets([], selection))
+    is_counted = not expression or _count_matches(store, expression) <= MAX_COUNTED
+    statement = _rows(selection, expression, limit, offset, is_ranked=bool(expression) and is_counted)
+    row_ids = store.fetch_values(statement)
+    by_row = episodes_by_row(store, row_ids)
+    facets = _facets(store.fetch(_sorts(expression)), selection) if is_counted else None
+    return Listing(tuple(by_row[row_id] for row_id in row_ids if row_id in by_row), facets)
+
+
+def prefix_expression(store: Reader, text: str) -> str | None:
+    """Return an FTS5 expression for words whose last one is still being typed; "" for no words.
+
+    None if no memory can match. The index holds the stems of words: of a last word that nothing begins with, up to
+    three characters are left away, and what is left must be a whole word.
+    """
+    *words, last = _WORD.findall(text) or [""]
+    whole = [phrase for phrase in map(quoted, words) if phrase]
+    if is_unspaced(last):
+        expression = " AND ".join([*whole, *filter(None, [quoted(last)])])
+        return expression if expression and _count_matches(store, expression) else None
+    if len(last) < MIN_PREFIX_CHARACTERS:
+        expression = " AND ".join(whole)
+        return expression if not expression or _count_matches(store, expression) else None
+    expressions = [" AND ".join([*whole, f'("{last}" OR "{last}"*)'])]
+    for cut in range(1, _MAX_CUT_CHARACTERS + 1):
+        if len(last) - cut > MIN_PREFIX_CHARACTERS:
+            expressions.append(" AND ".join([*whole, f'"{last[:-cut]}"']))
+    return next((one for one in expressions if _count_matches(store, one)), None)
+
+
+def _facets(sorts: Sequence[Any], selection: Selection) -> Facets:
+    """Add up the memories of each sort; a facet counts what its own choice does not narrow."""
+    kinds: Counter[str] = Counter()
+    projects: Counter[int] = Counter()
+    states: Counter[State] = Counter()
+    total = 0
+    for row in sorts:
+        in_project = selection.project_id is None or row.project_id == selection.project_id
+        in_kind = not selection.kind or row.kind == selection.kind
+        own = [state for state in State if _is_in(state, row)]
+        in_state = selection.state is None or selection.state in own
+        total += row.number if in_project and in_kind and in_state else 0
+        kinds[row.kind] += row.number if in_project and in_state else 0
+        if row.project_id is not None:
+            projects[row.project_id] += row.number if in_kind and in_state else 0
+        for state in own if in_project and in_kind else ():
+            states[state] += row.number
+    return Facets(
+        total=total,
+        kinds={kind: number for kind, number in sorted(kinds.items()) if number},
+        projects={project: number for project, number in projects.most_common() if number},
+        states={state: states[state] for state in State if states[state]},
+    )
+
+
+def _is_in(state: State, row: Any) -> bool:
+    holds: dict[State, bool] = {
+        State.CURRENT: row.status in _CURRENT,
+        State.REPLACED: row.status == Status.SUPERSEDED,
+        State.ARCHIVED: row.status == Status.ARCHIVED,
+        State.PINNED: bool(row.is_pinned),
+        State.WRONG: bool(row.is_lowered),
+        State.SUSPECT: bool(row.is_suspect),
+    }
+    return holds[state]
+
+
+#: What holds of the memories of a state, in SQL.
+_CONDITIONS = {
+    State.CURRENT: f"e.status IN ({', '.join(map(repr, _CURRENT))})",
+    State.REPLACED: f"e.status = '{Status.SUPERSEDED.value}'",
+    State.ARCHIVED: f"e.status = '{Status.ARCHIVED.value}'",
+    State.PINNED: "e.is_pinned = 1",
+    State.WRONG: "e.is_lowered = 1",
+    State.SUSPECT: "e.suspect != ''",
+}
+
+
+def _count_matches(store: Reader, expression: str) -> int:
+    """Return how many memories match, up to one more than ``MAX_COUNTED``.
+
+    Raw SQL: a table of FTS5 is asked by its own name.
+    """
+    matches = f"SELECT rowid FROM episode_fts WHERE episode_fts MATCH ? LIMIT {MAX_COUNTED + 1}"
+    return int(store.value(f"SELECT count(*) FROM ({matches})", (expression,)))
+
+
+def _sorts(expression: str) -> Statement:
+    """Return the statement that counts memories by project, kind and state; those that match where words are given.
+
+    Raw SQL: the index that it names holds all of these columns, and no row of a memory is read.
+    """
+    sort = "project_id, kind, status, is_pinned, is_lowered, suspect"
+    columns = f"{sort.replace(', suspect', '')}, suspect != '' AS is_suspect, count(*) AS number"
+    if not expression:
+        return Statement(f"SELECT {columns} FROM episode INDEXED BY {SORT_INDEX} GROUP BY {sort}", ())
+    matching = "id IN (SELECT rowid FROM episode_fts WHERE episode_fts MATCH ?)"
+    return Statement(f"SELECT {columns} FROM episode WHERE {matching} GROUP BY {sort}", (expression,))
+
+
+def _rows(selection: Selection, expression: str, limit: int, offset: int, *, is_ranked: bool) -> Statement:
+    """Return the statement for the row ids of a selection, in the order in which they are listed.
+
+    Raw SQL: CROSS JOIN lets SQLite take the matches in their order and stop at the last row that is wanted; a list that
+    is narrowed by a rare sort reads the index of sorts alone.
+    """
+    conditions, values = [], []
+    for condition, value in (("e.project_id = ?", selection.project_id), ("e.kind = ?", selection.kind or None)):
+        if value is not None:
+            conditions.append(condition)
+            values.append(value)
+    conditions += [] if selection.state is None else [_CONDITIONS[selection.state]]
+    where = " AND ".join(conditions) or "1"
+    page: list[Value] = [limit, offset]
+    if is_ranked:
+        hits = "SELECT rowid AS id, bm25(episode_fts, ?, ?, ?) AS score FROM episode_fts WHERE episode_fts MATCH ?"
+        sql = f"SELECT e.id FROM ({hits}) f JOIN episode e ON e.id = f.id WHERE {where} ORDER BY f.score, e.id DESC"
+        return Statement(f"{sql} LIMIT ? OFFSET ?", (*_WEIGHTS, expression, *values, *page))
+    if expression:
+        hits = "SELECT rowid AS id FROM episode_fts WHERE episode_fts MATCH ? ORDER BY rowid DESC LIMIT -1"
+        sql = f"SELECT e.id FROM ({hits}) f CROSS JOIN episode e ON e.id = f.id WHERE {where} LIMIT ? OFFSET ?"
+        return Statement(sql, (expression, *values, *page))
+    index = f" INDEXED BY {SORT_INDEX}" if selection.kind or selection.state in _RARE else ""
+    sql = f"SELECT e.id FROM episode e{index} WHERE {where} ORDER BY e.created_at_ms DESC, e.id DESC LIMIT ? OFFSET ?"
+    return Statement(sql, (*values, *page))

@@ -1,0 +1,1 @@
+"""Sessions: turns with their passages and entries, sources, and what became of prompts and commands."""

@@ -1,0 +1,244 @@
+"""What a session or project was about lately: the latest turn, its files, and the memories that are pinned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from peewee import ColumnBase, Query, fn
+
+from engram.enums import Status
+from engram.models import tables
+from engram.models.engine.packed import unpack_calls, unpack_facts
+from engram.models.engine.statement import in_json_list, prepared
+from engram.models.engine.transaction import Reader
+from engram.models.memories.memory_records import IS_GLOBAL, Episode, select_episodes
+from engram.models.sessions.sessions import SESSIONS, SessionRow
+from engram.models.sessions.stored_turns import StoredTurn, load_turn_row
+from engram.transcripts.turns import Action, Opening, Role
+
+
+def latest_turn(store: Reader, session_id: str) -> StoredTurn | None:
+    """The latest turn of a session that began with a prompt."""
+    row_id = store.fetch_value(_latest_turn_of(session_id))
+    return None if row_id is None else load_turn_row(store, int(row_id))
+
+
+def latest_sessions_on(store: Reader, project_id: int, branch: str, limit: int) -> list[SessionRow]:
+    """The sessions of a project that were on a branch last, the latest first; without those of subagents."""
+    return store.fetch_records(SESSIONS, _sessions_on(project_id, branch, limit))
+
+
+def latest_sessions_of(store: Reader, project_id: int, limit: int) -> list[SessionRow]:
+    """The sessions that were in a project, on whatever branch, the latest first; without those of subagents."""
+    return store.fetch_records(SESSIONS, _sessions_of(project_id, limit))
+
+
+def calls_of_session(store: Reader, session_ref: int, project_id: int) -> list[Action]:
+    """The tool calls of a session in a project, in the order of its transcript, without the ids of their entries."""
+    stored = store.fetch_values(_actions_of(session_ref, project_id))
+    return [call for actions in stored for call in unpack_calls(actions)]
+
+
+@dataclass(frozen=True, slots=True)
+class TurnCalls:
+    """A turn with its tool calls, without its texts."""
+
+    id: int
+    session_id: str
+    branch: str
+    started_at_ms: int
+    calls: tuple[Action, ...]
+
+
+def turns_naming(store: Reader, project_id: int, name: str) -> list[TurnCalls]:
+    """The turns of a project of which a tool call names a file of this name, the latest first."""
+    turns = []
+    for row in store.fetch(_turns_with_calls(project_id)):
+        calls = unpack_calls(row.actions)
+        if any(file.endswith(name) for call in calls for file in call.files):
+            turns.append(TurnCalls(int(row.id), row.session_id, row.branch, int(row.started_at_ms or 0), calls))
+    return turns
+
+
+def prompt_of_turn(store: Reader, turn_id: int) -> str:
+    """The prompt of a turn; "" for a continuation."""
+    texts = store.fetch_values(_prompt_of_turn(turn_id, Role.USER.value))
+    return str(texts[0]) if texts else ""
+
+
+def calls_of_evidence(store: Reader, episode_ref: int) -> list[Action]:
+    """The tool calls of the turns that a memory rests on, without the ids of their entries."""
+    return [call for actions in store.fetch_values(_actions_of_evidence(episode_ref)) for call in unpack_calls(actions)]
+
+
+@dataclass(frozen=True, slots=True)
+class CitedText:
+    """A text that a memory rests on, with who said it."""
+
+    role: Role
+    text: str
+
+
+def texts_of_evidence(store: Reader, episode_ref: int) -> list[CitedText]:
+    """The texts that a memory rests on, in the order of the turns; tool calls and texts that are gone are left out."""
+    return [CitedText(Role(row.role), row.text) for row in store.fetch(_texts_of_evidence(episode_ref))]
+
+
+def user_texts_elsewhere(store: Reader, passage_ids: Sequence[int], session_ref: int) -> list[str]:
+    """Return the texts of the user that some passages are from, without those of one session."""
+    return [str(text) for text in store.fetch_values(_user_texts_of(json.dumps(list(passage_ids)), session_ref))]
+
+
+def prompt_near(store: Reader, session_id: str, at_ms: int, within_ms: int = 10_000) -> str:
+    """Return the prompt of a session that was sent about that time; "" if none is stored."""
+    texts = store.fetch_values(_prompt_near(session_id, at_ms, within_ms, Role.USER.value))
+    return str(texts[0]) if texts else ""
+
+
+def latest_prompts(store: Reader, session_ref: int, project_id: int, limit: int) -> list[str]:
+    """The texts of a session's latest prompts in a project, the latest first."""
+    return [str(text) for text in store.fetch_values(_prompts_of(session_ref, project_id, Role.USER.value, limit))]
+
+
+def recent_files(store: Reader, project_id: int, turns: int = 12) -> list[str]:
+    """Files that the latest turns of a project changed, the latest first, each once, as written."""
+    files: dict[str, None] = {}
+    for actions in store.fetch_values(_latest_actions_of(project_id, turns)):
+        for action in unpack_facts(actions):
+            if action.get("is_edit"):
+                files.update(dict.fromkeys(str(name) for name in action.get("files", ())))
+    return list(files)
+
+
+def last_turn_of_project_ms(store: Reader, project_id: int) -> int:
+    """When the last turn of a project began, in milliseconds since 1970; 0 where there is none."""
+    return int(store.fetch_value(_last_turn_of(project_id)))
+
+
+def pinned_episodes(store: Reader, project_id: int, limit: int = 100) -> list[Episode]:
+    """Pinned memories of a project and of global scope, the newest first; an id of no project: global ones alone."""
+    episode = tables.Episode
+    condition = (episode.is_pinned == 1) & _is_active_in(project_id)
+    return select_episodes(store, condition, episode.created_at_ms.desc(), episode.id.desc(), limit=limit)
+
+
+def count_active(store: Reader, project_id: int) -> int:
+    """Active memories of a project and of global scope."""
+    return int(store.fetch_value(_count_active(project_id)))
+
+
+@prepared
+def _latest_turn_of(session_id: str) -> Query:
+    turn, session = tables.Turn, tables.Session
+    query = turn.select(fn.MAX(turn.id)).join(session)
+    return query.where((session.session_id == session_id) & (turn.opening != Opening.CONTINUATION))
+
+
+@prepared
+def _sessions_on(project_id: int, branch: str, limit: int) -> Query:
+    session, turn = tables.Session, tables.Turn
+    visits = turn.select(turn.session).where((turn.project == project_id) & (turn.branch == branch))
+    is_on = (session.project == project_id) & (session.branch == branch)
+    is_visit = session.project.is_null() | (session.project != project_id)
+    is_own = (is_on | (is_visit & session.id.in_(visits))) & ~session.session_id.contains(".")
+    return SESSIONS.select().where(is_own).order_by(session.last_at_ms.desc(), session.id.desc()).limit(limit)
+
+
+@prepared
+def _sessions_of(project_id: int, limit: int) -> Query:
+    session, turn = tables.Session, tables.Turn
+    visits = turn.select(turn.session).where(turn.project == project_id)
+    is_own = ((session.project == project_id) | session.id.in_(visits)) & ~session.session_id.contains(".")
+    return SESSIONS.select().where(is_own).order_by(session.last_at_ms.desc(), session.id.desc()).limit(limit)
+
+
+@prepared
+def _actions_of(session_ref: int, project_id: int) -> Query:
+    turn = tables.Turn
+    query = turn.select(turn.actions).join(tables.Transcript)
+    return query.where((turn.session == session_ref) & (turn.project == project_id)).order_by(
+        tables.Transcript.path, turn.start_offset, turn.id
+    )
+
+
+@prepared
+def _turns_with_calls(project_id: int) -> Query:
+    turn, session = tables.Turn, tables.Session
+    query = turn.select(turn.id, session.session_id, turn.branch, turn.started_at_ms, turn.actions).join(session)
+    return query.where(turn.project == project_id).order_by(turn.started_at_ms.desc())
+
+
+@prepared
+def _prompt_of_turn(turn_id: int, user: str) -> Query:
+    block = tables.TextBlock
+    is_prompt = (block.turn == turn_id) & (block.role == user) & (block.message_id == "")
+    return block.select(block.text).where(is_prompt).order_by(block.seq).limit(1)
+
+
+@prepared
+def _actions_of_evidence(episode_ref: int) -> Query:
+    turn, evidence = tables.Turn, tables.Evidence
+    turn_ids = evidence.select(evidence.turn_id).where(evidence.episode == episode_ref)
+    return turn.select(turn.actions).where(turn.id.in_(turn_ids)).order_by(turn.id)
+
+
+@prepared
+def _texts_of_evidence(episode_ref: int) -> Query:
+    block, evidence = tables.TextBlock, tables.Evidence
+    is_cited = (evidence.turn_id == block.turn) & (evidence.uuid == block.uuid)
+    query = block.select(block.role, block.text).join(evidence, on=is_cited)
+    return query.where(evidence.episode == episode_ref).order_by(block.turn, block.seq)
+
+
+@prepared
+def _user_texts_of(passage_ids: str, session_ref: int) -> Query:
+    block, passage = tables.TextBlock, tables.Passage
+    is_users = (passage.role == Role.USER.value) & (passage.session_ref != session_ref)
+    query = block.select(block.text).join(passage, on=passage.text_block == block.id).distinct()
+    return query.where(in_json_list(passage.id, passage_ids) & is_users)
+
+
+@prepared
+def _prompt_near(session_id: str, at_ms: int, within_ms: int, user: str) -> Query:
+    block, turn, session = tables.TextBlock, tables.Turn, tables.Session
+    distance = fn.ABS(turn.started_at_ms - at_ms)
+    is_prompt = (session.session_id == session_id) & (block.role == user) & (block.message_id == "")
+    query = block.select(block.text).join(turn).join(session).where(is_prompt & (distance <= within_ms))
+    return query.order_by(distance, block.seq).limit(1)
+
+
+@prepared
+def _prompts_of(session_ref: int, project_id: int, user: str, limit: int) -> Query:
+    turn, block = tables.Turn, tables.TextBlock
+    query = block.select(block.text).join(turn)
+    is_prompt = (
+        (turn.session == session_ref) & (turn.project == project_id) & (block.role == user) & (block.message_id == "")
+    )
+    return query.where(is_prompt).order_by(turn.started_at_ms.desc(), block.id.desc()).limit(limit)
+
+
+@prepared
+def _last_turn_of(project_id: int) -> Query:
+    turn = tables.Turn
+    return turn.select(fn.COALESCE(fn.MAX(turn.started_at_ms), 0)).where(turn.project == project_id)
+
+
+@prepared
+def _latest_actions_of(project_id: int, limit: int) -> Query:
+    turn = tables.Turn
+    query = turn.select(turn.actions).where(turn.project == project_id)
+    return query.order_by(turn.started_at_ms.desc()).limit(limit)
+
+
+@prepared
+def _count_active(project_id: int) -> Query:
+    return tables.Episode.select(fn.COUNT(tables.Episode.id)).where(_is_active_in(project_id))
+
+
+def _is_active_in(project_id: int) -> ColumnBase:
+    """The condition that a memory is active and seen in a project."""
+    episode = tables.Episode
+    condition: ColumnBase = (episode.status == Status.ACTIVE) & (IS_GLOBAL | (episode.project == project_id))
+    return condition

@@ -1,0 +1,471 @@
+"""Sessions of a coding agent, what their contexts still hold, and how far memories were made of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from peewee import EXCLUDED, JOIN, ColumnBase, Query, Select, fn
+
+from engram.enums import Actor, Source, Status
+from engram.models import tables
+from engram.models.engine.meta import get_meta
+from engram.models.engine.packed import entry_key
+from engram.models.engine.statement import RecordReader, in_json_list, prepared
+from engram.models.engine.transaction import Reader, Tx, Value
+from engram.models.memories.memory_changes import change_episode, move_episodes_of_session
+from engram.models.memories.memory_records import episodes_of_turn, evidence_of
+from engram.models.sessions.stored_turns import turn_of_entry
+from engram.models.shown.injections import AGENT_KEY
+from engram.text.titles import MAX_TITLE_CHARACTERS, title_from
+from engram.transcripts.agents import Title
+from engram.transcripts.turns import OPENING_ROLES
+
+# -- Sessions of a coding agent.
+
+#: Maximum length of the summary of a session, in characters.
+MAX_ROLLING_SUMMARY_CHARACTERS = 1_000
+#: Characters of a prompt that its title is made from.
+MAX_PROMPT_CHARACTERS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRow:
+    """A session as it is stored."""
+
+    id: int
+    session_id: str
+    agent: str
+    project_id: int | None
+    is_global: bool
+    cwd: str
+    branch: str
+    first_at_ms: int
+    last_at_ms: int
+    message_count: int
+    extracted_messages: int
+    extractions: int
+    #: What a language model wrote it is about, so far; "" if none did.
+    rolling_summary: str
+    #: When it was last extracted; 0 for never.
+    extracted_at_ms: int = 0
+    #: What the agent calls it; "" if it has no name. ``session_titles`` gives every session a title.
+    title: str = ""
+    #: As ``TitleRank``; 0 for none.
+    title_rank: int = 0
+
+    @property
+    def is_settled(self) -> bool:
+        """True once it is known where it belongs: to a project, or everywhere."""
+        return self.project_id is not None or self.is_global
+
+    @property
+    def own_project_id(self) -> int | None:
+        """The project that what is said in it belongs to; None for a session that belongs everywhere."""
+        return None if self.is_global else self.project_id
+
+
+#: Reads sessions out of their table.
+SESSIONS = RecordReader(SessionRow, tables.Session, left_out={"ended_at_ms"})
+
+
+def find_session(store: Reader, session_id: str) -> SessionRow | None:
+    """A session by its id."""
+    return store.fetch_record(SESSIONS, _of_session_id(session_id))
+
+
+def list_sessions(store: Reader, limit: int = 1_000_000, *, project_id: int | None = None) -> list[SessionRow]:
+    """Sessions, the latest first; of one project, or of all where ``project_id`` is None.
+
+    A session is of the project that it began in, and of those that turns of it belong to.
+    """
+    return store.fetch_records(SESSIONS, _latest(limit) if project_id is None else _latest_of(project_id, limit))
+
+
+def first_session_ms(store: Reader, project_id: int) -> int:
+    """When the first session of a project began, in milliseconds since 1970; 0 for none."""
+    session = tables.Session
+    query = session.select(fn.COALESCE(fn.MIN(session.first_at_ms), 0)).where(session.project == project_id)
+    return int(store.fetch_value(query))
+
+
+def sessions_of(store: Reader, session_ids: Iterable[str]) -> dict[str, SessionRow]:
+    """Session id → session; unknown ones are left out."""
+    rows = store.fetch_records(SESSIONS, _of_session_ids(json.dumps(sorted(set(session_ids)))))
+    return {row.session_id: row for row in rows}
+
+
+def agents_of(store: Reader, session_ids: Iterable[str]) -> dict[str, str]:
+    """Session id → name of the agent that wrote it; unknown sessions are left out."""
+    rows = store.fetch(_agents(json.dumps(sorted(session_ids))))
+    return {row.session_id: row.agent for row in rows}
+
+
+def ensure_session(
+    tx: Tx, session_id: str, *, agent: str, project_id: int | None, is_global: bool, cwd: str, at_ms: int
+) -> SessionRow:
+    """The session of an id, made where it is new; its project never changes once it has one."""
+    known = find_session(tx, session_id)
+    if known is None:
+        columns: dict[str, Value] = {
+            "session_id": session_id,
+            "agent": agent,
+            "project_id": project_id,
+            "is_global": is_global,
+            "cwd": cwd,
+            "first_at_ms": at_ms,
+            "last_at_ms": at_ms,
+        }
+        tx.insert_row(tables.Session, columns)
+    elif not known.is_settled and (project_id is not None or is_global):
+        of_session = tables.Session.id == known.id
+        tx.run(tables.Session.update(project=project_id, is_global=is_global, cwd=cwd).where(of_session))
+        _give_to_project(tx, known.id, project_id)
+    session = find_session(tx, session_id)
+    assert session is not None
+    return session
+
+
+def _give_to_project(tx: Tx, session_ref: int, project_id: int | None) -> None:
+    """Let what was stored of a session before its folder was known belong to its project too."""
+    tx.run(tables.Turn.update(project=project_id).where(tables.Turn.session == session_ref))
+    tx.run(tables.Passage.update(project_id=project_id).where(tables.Passage.session_ref == session_ref))
+    # A queued prompt may have been extracted before any line told the folder; its vectors are made anew.
+    move_episodes_of_session(tx, session_ref, project_id, "its folder became known", actor=Actor.TIDYING)
+
+
+def touch_session(tx: Tx, row_id: int, *, at_ms: int, branch: str, new_messages: int) -> None:
+    """Note that a session went on."""
+    tx.run(_touch(row_id, at_ms, branch, new_messages))
+
+
+def set_session_title(tx: Tx, session: SessionRow, title: Title) -> None:
+    """Give a session the title that its source has for it, or that of the session that the title's entry belongs to."""
+    named = tables.Session
+    of_session = named.id == session.id
+    if title.entry:
+        turn_id = turn_of_entry(tx, title.entry)
+        of_session = named.id == tables.Turn.select(tables.Turn.session).where(tables.Turn.id == turn_id)
+    text = " ".join(title.text.split())[:MAX_TITLE_CHARACTERS]
+    columns = named.update(title=text, title_rank=title.rank.value)
+    tx.run(columns.where(of_session & (named.title_rank <= title.rank.value)))
+
+
+def session_titles(store: Reader, sessions: Iterable[SessionRow]) -> dict[str, str]:
+    """Return session id → title: what the agent calls it, else its first prompt up to the end of a clause.
+
+    "" for a session without either.
+    """
+    rows = list(sessions)
+    without = json.dumps([row.id for row in rows if not row.title])
+    first = {row.session_ref: title_from(row.text) for row in store.fetch(_first_prompts(without))}
+    return {row.session_id: row.title or first.get(row.id, "") for row in rows}
+
+
+def known_values(store: Reader, session_id: str) -> frozenset[bytes]:
+    """Salted hashes of ``.env`` values seen in a session."""
+    return frozenset(bytes(hashed) for hashed in store.fetch_values(_hashes_of(session_id)))
+
+
+def add_known_values(tx: Tx, session_ref: int, hashes: frozenset[bytes]) -> None:
+    """Remember salted hashes of ``.env`` values."""
+    rows: list[dict[str, Value]] = [{"session_ref": session_ref, "hash": hashed} for hashed in sorted(hashes)]
+    tx.insert_many(tables.KnownValue, rows, or_ignore=True)
+
+
+def salt(store: Reader) -> bytes:
+    """This machine's salt for hashes of ``.env`` values."""
+    return bytes.fromhex(get_meta(store, "salt") or "")
+
+
+@prepared
+def _agents(session_ids: str) -> Query:
+    session = tables.Session
+    return session.select(session.session_id, session.agent).where(in_json_list(session.session_id, session_ids))
+
+
+@prepared
+def _first_prompts(session_refs: str) -> Query:
+    text, turn = tables.TextBlock, tables.Turn
+    is_prompt = text.role.in_([role.value for role in OPENING_ROLES]) & (text.message_id == "")
+    firsts = text.select(fn.MIN(text.id)).join(turn).where(in_json_list(turn.session, session_refs) & is_prompt)
+    prompt = fn.SUBSTR(text.text, 1, MAX_PROMPT_CHARACTERS).alias("text")
+    return (
+        text.select(turn.session.alias("session_ref"), prompt)
+        .join(turn)
+        .where(text.id.in_(firsts.group_by(turn.session)))
+    )
+
+
+@prepared
+def _of_session_id(session_id: str) -> Query:
+    return SESSIONS.select().where(tables.Session.session_id == session_id)
+
+
+@prepared
+def _of_session_ids(session_ids: str) -> Query:
+    return SESSIONS.select().where(in_json_list(tables.Session.session_id, session_ids))
+
+
+@prepared
+def _latest(limit: int) -> Query:
+    return SESSIONS.select().order_by(tables.Session.last_at_ms.desc()).limit(limit)
+
+
+@prepared
+def _latest_of(project_id: int, limit: int) -> Query:
+    session, turn = tables.Session, tables.Turn
+    visits = turn.select(turn.session).where(turn.project == project_id)
+    is_of_project = (session.project == project_id) | session.id.in_(visits)
+    return SESSIONS.select().where(is_of_project).order_by(session.last_at_ms.desc()).limit(limit)
+
+
+@prepared
+def _touch(row_id: int, at_ms: int, branch: str, new_messages: int) -> Query:
+    session = tables.Session
+    return session.update(
+        last_at_ms=fn.MAX(session.last_at_ms, at_ms),
+        branch=fn.COALESCE(fn.NULLIF(branch, ""), session.branch),
+        message_count=session.message_count + new_messages,
+    ).where(session.id == row_id)
+
+
+@prepared
+def _hashes_of(session_id: str) -> Query:
+    session = tables.Session.select(tables.Session.id).where(tables.Session.session_id == session_id)
+    return tables.KnownValue.select(tables.KnownValue.hash).where(tables.KnownValue.session == session)
+
+
+# -- What an agent's context still holds of a session: since when it grows, and which other sessions it was copied
+# from.
+
+#: Stands for "until now", in milliseconds since 1970.
+_FOREVER_MS = 2**62
+
+
+def note_context_start(tx: Tx, session_id: str, at_ms: int) -> None:
+    """A session was compacted or cleared: what was said before is no longer in its context."""
+    context = tables.Context
+    query = context.insert(session_id=session_id, began_at_ms=at_ms)
+    latest = fn.MAX(context.began_at_ms, EXCLUDED.began_at_ms)
+    tx.run(query.on_conflict(conflict_target=(context.session_id,), update={context.began_at_ms: latest}))
+
+
+def context_start_ms(store: Reader, session_id: str) -> int:
+    """When a session was last compacted or cleared; 0 where it never was."""
+    return int(store.fetch_value(_context_start(session_id)) or 0)
+
+
+def note_copied_history(tx: Tx, session_id: str, from_session: str, until_ms: int) -> None:
+    """A fork's transcript repeats another session's entries up to a time."""
+    copied = tables.CopiedHistory
+    query = copied.insert(session_id=session_id, from_session=from_session, until_ms=until_ms)
+    latest = fn.MAX(copied.until_ms, EXCLUDED.until_ms)
+    tx.run(
+        query.on_conflict(conflict_target=(copied.session_id, copied.from_session), update={copied.until_ms: latest})
+    )
+
+
+def copied_history(store: Reader, session_id: str) -> list[tuple[str, int]]:
+    """(session, until when) of every session whose entries this one's transcript repeats."""
+    return [(row.from_session, row.until_ms) for row in store.fetch(_copied(session_id))]
+
+
+def sessions_of_entries(store: Reader, uuids: Sequence[str]) -> dict[str, str]:
+    """Entry uuid → id of the session that its turn is stored under; unknown entries are left out."""
+    by_key = {entry_key(uuid): uuid for uuid in uuids}
+    return {by_key[row.key]: row.session_id for row in store.fetch(_sessions_of_keys(json.dumps(list(by_key))))}
+
+
+def episodes_in_context(store: Reader, session_id: str, began_at_ms: int) -> set[str]:
+    """Ids of the memories whose source is still in a session's context: they would only repeat what the agent sees.
+
+    These rest on what the session itself said, or on what it repeats of the sessions it was forked from; and what
+    those sessions were shown, which a fork replays.
+
+    Args:
+        began_at_ms: what was said up to then was compacted away, and may be brought up.
+    """
+    copied = copied_history(store, session_id)
+    episode_ids: set[str] = set()
+    for source, until_ms in [(session_id, _FOREVER_MS), *copied]:
+        episode_ids.update(store.fetch_values(_made_in_session(source, began_at_ms, until_ms)))
+        episode_ids.update(store.fetch_values(_resting_on_session(source, began_at_ms, until_ms)))
+    for source, until_ms in copied:
+        episode_ids.update(store.fetch_values(_shown_to_session(source, began_at_ms, until_ms)))
+    return episode_ids
+
+
+@prepared
+def _context_start(session_id: str) -> Query:
+    return tables.Context.select(tables.Context.began_at_ms).where(tables.Context.session_id == session_id)
+
+
+@prepared
+def _copied(session_id: str) -> Query:
+    return tables.CopiedHistory.select().where(tables.CopiedHistory.session_id == session_id)
+
+
+@prepared
+def _sessions_of_keys(keys: str) -> Query:
+    query = tables.Entry.select(tables.Entry.key, tables.Session.session_id)
+    query = query.join(tables.Turn, on=tables.Turn.id == tables.Entry.turn_id).join(tables.Session)
+    return query.where(in_json_list(tables.Entry.key, keys))
+
+
+@prepared
+def _made_in_session(session_id: str, after_ms: int, until_ms: int) -> Query:
+    episode = tables.Episode
+    query = episode.select(episode.episode_id).join(tables.Session)
+    said = (episode.created_at_ms > after_ms) & (episode.created_at_ms <= until_ms)
+    return query.where((tables.Session.session_id == session_id) & said)
+
+
+@prepared
+def _resting_on_session(session_id: str, after_ms: int, until_ms: int) -> Query:
+    episode, evidence, turn = tables.Episode, tables.Evidence, tables.Turn
+    query = evidence.select(episode.episode_id).join(episode)
+    query = query.join_from(evidence, turn, JOIN.LEFT_OUTER, on=turn.id == evidence.turn_id)
+    said_at_ms = fn.COALESCE(turn.started_at_ms, episode.created_at_ms)
+    return query.where((evidence.session_id == session_id) & (said_at_ms > after_ms) & (said_at_ms <= until_ms))
+
+
+@prepared
+def _shown_to_session(session_id: str, after_ms: int, until_ms: int) -> Query:
+    injection = tables.Injection
+    shown = (injection.state == "shown") & (injection.at_ms > after_ms) & (injection.at_ms <= until_ms)
+    is_own = ~injection.prompt_key.startswith(AGENT_KEY)
+    return injection.select(injection.episode_id).where((injection.session_id == session_id) & shown & is_own)
+
+
+# -- What an extraction leaves behind beside its episodes: how far a session was extracted, and counts for the caps.
+
+#: Why a memory of a turn that grew is archived or changed.
+WENT_ON = "the turn went on"
+#: Why a memory of a turn that did not grow is archived.
+NOT_CHOSEN = "the session went on, and other memories of it were chosen"
+#: Why a memory of the local extractor is changed by a language model that read its session again.
+DISTILLED_AGAIN = "distilled again"
+#: Why a memory of a prompt that waited in the queue is archived: the same words came as a line of their own.
+PROMPT_MOVED = "its prompt was written again as a line of its own"
+#: The reasons for archiving what a session's turns no longer give.
+WITHDRAWN = (WENT_ON, NOT_CHOSEN, PROMPT_MOVED)
+
+
+def note_extraction(tx: Tx, session_ref: int, extracted_messages: int) -> None:
+    """Note that a session's messages up to a number were extracted."""
+    session = tables.Session
+    query = session.update(
+        extracted_messages=fn.MAX(session.extracted_messages, extracted_messages),
+        extractions=session.extractions + 1,
+        extracted_at_ms=tx.now_ms(),
+    )
+    tx.run(query.where(session.id == session_ref))
+
+
+def set_rolling_summary(tx: Tx, session_ref: int, text: str) -> None:
+    """Keep what a session is about so far, for its next extraction."""
+    tx.run(tables.Session.update(rolling_summary=text).where(tables.Session.id == session_ref))
+
+
+def count_auto_episodes(store: Reader, from_ms: int, to_ms: int) -> int:
+    """How many memories of these moments were kept by an extractor."""
+    episode = tables.Episode
+    said = (episode.created_at_ms >= from_ms) & (episode.created_at_ms < to_ms)
+    return int(store.fetch_value(episode.select(fn.COUNT(episode.id)).where(said & (episode.source == Source.AUTO))))
+
+
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """What an extractor made of a turn, whatever became of it afterwards."""
+
+    row_id: int
+    #: The summary as it was extracted: merging and editing change it later.
+    summary: str
+    #: Row id of the turn that it was taken from; None where that is not known.
+    turn_id: int | None
+    #: An extraction archived it, since the session's turns no longer give it.
+    is_withdrawn: bool
+
+
+def extracted_of_session(store: Reader, session_ref: int) -> list[Extracted]:
+    """What extractors made of a session, the oldest first."""
+    return store.fetch_records(_EXTRACTED, _extracted_of(session_ref))
+
+
+def withdraw_memories(tx: Tx, turn_id: int) -> None:
+    """Archive what was extracted from a queued prompt that proved to be no turn of its own."""
+    for episode in episodes_of_turn(tx, turn_id):
+        is_automatic = episode.source == Source.AUTO and episode.is_current
+        if is_automatic and not episode.is_pinned and evidence_of(tx, episode.id)[0].turn_id == turn_id:
+            change_episode(tx, episode, "archive", PROMPT_MOVED, status=Status.ARCHIVED, actor=Actor.TIDYING)
+
+
+def has_due_turns(store: Reader, session_ref: int) -> bool:
+    """True where a session has turns that have grown since they were extracted."""
+    return store.has_any(_due_turn_of(session_ref))
+
+
+def sessions_with_due_turns(store: Reader) -> list[str]:
+    """Sessions that have turns to extract, the one that was silent longest first."""
+    return store.fetch_values(_with_due_turns())
+
+
+def _step_of(column: ColumnBase, *conditions: ColumnBase, is_latest: bool) -> Select:
+    """A column of the first or latest step in an episode's history that meets some conditions."""
+    history = tables.History
+    order = history.id.desc() if is_latest else history.id
+    of_episode = history.episode_id == tables.Episode.episode_id
+    return history.select(column).where(of_episode, *conditions).order_by(order).limit(1)
+
+
+_SUMMARY_BEFORE = fn.json_extract(tables.History.before, "$.summary")
+_STATUS_AFTER = fn.json_extract(tables.History.after, "$.status")
+_IS_ARCHIVED = tables.Episode.status == Status.ARCHIVED
+_ARCHIVED_FOR = _step_of(tables.History.reason, _STATUS_AFTER == Status.ARCHIVED, is_latest=True)
+_EXTRACTED = RecordReader(
+    Extracted,
+    tables.Episode,
+    expressions={
+        "row_id": tables.Episode.id,
+        "summary": fn.COALESCE(
+            _step_of(
+                _SUMMARY_BEFORE,
+                tables.History.action.not_in(("extract", "undo", "redo")),
+                ~_SUMMARY_BEFORE.is_null(),
+                is_latest=False,
+            ),
+            tables.Episode.summary,
+        ),
+        "turn_id": tables.Evidence.select(tables.Evidence.turn_id)
+        .where(tables.Evidence.episode == tables.Episode.id)
+        .order_by(tables.Evidence.seq)
+        .limit(1),
+        "is_withdrawn": _IS_ARCHIVED & fn.COALESCE(_ARCHIVED_FOR, "").in_(WITHDRAWN),
+    },
+    readers={"is_withdrawn": bool},
+    is_whole=False,
+)
+
+
+@prepared
+def _extracted_of(session_ref: int) -> Query:
+    episode = tables.Episode
+    query = _EXTRACTED.select().where((episode.session == session_ref) & (episode.source == Source.AUTO))
+    return query.order_by(episode.id)
+
+
+@prepared
+def _due_turn_of(session_ref: int) -> Query:
+    turn = tables.Turn
+    return (
+        turn.select(turn.id).where((turn.session == session_ref) & (turn.extracted_revision < turn.revision)).limit(1)
+    )
+
+
+@prepared
+def _with_due_turns() -> Query:
+    session, turn = tables.Session, tables.Turn
+    query = turn.select(session.session_id).distinct().join(session).where(turn.extracted_revision < turn.revision)
+    return query.order_by(session.last_at_ms, session.id)

@@ -1,0 +1,484 @@
+"""Turns: what was said, their entries, and which of them a language model has read."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import peewee
+from peewee import JOIN, ColumnBase, ModelSelect, Query, fn
+
+from engram.enums import Source
+from engram.errors import Conflict
+from engram.models import tables
+from engram.models.engine.packed import entry_key, unpack_actions, unpack_entries, unpack_uuid
+from engram.models.engine.statement import RecordReader, in_json_list, prepared
+from engram.models.engine.transaction import Reader, Tx
+from engram.models.memories.memory_history import BY_HAND_ACTIONS, Change
+from engram.models.memories.memory_records import Episode
+from engram.models.memories.tombstones import TombstoneKind
+from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
+
+# -- Turns: what was said, the facts of tool calls, and how far memories were made of them.
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTurn:
+    """A turn with what only the database knows of it."""
+
+    id: int
+    turn: Turn
+    revision: int
+    extracted_revision: int
+    project_id: int | None
+    session_ref: int
+    path: Path
+    #: Names the turn on every machine: ``turn_<stable_id>`` in hits.
+    stable_id: str = ""
+
+
+def load_turn(store: Reader, key: str) -> StoredTurn | None:
+    """A turn by its key."""
+    row = store.fetch_first(_by_key(key))
+    return None if row is None else _stored_turns(store, [row])[0]
+
+
+def load_turn_row(store: Reader, turn_id: int) -> StoredTurn | None:
+    """A turn by its row id."""
+    row = store.fetch_first(_by_row_id(turn_id))
+    return None if row is None else _stored_turns(store, [row])[0]
+
+
+def times_of_prompts(store: Reader, from_ms: int, to_ms: int, *, without_session: str) -> list[int]:
+    """Return when prompts of all sessions but one were asked within a span, both ends included."""
+    return [int(at_ms) for at_ms in store.fetch_values(_asked_between(from_ms, to_ms, without_session))]
+
+
+def turns_by_row(store: Reader, turn_ids: Sequence[int]) -> list[StoredTurn]:
+    """The turns of these row ids, for those that exist."""
+    return _stored_turns(store, store.fetch(_by_row_ids(json.dumps(list(turn_ids)))))
+
+
+def turns_of_session(
+    store: Reader, session_ref: int, *, only_due: bool = False, limit: int = 1_000_000
+) -> list[StoredTurn]:
+    """Turns of a session in the order of its transcript; ``only_due`` takes those that grew since their extraction.
+
+    Row ids do not tell that order: a prompt may wait in the queue before the prompt that is answered first.
+    """
+    query = _due_of_session(session_ref, limit) if only_due else _of_session(session_ref, limit)
+    return _stored_turns(store, store.fetch(query))
+
+
+def projects_of_sessions(store: Reader, session_refs: Sequence[int]) -> dict[int, list[int]]:
+    """Row id of a session → row ids of the projects that its turns belong to, sorted."""
+    turn = tables.Turn
+    of_sessions = in_json_list(turn.session, json.dumps(list(session_refs))) & turn.project.is_null(False)
+    projects: dict[int, list[int]] = {}
+    query = turn.select(turn.session, turn.project).distinct().where(of_sessions)
+    for row in store.fetch(query.order_by(turn.session, turn.project)):
+        projects.setdefault(row.session_ref, []).append(row.project_id)
+    return projects
+
+
+class WorkedIn(NamedTuple):
+    """A folder in which a session worked."""
+
+    session_ref: int
+    project_id: int | None
+    cwd: str
+
+
+def folders_of_turns(store: Reader) -> list[WorkedIn]:
+    """Where turns were said, each session, project and folder once."""
+    turn = tables.Turn
+    query = turn.select(turn.session, turn.project, turn.cwd).distinct().where(turn.cwd != "")
+    return [WorkedIn(row.session_ref, row.project_id, row.cwd) for row in store.fetch(query)]
+
+
+def mark_extracted(tx: Tx, turn_id: int, revision: int) -> None:
+    """Compare and set: this revision of the turn has been extracted.
+
+    Raises:
+        Conflict: the turn has grown, was extracted or was forgotten meanwhile; roll back and read again.
+    """
+    if tx.run(_mark_extracted(turn_id, revision)) != 1:
+        raise Conflict()
+
+
+def check_unmoved(store: Reader, turn_id: int, revision: int) -> None:
+    """Compare: the turn is still at this revision.
+
+    Raises:
+        Conflict: the turn has grown or was forgotten meanwhile; roll back and read again.
+    """
+    if not store.has_any(_at_revision(turn_id, revision)):
+        raise Conflict()
+
+
+def is_forgotten(store: Reader, key: str) -> bool:
+    """True where the turn of this key was forgotten."""
+    return store.has_any(_tombstone_of(key.encode()))
+
+
+def last_turn_ms(store: Reader) -> int:
+    """When the last turn ended, in milliseconds since 1970; 0 where there is none."""
+    return int(store.fetch_value(_last_turn_end()))
+
+
+def _stored_turns(store: Reader, rows: Sequence[Any]) -> list[StoredTurn]:
+    """The turns of rows of ``_turns``, with their texts, which are read together."""
+    said = store.fetch_records_by(_BLOCKS, _blocks_of(json.dumps([row.id for row in rows])))
+    return [_stored_turn(row, said.get(row.id, ())) for row in rows]
+
+
+def _stored_turn(row: Any, said: Sequence[TextBlock]) -> StoredTurn:
+    entries = unpack_entries(bytes(row.entries))
+    turn = Turn(
+        key=row.key,
+        session_id=row.session_id,
+        opening=Opening(row.opening),
+        cwd=row.cwd,
+        branch=row.branch,
+        started_at_ms=row.started_at_ms,
+        ended_at_ms=row.ended_at_ms,
+        start_offset=row.start_offset,
+        end_offset=row.end_offset,
+        is_closed=bool(row.is_closed),
+        message_count=row.message_count,
+        is_interrupted=bool(row.is_interrupted),
+        agent=row.agent,
+        extra=json.loads(row.extra),
+        actions=unpack_actions(row.actions, entries),
+        said=tuple(said),
+        entries=entries,
+    )
+    return StoredTurn(
+        id=row.id,
+        turn=turn,
+        revision=row.revision,
+        extracted_revision=row.extracted_revision,
+        project_id=row.project_id,
+        session_ref=row.session_ref,
+        path=Path(os.fsdecode(bytes(row.path))),
+        stable_id=row.stable_id,
+    )
+
+
+_BLOCKS = RecordReader(
+    TextBlock, tables.TextBlock, readers={"uuid": unpack_uuid, "role": Role}, left_out={"id", "turn_id", "seq"}
+)
+
+
+def _turns() -> ModelSelect[tables.Turn]:
+    """Turns with the id of their session and the path of their transcript."""
+    turn = tables.Turn
+    columns = [turn, tables.Session.session_id, tables.Transcript.path]
+    return turn.select(*columns).join(tables.Session).join_from(turn, tables.Transcript)
+
+
+@prepared
+def _by_key(key: str) -> Query:
+    return _turns().where(tables.Turn.key == key)
+
+
+@prepared
+def _by_row_id(turn_id: int) -> Query:
+    return _turns().where(tables.Turn.id == turn_id)
+
+
+@prepared
+def _by_row_ids(turn_ids: str) -> Query:
+    return _turns().where(in_json_list(tables.Turn.id, turn_ids)).order_by(tables.Turn.id)
+
+
+@prepared
+def _of_session(session_ref: int, limit: int) -> Query:
+    turn = tables.Turn
+    query = _turns().where(turn.session == session_ref)
+    return query.order_by(tables.Transcript.path, turn.start_offset, turn.id).limit(limit)
+
+
+@prepared
+def _due_of_session(session_ref: int, limit: int) -> Query:
+    turn = tables.Turn
+    query = _turns().where((turn.session == session_ref) & (turn.extracted_revision < turn.revision))
+    return query.order_by(tables.Transcript.path, turn.start_offset, turn.id).limit(limit)
+
+
+@prepared
+def _asked_between(from_ms: int, to_ms: int, without_session: str) -> Query:
+    turn, session = tables.Turn, tables.Session
+    query = turn.select(turn.started_at_ms).join(session).where(session.session_id != without_session)
+    return query.where(turn.started_at_ms.between(from_ms, to_ms))
+
+
+@prepared
+def _mark_extracted(turn_id: int, revision: int) -> Query:
+    turn = tables.Turn
+    is_unmoved = (turn.revision == revision) & (turn.extracted_revision < revision)
+    return turn.update(extracted_revision=revision).where((turn.id == turn_id) & is_unmoved)
+
+
+@prepared
+def _at_revision(turn_id: int, revision: int) -> Query:
+    turn = tables.Turn
+    return turn.select(turn.id).where((turn.id == turn_id) & (turn.revision == revision))
+
+
+@prepared
+def _tombstone_of(key: bytes) -> Query:
+    tombstone = tables.Tombstone
+    of_turn = (tombstone.kind == TombstoneKind.TURN) & (tombstone.key == key)
+    return tombstone.select(tombstone.at_ms).where(of_turn)
+
+
+@prepared
+def _blocks_of(turn_ids: str) -> Query:
+    block = tables.TextBlock
+    return _BLOCKS.select_by(block.turn).where(in_json_list(block.turn, turn_ids)).order_by(block.turn, block.seq)
+
+
+@prepared
+def _last_turn_end() -> Query:
+    turn = tables.Turn
+    return turn.select(fn.COALESCE(fn.MAX(fn.COALESCE(turn.ended_at_ms, turn.started_at_ms)), 0))
+
+
+# -- Which turn an entry belongs to: each entry to one, by a key of its uuid. Uuids and places lie in the turn's row.
+#
+# An entry's key also names what is quoted of it. The id of a quotation is ``q_``, twelve hexadecimal digits of the
+# key of the entry that says it, and in hexadecimal the character of the entry at which the passage begins. So it
+# holds whatever the row numbers of turns and passages become.
+
+#: Bits of an entry's key that the id of a quotation leaves out, and those that it keeps.
+_CUT_BITS, _KEPT_BITS = 16, 48
+_QUOTATION = re.compile(r"q_([0-9a-f]{12})([0-9a-f]{1,6})")
+
+
+def turn_of_entry(store: Reader, uuid: str) -> int | None:
+    """Row id of the turn that an entry belongs to; None for an unknown one."""
+    turn_id = store.fetch_value(_turn_of_key(entry_key(uuid)))
+    return None if turn_id is None else int(turn_id)
+
+
+def entries_of_turn(store: Reader, turn_id: int) -> tuple[EntryRef, ...]:
+    """A turn's entries, in the order of the file."""
+    return unpack_entries(bytes(store.fetch_value(_packed_entries_of(turn_id)) or b""))
+
+
+def claimed_entries(store: Reader, uuids: Sequence[str]) -> set[str]:
+    """Those of the uuids that belong to a turn already."""
+    by_key = {entry_key(uuid): uuid for uuid in uuids}
+    return {by_key[key] for key in store.fetch_values(_known_keys(json.dumps(list(by_key))))}
+
+
+def claim_entries(tx: Tx, turn_id: int, entries: Sequence[EntryRef]) -> None:
+    """Note that new entries belong to a turn.
+
+    Raises:
+        Conflict: one of them went to another turn meanwhile; roll back and read again.
+    """
+    rows = [{"key": entry_key(entry.uuid), "turn_id": turn_id} for entry in entries]
+    try:
+        tx.insert_many(tables.Entry, rows)
+    except peewee.IntegrityError as error:
+        raise Conflict() from error
+
+
+def free_entries(tx: Tx, turn_id: int) -> None:
+    """Give up what a turn holds, so that its entries may come again in another one."""
+    keys = [entry_key(entry.uuid) for entry in entries_of_turn(tx, turn_id)]
+    tx.run(_delete_keys(json.dumps(keys)))
+
+
+# -- ids of quotations
+
+
+def quotation_id(source: str, position: int) -> str:
+    """Return the id of the passage that begins at a character of an entry.
+
+    Args:
+        source: uuid of the entry; the key of its turn for a queued prompt, which has none.
+        position: in characters; the texts of one entry count as one, with a character between them.
+    """
+    return f"{quotation_prefix(source)}{position:x}"
+
+
+def quotation_prefix(source: str) -> str:
+    """Return what the ids of all quotations of an entry begin with."""
+    return f"q_{cut_key(source):012x}"
+
+
+def is_quotation_id(text: str) -> bool:
+    """Return True for a text of the form of a quotation's id."""
+    return _QUOTATION.fullmatch(text) is not None
+
+
+def parse_quotation_id(text: str) -> tuple[int, int] | None:
+    """Return the cut key of the entry and the character that an id names; None for any other text."""
+    match = _QUOTATION.fullmatch(text)
+    return None if match is None else (int(match[1], 16), int(match[2], 16))
+
+
+@lru_cache(maxsize=2048)
+def cut_key(source: str) -> int:
+    """Return the part of an entry's key that ids of quotations hold."""
+    return (entry_key(source) >> _CUT_BITS) & ((1 << _KEPT_BITS) - 1)
+
+
+def turns_of_cut_key(store: Reader, key: int) -> list[int]:
+    """Return the row ids of the turns with an entry of a cut key: one, as good as always."""
+    signed = key - (1 << _KEPT_BITS) if key >> (_KEPT_BITS - 1) else key
+    first = signed << _CUT_BITS
+    return [int(turn_id) for turn_id in store.fetch_values(_turns_between(first, first + (1 << _CUT_BITS) - 1))]
+
+
+@prepared
+def _turns_between(first: int, last: int) -> Query:
+    entry = tables.Entry
+    return entry.select(entry.turn_id).distinct().where(entry.key.between(first, last)).order_by(entry.turn_id)
+
+
+@prepared
+def _turn_of_key(key: int) -> Query:
+    return tables.Entry.select(tables.Entry.turn_id).where(tables.Entry.key == key)
+
+
+@prepared
+def _packed_entries_of(turn_id: int) -> Query:
+    return tables.Turn.select(tables.Turn.entries).where(tables.Turn.id == turn_id)
+
+
+@prepared
+def _known_keys(keys: str) -> Query:
+    return tables.Entry.select(tables.Entry.key).where(in_json_list(tables.Entry.key, keys))
+
+
+@prepared
+def _delete_keys(keys: str) -> Query:
+    return tables.Entry.delete().where(in_json_list(tables.Entry.key, keys))
+
+
+# -- Which turns a language model has read, and which sessions wait to be distilled again after the local extractor.
+
+#: Beginning of the names of local extractors.
+LOCAL_PREFIX = "local"
+#: Actions after which a memory of the local extractor stays as it is: a person decided, or it stands for several.
+KEPT_ACTIONS = (*BY_HAND_ACTIONS, "merge", "graduate", "undo", "redo")
+#: How far back turns count as use of a project, in milliseconds (30 days).
+USE_WINDOW_MS = 30 * 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class SecondChances:
+    """How far the second distillation is."""
+
+    #: Sessions that were distilled again.
+    done: int
+    #: Sessions with turns that were extracted and that no model has read.
+    waiting: int
+
+
+def note_model_reading(tx: Tx, turns: Iterable[StoredTurn], *, is_second: bool = False) -> None:
+    """Note that a language model has read these turns at their revisions."""
+    for turn in turns:
+        tx.run(_put_reading(turn.id, turn.revision, is_second))
+
+
+def is_replaceable(episode: Episode, history: Sequence[Change]) -> bool:
+    """Return True for a memory of the local extractor in force that nobody changed, judged, saved or pinned."""
+    is_local = episode.source == Source.AUTO and episode.extractor.startswith(LOCAL_PREFIX)
+    is_free = not (episode.is_pinned or episode.is_lowered or episode.suspect or episode.graduated_at_ms)
+    return (
+        is_local
+        and episode.is_current
+        and is_free
+        and not any(change.action in KEPT_ACTIONS or change.is_by_hand for change in history)
+    )
+
+
+def waiting_sessions(store: Reader) -> list[str]:
+    """Return the sessions to distill again: those of the most used projects first, then the newest."""
+    rows = store.fetch(_waiting())
+    uses = {row.project_id: row.uses for row in store.fetch(_uses(store.now_ms() - USE_WINDOW_MS))} if rows else {}
+    ordered = sorted(rows, key=lambda row: (-uses.get(row.project_id, 0), -row.last_at_ms, row.id))
+    return [row.session_id for row in ordered]
+
+
+def unread_turns(store: Reader, session_ref: int) -> set[int]:
+    """Return the turns of a session, by row id, that were extracted and that no model has read."""
+    return set(store.fetch_values(_unread_of(session_ref)))
+
+
+def second_chances(store: Reader) -> SecondChances:
+    """Return how many sessions were distilled again, and how many wait for it."""
+    waiting = waiting_sessions(store)
+    reading, turn, session = tables.ModelReading, tables.Turn, tables.Session
+    read_again = turn.select(turn.session).join(reading, on=reading.turn == turn.id).where(reading.is_second == 1)
+    names = store.fetch_values(session.select(session.session_id).where(session.id.in_(read_again)))
+    return SecondChances(done=len(set(names) - set(waiting)), waiting=len(waiting))
+
+
+def _is_unread() -> ColumnBase:
+    turn, reading = tables.Turn, tables.ModelReading
+    is_extracted = turn.extracted_revision == turn.revision
+    return is_extracted & (fn.COALESCE(reading.revision, 0) < turn.revision)
+
+
+@prepared
+def _put_reading(turn_id: int, revision: int, is_second: bool) -> Query:
+    reading = tables.ModelReading
+    query = reading.insert(turn=turn_id, revision=revision, is_second=is_second)
+    return query.on_conflict(
+        conflict_target=[reading.turn],
+        update={
+            reading.revision: fn.MAX(reading.revision, revision),
+            reading.is_second: fn.MAX(reading.is_second, is_second),
+        },
+    )
+
+
+@prepared
+def _unread_of(session_ref: int) -> Query:
+    turn, reading = tables.Turn, tables.ModelReading
+    query = turn.select(turn.id).join(reading, JOIN.LEFT_OUTER, on=reading.turn == turn.id)
+    return query.where((turn.session == session_ref) & _is_unread())
+
+
+@prepared
+def _uses(since_ms: int) -> Query:
+    turn = tables.Turn
+    uses = turn.select(turn.project.alias("project_id"), fn.COUNT(turn.id).alias("uses"))
+    return uses.where(turn.started_at_ms >= since_ms).group_by(turn.project)
+
+
+@prepared
+def _waiting() -> Query:
+    """Sessions with turns in which something was said, that were extracted, and that no model has read.
+
+    A session of which rules kept nothing waits as well: most say what only a model can conclude.
+    """
+    episode, turn, session, reading = tables.Episode, tables.Turn, tables.Session, tables.ModelReading
+    evidence, said = tables.Evidence, tables.TextBlock
+    columns = [session.id, session.session_id, session.project.alias("project_id"), session.last_at_ms]
+    by_model = (episode.source == Source.AUTO) & ~episode.extractor.startswith(LOCAL_PREFIX)
+    # Turns that a model read before readings were noted.
+    was_read = (
+        evidence.select(1)
+        .join(episode, on=episode.id == evidence.episode)
+        .where((evidence.turn_id == turn.id) & (evidence.seq == 0) & by_model)
+    )
+    query = (
+        session.select(*columns)
+        .join(turn, on=turn.session == session.id)
+        .join(reading, JOIN.LEFT_OUTER, on=reading.turn == turn.id)
+    )
+    has_text = said.select(1).where(said.turn == turn.id)
+    return query.where(_is_unread() & fn.EXISTS(has_text) & ~fn.EXISTS(was_read)).group_by(session.id)

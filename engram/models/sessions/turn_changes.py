@@ -1,0 +1,402 @@
+"""Changes of turns: writing, closing, deleting, and giving them to another project."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+
+from peewee import SQL, Query, Select, Value, fn
+
+from engram.enums import Actor, Scope, Source
+from engram.models import tables
+from engram.models.engine.packed import entry_key, in_order, pack_actions, pack_entries, pack_uuid, unpack_entries
+from engram.models.engine.statement import in_json_list, prepared
+from engram.models.engine.transaction import Store, Tx
+from engram.models.engine.transaction import Value as StoredValue
+from engram.models.memories.memory_changes import move_episodes, move_episodes_of_project
+from engram.models.memories.tombstones import TombstoneKind, add_tombstones
+from engram.models.sessions.outcomes import drop_outcomes_of_turn
+from engram.models.sessions.outcomes_of_turns import replace_failed_calls
+from engram.models.sessions.passage_rows import drop_quotations
+from engram.models.sessions.passages import add_passages, drop_passages
+from engram.models.sessions.sessions import SessionRow
+from engram.models.sessions.stored_turns import claim_entries, entries_of_turn, free_entries
+from engram.transcripts.turns import EntryRef, Role, TextBlock, Turn
+
+# -- Give turns, or everything of a project, to another project.
+
+#: Why a memory moved that was sorted to another project. It is not shared there by itself.
+SORTED = "sorted by the folder that it was said in"
+
+
+def join_projects(store: Store, into: int, others: Sequence[int], *, actor: Actor, is_said: bool = True) -> int:
+    """Give everything of other projects to the project ``into``; returns how many sessions moved.
+
+    ``is_said`` tells a hub; where that is False, projects are only sorted.
+    """
+    with store.transaction() as tx:
+        return join_in(tx, into, others, actor=actor, is_said=is_said)
+
+
+def join_in(tx: Tx, into: int, others: Sequence[int], *, actor: Actor, is_said: bool = True) -> int:
+    """Do in a transaction what ``join_projects`` does."""
+    reason = "two projects became one" if is_said else SORTED
+    renumber_vectors(tx, others)
+    for project_id in others:
+        move_episodes_of_project(tx, project_id, into, reason, actor=actor, is_said=is_said)
+    _move_rows(tx, tables.Turn, others, into)
+    _move_rows(tx, tables.Passage, others, into)
+    _move_rows(tx, tables.Outcome, others, into)
+    return _move_rows(tx, tables.Session, others, into)
+
+
+def move_turns(tx: Tx, turn_ids: Sequence[int], project_id: int | None, reason: str, *, actor: Actor) -> list[str]:
+    """Give turns to a project, with the automatic memories that rest on nothing else; returns the ids of those.
+
+    A hub is told nothing: where a turn belongs is each machine's own to find out.
+    """
+    ids = json.dumps(list(turn_ids))
+    memories = tx.fetch(_resting_on_alone(ids))
+    row_ids = [row.id for row in memories]
+    move_episodes(tx, row_ids, project_id, reason, actor=actor, is_said=False)
+    tx.run(tables.Turn.update(project=project_id).where(in_json_list(tables.Turn.id, ids)))
+    tx.run(tables.Passage.update(project_id=project_id).where(in_json_list(tables.Passage.turn_id, ids)))
+    _renumber(tx, "p", tables.Passage.select(tables.Passage.id).where(in_json_list(tables.Passage.turn_id, ids)))
+    _renumber(tx, "e", tables.Episode.select(tables.Episode.id).where(tables.Episode.id.in_(row_ids)))
+    return [row.episode_id for row in memories]
+
+
+def move_sessions(tx: Tx, session_refs: Sequence[int], from_id: int, to_id: int, *, actor: Actor) -> list[int]:
+    """Give sessions of a project to another one, with the memories made or saved in them; returns the row ids of those.
+
+    Their turns and notes do not move: ``move_turns`` and ``renumber_notes`` do that. A hub is told nothing.
+    """
+    refs = json.dumps(list(session_refs))
+    session, episode, outcome = tables.Session, tables.Episode, tables.Outcome
+    memories = tx.fetch_values(
+        episode.select(episode.id).where(in_json_list(episode.session, refs) & (episode.project == from_id))
+    )
+    move_episodes(tx, memories, to_id, SORTED, actor=actor, is_said=False)
+    names = session.select(session.session_id).where(in_json_list(session.id, refs))
+    tx.run(outcome.update(project_id=to_id).where(outcome.session_id.in_(names) & (outcome.project_id == from_id)))
+    tx.run(session.update(project=to_id).where(in_json_list(session.id, refs) & (session.project == from_id)))
+    _renumber(tx, "e", episode.select(episode.id).where(in_json_list(episode.id, json.dumps(memories))))
+    return [int(row_id) for row_id in memories]
+
+
+def renumber_vectors(tx: Tx, projects: Sequence[int]) -> None:
+    """Give the vectors of these projects new numbers, so that an index in memory reads them again."""
+    renumber_notes(tx, projects)
+    _renumber_vectors(tx, "p", tables.Passage, projects)
+    _renumber_vectors(tx, "e", tables.Episode, projects)
+
+
+def renumber_notes(tx: Tx, projects: Sequence[int]) -> None:
+    """Give the vectors of these projects' notes new numbers: a note is of the project of its session."""
+    _renumber_vectors(tx, "n", tables.NoteChunkProject, projects)
+
+
+def _move_rows(tx: Tx, table: type[tables.Table], projects: Sequence[int], into: int) -> int:
+    project = table._meta.columns["project_id"]
+    return tx.run(table.update({project: into}).where(project.in_(list(projects))))
+
+
+def _renumber_vectors(tx: Tx, owner: str, table: type[tables.Table], projects: Sequence[int]) -> None:
+    """Give the vectors of these projects' rows numbers that are new to every index."""
+    columns = table._meta.columns
+    _renumber(tx, owner, table.select(columns["id"]).where(columns["project_id"].in_(list(projects))))
+
+
+def _renumber(tx: Tx, owner: str, owned: Query) -> None:
+    vector = tables.Vector
+    moving = vector.select(vector.seq).where((vector.owner == owner) & vector.owner_id.in_(owned))
+    newest = int(tx.fetch_value(vector.select(fn.coalesce(fn.max(vector.seq), 0))))
+    for number, seq in enumerate(tx.fetch_values(moving.order_by(vector.seq)), newest + 1):
+        tx.run(_renumber_vector(seq, number))
+
+
+@prepared
+def _resting_on_alone(turn_ids: str) -> Query:
+    episode, evidence = tables.Episode, tables.Evidence
+    here = evidence.select(evidence.episode).where(in_json_list(evidence.turn_id, turn_ids))
+    elsewhere = evidence.select(Value(1)).where(
+        (evidence.episode == episode.id)
+        & (evidence.turn_id.is_null() | evidence.turn_id.not_in(Select([fn.json_each(turn_ids)], [SQL("value")])))
+    )
+    is_own = (episode.source == Source.AUTO.value) & (episode.scope == Scope.PROJECT.value)
+    return episode.select(episode.id, episode.episode_id).where(episode.id.in_(here) & is_own & ~fn.EXISTS(elsewhere))
+
+
+@prepared
+def _renumber_vector(seq: int, number: int) -> Query:
+    return tables.Vector.update(seq=number).where(tables.Vector.seq == seq)
+
+
+# -- Changes of turns: writing, closing, withdrawing and deleting them with their texts, passages and entries.
+
+
+def write_turn(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int) -> int:
+    """Store a new turn or what a known one has grown by; returns its row id.
+
+    A turn grows only at its end: what was said before stays as it is. Every growth raises its revision.
+
+    Raises:
+        Conflict: one of its entries went to another turn meanwhile; roll back and read again.
+    """
+    return write_turns(tx, [turn], session, transcript_id)[0]
+
+
+def write_turns(
+    tx: Tx,
+    turns: Sequence[Turn],
+    session: SessionRow,
+    transcript_id: int,
+    projects: Mapping[str, int] = MappingProxyType({}),
+) -> list[int]:
+    """Store several turns of one session like ``write_turn``; their passages are indexed together, which is faster.
+
+    Args:
+        tx: the transaction.
+        turns: in the order of the transcript.
+        session: to which they belong.
+        transcript_id: where they were read.
+        projects: key of a turn → row id of its project, where that is not the session's.
+    """
+    ids: list[int] = []
+    blocks: list[tuple[int, int, TextBlock]] = []
+    places: dict[int, int | None] = {}
+    for turn in turns:
+        project_id = projects.get(turn.key, session.project_id)
+        turn_id, is_new = _write_row(tx, turn, session, transcript_id, project_id)
+        places[turn_id] = project_id
+        have, next_seq = 0, 0
+        if not is_new:
+            # Places of erased texts stay free, so that the highest place tells more than the number.
+            stored = tx.fetch_first(_stored_blocks(turn_id))
+            have, next_seq = stored.count, stored.next_seq
+        blocks += [(turn_id, seq, block) for seq, block in enumerate(turn.said[have:], next_seq)]
+        ids.append(turn_id)
+    add_passages(tx, session.id, _write_blocks(tx, blocks), places)
+    return ids
+
+
+def _write_row(tx: Tx, turn: Turn, session: SessionRow, transcript_id: int, project_id: int | None) -> tuple[int, bool]:
+    """Store the turn's own row; returns its id and whether the turn is new."""
+    entries = in_order(turn.entries)
+    columns: dict[str, StoredValue] = {
+        "cwd": turn.cwd,
+        "branch": turn.branch,
+        "started_at_ms": turn.started_at_ms,
+        "ended_at_ms": turn.ended_at_ms,
+        "start_offset": turn.start_offset,
+        "end_offset": turn.end_offset,
+        "is_closed": turn.is_closed,
+        "is_interrupted": turn.is_interrupted,
+        "message_count": turn.message_count,
+        "actions": pack_actions(turn.actions, entries),
+        "extra": json.dumps(turn.extra),
+        "entries": pack_entries(entries),
+        "updated_at_ms": tx.now_ms(),
+    }
+    stored = tx.fetch_first(_stored_row(turn.key))
+    known: set[str] = set()
+    if stored is None:
+        columns |= {
+            "stable_id": secrets.token_hex(8),
+            "key": turn.key,
+            "session_ref": session.id,
+            "project_id": project_id,
+            "transcript_id": transcript_id,
+            "opening": turn.opening.value,
+            "agent": turn.agent,
+        }
+        turn_id = tx.insert_row(tables.Turn, columns)
+    else:
+        turn_id = stored.id
+        if stored.project_id != project_id:
+            move_turns(tx, [turn_id], project_id, "its turn went on in another project", actor=Actor.TIDYING)
+        known = {entry.uuid for entry in unpack_entries(bytes(stored.entries))}
+        tx.update_row(tables.Turn, turn_id, columns | {"revision": stored.revision + 1})
+    if stored is not None or any(action.error_keys for action in turn.actions):
+        replace_failed_calls(tx, turn_id, turn.actions)
+    claim_entries(tx, turn_id, [entry for entry in turn.entries if entry.uuid not in known])
+    return turn_id, stored is None
+
+
+def _write_blocks(tx: Tx, blocks: Sequence[tuple[int, int, TextBlock]]) -> list[tuple[int, int, TextBlock]]:
+    """Store texts (turn, place in it, text) in one go; returns turn, row id and text of each.
+
+    The row ids are given out here: nobody else writes meanwhile.
+    """
+    first_id = int(tx.fetch_value(_last_block()) or 0) + 1 if blocks else 0
+    rows: list[dict[str, StoredValue]] = [
+        {
+            "id": row_id,
+            "turn_id": turn_id,
+            "seq": seq,
+            "uuid": pack_uuid(block.uuid) if block.uuid else None,
+            "role": block.role.value,
+            "text": block.text,
+            "message_id": block.message_id,
+            "offset": block.offset,
+            "length": block.length,
+            "line": block.line,
+            "at_ms": block.at_ms,
+        }
+        for row_id, (turn_id, seq, block) in enumerate(blocks, first_id)
+    ]
+    tx.insert_many(tables.TextBlock, rows)
+    return [(turn_id, row_id, block) for row_id, (turn_id, _, block) in enumerate(blocks, first_id)]
+
+
+def close_turns(tx: Tx, session_ref: int) -> int:
+    """Close a session's open turns; returns how many there were."""
+    return tx.run(_close_of_session(session_ref))
+
+
+def close_turn(tx: Tx, key: str) -> None:
+    """Close one turn that did not grow, so that its revision stays."""
+    tx.run(tables.Turn.update(is_closed=True).where(tables.Turn.key == key))
+
+
+def withdraw_turn(tx: Tx, key: str) -> None:
+    """Remove a turn that proved to be none (its entries may come again in another)."""
+    turn_id = tx.fetch_value(_id_of(key))
+    if turn_id is not None:
+        drop_passages(tx, int(turn_id))
+        _delete_rows(tx, int(turn_id))
+
+
+def clear_turn(tx: Tx, key: str) -> None:
+    """Empty a stored turn that is about to be written again with other words; its row and revision stay."""
+    turn_id = tx.fetch_value(_id_of(key))
+    if turn_id is None:
+        return
+    drop_passages(tx, int(turn_id))
+    free_entries(tx, int(turn_id))
+    tx.run(tables.TextBlock.delete().where(tables.TextBlock.turn == turn_id))
+    tx.update_row(tables.Turn, int(turn_id), {"entries": b""})
+
+
+def delete_turn(tx: Tx, turn_id: int) -> list[str]:
+    """Forget a turn for good: texts, passages, index, vectors, what became of its prompt; its entries leave tombstones.
+
+    Returns the uuids of its entries.
+    """
+    uuids = [entry.uuid for entry in entries_of_turn(tx, turn_id)]
+    key = tx.fetch_value(tables.Turn.select(tables.Turn.key).where(tables.Turn.id == turn_id))
+    drop_passages(tx, turn_id)
+    drop_quotations(tx, [*uuids, *([] if key is None else [str(key)])])
+    add_tombstones(tx, TombstoneKind.ENTRY, map(pack_uuid, uuids))
+    if key is not None:
+        add_tombstones(tx, TombstoneKind.TURN, [str(key).encode()])
+    drop_outcomes_of_turn(tx, turn_id)
+    _delete_rows(tx, turn_id)
+    return uuids
+
+
+def _delete_rows(tx: Tx, turn_id: int) -> None:
+    """A turn's own rows; its passages are gone already."""
+    free_entries(tx, turn_id)
+    tx.run(tables.TextBlock.delete().where(tables.TextBlock.turn == turn_id))
+    tx.run(tables.Turn.delete().where(tables.Turn.id == turn_id))
+
+
+def move_entries(tx: Tx, transcript_id: int, places: Sequence[EntryRef]) -> None:
+    """Note where the entries of a rewritten source are now, in those turns that were read from it."""
+    by_uuid = {place.uuid: place for place in places}
+    keys = json.dumps([entry_key(uuid) for uuid in by_uuid])
+    for row in tx.fetch(_turns_with(transcript_id, keys)) if by_uuid else ():
+        _place_entries(tx, row.id, unpack_entries(bytes(row.entries)), by_uuid)
+
+
+def forget_places(tx: Tx, transcript_id: int) -> None:
+    """Note that it is not known where the entries of a source are: it was rewritten, and is read again."""
+    for row in tx.fetch(_turns_of(transcript_id)):
+        entries = unpack_entries(bytes(row.entries))
+        _place_entries(tx, row.id, entries, {entry.uuid: EntryRef(entry.uuid, 0, 0, 0) for entry in entries})
+
+
+def take_for_prompt(tx: Tx, turn_id: int) -> None:
+    """Make the words that open a turn the user's; they were in an element that was not known."""
+    first = tx.fetch_first(_opening_block(turn_id))
+    row = tx.fetch_first(_extra_of(turn_id))
+    block, passage = tables.TextBlock, tables.Passage
+    if first.role == Role.CONTEXT.value:
+        tx.run(block.update(role=Role.USER.value).where(block.id == first.id))
+        tx.run(passage.update(role=Role.USER.value).where(passage.text_block == first.id))
+    extra = {name: value for name, value in json.loads(row.extra).items() if name != "element"}
+    tx.update_row(tables.Turn, turn_id, {"extra": json.dumps(extra), "revision": row.revision + 1})
+
+
+def _place_entries(tx: Tx, turn_id: int, before: Sequence[EntryRef], places: Mapping[str, EntryRef]) -> None:
+    """Store other places of a turn's entries; their order stays, since tool calls name them by it."""
+    after = [places.get(entry.uuid, entry) for entry in before]
+    if after == list(before):
+        return
+    columns: dict[str, StoredValue] = {"entries": pack_entries(after)}
+    known = [entry for entry in after if entry.line]
+    if known:
+        columns["start_offset"] = min(entry.offset for entry in known)
+        columns["end_offset"] = max(entry.offset + entry.length for entry in known)
+    tx.update_row(tables.Turn, turn_id, columns)
+    said = tables.TextBlock
+    for old, new in zip(before, after, strict=True):
+        if old != new:
+            change = said.update(offset=new.offset, length=new.length, line=new.line)
+            tx.run(change.where((said.turn == turn_id) & (said.uuid == pack_uuid(new.uuid))))
+
+
+@prepared
+def _turns_with(transcript_id: int, keys: str) -> Query:
+    entry, turn = tables.Entry, tables.Turn
+    query = turn.select(turn.id, turn.entries).join(entry, on=turn.id == entry.turn_id).distinct()
+    return query.where((turn.transcript == transcript_id) & in_json_list(entry.key, keys))
+
+
+@prepared
+def _turns_of(transcript_id: int) -> Query:
+    turn = tables.Turn
+    return turn.select(turn.id, turn.entries).where(turn.transcript == transcript_id)
+
+
+@prepared
+def _stored_row(key: str) -> Query:
+    turn = tables.Turn
+    return turn.select(turn.id, turn.entries, turn.revision, turn.project).where(turn.key == key)
+
+
+@prepared
+def _stored_blocks(turn_id: int) -> Query:
+    block = tables.TextBlock
+    next_seq = fn.COALESCE(fn.MAX(block.seq), -1) + 1
+    return block.select(fn.COUNT(block.id).alias("count"), next_seq.alias("next_seq")).where(block.turn == turn_id)
+
+
+@prepared
+def _opening_block(turn_id: int) -> Query:
+    block = tables.TextBlock
+    return block.select(block.id, block.role).where(block.turn == turn_id).order_by(block.seq).limit(1)
+
+
+@prepared
+def _extra_of(turn_id: int) -> Query:
+    return tables.Turn.select(tables.Turn.extra, tables.Turn.revision).where(tables.Turn.id == turn_id)
+
+
+@prepared
+def _last_block() -> Query:
+    return tables.TextBlock.select(fn.MAX(tables.TextBlock.id))
+
+
+@prepared
+def _close_of_session(session_ref: int) -> Query:
+    turn = tables.Turn
+    return turn.update(is_closed=True).where((turn.session == session_ref) & (turn.is_closed == 0))
+
+
+@prepared
+def _id_of(key: str) -> Query:
+    return tables.Turn.select(tables.Turn.id).where(tables.Turn.key == key)

@@ -1,0 +1,1 @@
+"""What agents were shown, and the figures of use."""

@@ -1,0 +1,185 @@
+"""What agents were shown: the ledger that keeps a memory from being shown twice, and the figures of use."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from peewee import ColumnBase, Query
+
+from engram.models import tables
+from engram.models.engine.statement import RecordReader, prepared
+from engram.models.engine.transaction import Reader, Store, Tx
+
+#: Channel of what a briefing tells.
+AT_START = "start"
+
+#: The condition that Claude was shown a bite, wherever it was: at a prompt, a tool call or in a briefing. Every total
+#: of what was shown counts by it.
+WAS_SHOWN: ColumnBase = tables.Injection.state == "shown"
+
+#: Begins the key of what a subagent was shown, which its parent has not seen.
+AGENT_KEY = "agent:"
+
+
+@dataclass(frozen=True, slots=True)
+class Injection:
+    """One bite that was shown, or is waiting to be."""
+
+    session_id: str
+    #: Tells the prompt: its id, else a hash of its text.
+    prompt_key: str
+    #: prompt (UserPromptSubmit), tool (PreToolUse) or start (SessionStart).
+    channel: str
+    episode_id: str
+    score: float
+    tokens: int
+    #: pending or shown.
+    state: str
+    at_ms: int = 0
+    #: When the session expanded the memory or named its id after it was shown; None if it did not.
+    used_at_ms: int | None = None
+    id: int = 0
+
+
+_INJECTIONS = RecordReader(Injection, tables.Injection, left_out={"is_cleared"})
+
+
+def agent_key(agent_id: str, moment: str = "") -> str:
+    """Return the prompt key of what a subagent was shown at its start, or at another moment."""
+    return f"{AGENT_KEY}{agent_id}:{moment}" if moment else f"{AGENT_KEY}{agent_id}"
+
+
+def is_of_agent(prompt_key: str) -> bool:
+    """Return True for the key of what a subagent was shown."""
+    return prompt_key.startswith(AGENT_KEY)
+
+
+def add_injections(tx: Tx, injections: Sequence[Injection]) -> None:
+    """Write bites into the ledger."""
+    tx.insert_many(
+        tables.Injection,
+        [
+            {
+                "session_id": injection.session_id,
+                "prompt_key": injection.prompt_key,
+                "channel": injection.channel,
+                "episode_id": injection.episode_id,
+                "score": injection.score,
+                "tokens": injection.tokens,
+                "state": injection.state,
+                "at_ms": injection.at_ms or tx.now_ms(),
+            }
+            for injection in injections
+        ],
+    )
+
+
+def told_at_start(session_id: str, episode_ids: Sequence[str], at_ms: int) -> list[Injection]:
+    """What a briefing tells, for the ledger; its tokens are counted with the briefing."""
+    return [
+        Injection(
+            session_id=session_id,
+            prompt_key="briefing",
+            channel=AT_START,
+            episode_id=episode_id,
+            score=0.0,
+            tokens=0,
+            state="shown",
+            at_ms=at_ms,
+        )
+        for episode_id in episode_ids
+    ]
+
+
+def drop_told_at_start(tx: Tx, session_id: str) -> None:
+    """A briefing was not shown after all."""
+    injection = tables.Injection
+    is_told = (injection.channel == AT_START) & (injection.is_cleared == 0)
+    tx.run(injection.delete().where((injection.session_id == session_id) & is_told))
+
+
+def injected_ids(store: Reader, session_id: str) -> set[str]:
+    """Episodes that this session was shown since it was last cleared, pending ones included.
+
+    What its subagents were shown is not among them.
+    """
+    return set(store.fetch_values(_injected(session_id)))
+
+
+def injections_of_session(store: Reader, session_id: str) -> list[Injection]:
+    """Everything a session was shown, in order."""
+    query = _INJECTIONS.select().where(tables.Injection.session_id == session_id)
+    return store.fetch_records(_INJECTIONS, query.order_by(tables.Injection.id))
+
+
+def injections_of_episode(store: Reader, episode_id: str) -> list[Injection]:
+    """Where an episode was shown, the latest first."""
+    query = _INJECTIONS.select().where(tables.Injection.episode_id == episode_id)
+    return store.fetch_records(_INJECTIONS, query.order_by(tables.Injection.id.desc()))
+
+
+def mark_shown(tx: Tx, session_id: str, prompt_key: str) -> int:
+    """Pending bites of a prompt were handed over."""
+    return tx.run(_mark_shown(session_id, prompt_key, tx.now_ms()))
+
+
+def mark_pending(tx: Tx, session_id: str, prompt_key: str) -> int:
+    """What was given to a prompt came too late: it waits for the next tool call instead."""
+    return tx.run(_mark_pending(session_id, prompt_key, tx.now_ms()))
+
+
+def drop_pending(tx: Tx, session_id: str, prompt_key: str | None = None) -> int:
+    """Pending bites that will never be shown leave the ledger."""
+    injection = tables.Injection
+    query = injection.delete().where((injection.session_id == session_id) & (injection.state == "pending"))
+    return tx.run(query if prompt_key is None else query.where(injection.prompt_key == prompt_key))
+
+
+def drop_given(tx: Tx, session_id: str, prompt_key: str) -> None:
+    """What was given under a key was not shown after all."""
+    injection = tables.Injection
+    tx.run(injection.delete().where((injection.session_id == session_id) & (injection.prompt_key == prompt_key)))
+
+
+def clear_ledger(store: Store, session_id: str) -> None:
+    """The agent's context was cleared or compacted: everything may be shown again."""
+    with store.transaction() as tx:
+        tx.run(tables.Injection.update(is_cleared=True).where(tables.Injection.session_id == session_id))
+        tx.run(tables.Shown.delete().where(tables.Shown.session_id == session_id))
+
+
+def note_shown(store: Store, session_id: str, what: str, tokens: int) -> bool:
+    """Note that a session was shown something once (a briefing); False where it was already."""
+    with store.transaction() as tx:
+        query = tables.Shown.insert(session_id=session_id, what=what, at_ms=tx.now_ms(), tokens=tokens)
+        return tx.run(query.on_conflict_ignore()) == 1
+
+
+def shown_of_session(store: Reader, session_id: str) -> list[tuple[str, int, int]]:
+    """(what, when, tokens) that a session was shown beside bites."""
+    query = tables.Shown.select().where(tables.Shown.session_id == session_id).order_by(tables.Shown.at_ms)
+    return [(row.what, row.at_ms, row.tokens) for row in store.fetch(query)]
+
+
+@prepared
+def _injected(session_id: str) -> Query:
+    injection = tables.Injection
+    query = injection.select(injection.episode_id).distinct()
+    is_own = ~injection.prompt_key.startswith(AGENT_KEY)
+    return query.where((injection.session_id == session_id) & (injection.is_cleared == 0) & is_own)
+
+
+@prepared
+def _mark_shown(session_id: str, prompt_key: str, now_ms: int) -> Query:
+    injection = tables.Injection
+    of_prompt = (injection.session_id == session_id) & (injection.prompt_key == prompt_key)
+    return injection.update(state="shown", at_ms=now_ms).where(of_prompt & (injection.state == "pending"))
+
+
+@prepared
+def _mark_pending(session_id: str, prompt_key: str, now_ms: int) -> Query:
+    injection = tables.Injection
+    of_prompt = (injection.session_id == session_id) & (injection.prompt_key == prompt_key)
+    given = of_prompt & (injection.state == "shown") & (injection.channel == "prompt")
+    return injection.update(state="pending", channel="tool", at_ms=now_ms).where(given)

@@ -1,0 +1,525 @@
+"""What memory did: figures over the whole, by day, and of the latest time."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from peewee import JOIN, SQL, Case, ColumnBase, Query, Select, Value, fn
+
+from engram.enums import CURRENT_STATUSES, Refusal
+from engram.models import tables
+from engram.models.engine.meta import get_meta, put_meta
+from engram.models.engine.statement import in_json_list, prepared
+from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.shown.injections import AT_START, WAS_SHOWN
+from engram.models.work.work import WorkState
+from engram.system.clock import day_of
+from engram.transcripts.turns import Opening, Role
+
+# -- What memory did in a time: what was read, kept, shown and opened, and whether its weekly line was said.
+
+#: Keys in ``meta``: JSON, day → cause → number of answers that came too late, and day → ``Refusal`` → number of
+#: proposals of a language model that were refused. No words are stored.
+_LATE, _REFUSED = "late_answers", "refused_proposals"
+#: Days for which these are kept.
+MAX_LATE_DAYS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class MostUsed:
+    """The memory that was shown at a prompt or a tool call, and then opened, most often."""
+
+    episode_id: str
+    summary: str
+    #: Display name of its project; "" for none.
+    project: str
+    project_id: int | None
+    scope: str
+    uses: int
+    #: False for what is never shown to Claude by itself: out of force, suspect or lowered.
+    may_be_shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What memory did since a time."""
+
+    #: Sessions that went on.
+    sessions: int
+    #: Turns that begin with a prompt.
+    prompts: int
+    #: Memories of what was said or saved.
+    memories: int
+    #: Names of projects in which somebody prompted and nothing was kept.
+    projects_with_none: tuple[str, ...]
+    #: Bites that Claude was shown, in briefings too: as every other total of them.
+    shown: int
+    #: Memories that were expanded.
+    opened: int
+    #: None where none was shown at a prompt or a tool call.
+    most_used: MostUsed | None
+    #: Cause → number of prompts whose answer came after their hook had ended, in whole days, at most ``MAX_LATE_DAYS``.
+    late: dict[str, int]
+    #: ``Refusal`` → number of proposals of a language model, in the same way.
+    refused: dict[str, int]
+
+
+def usage_since(store: Store, since_ms: int) -> Usage:
+    """Figures from ``since_ms`` until now, in one consistent view."""
+    session, episode = tables.Session, tables.Episode
+    with store.snapshot() as reader:
+        return Usage(
+            sessions=_count(reader, session, session.last_at_ms >= since_ms),
+            prompts=count_prompts_since(reader, since_ms),
+            memories=_count(reader, episode, episode.created_at_ms >= since_ms),
+            projects_with_none=_projects_with_none(reader, since_ms),
+            shown=_count(reader, tables.Injection, WAS_SHOWN & (tables.Injection.at_ms >= since_ms)),
+            opened=_count(reader, episode, episode.accessed_at_ms >= since_ms),
+            most_used=_most_used(reader, since_ms),
+            late=late_since(reader, since_ms),
+            refused=_tally_since(reader, _REFUSED, since_ms),
+        )
+
+
+def count_prompts_since(store: Reader, since_ms: int) -> int:
+    """The turns since a time that begin with a prompt."""
+    return _count(store, tables.Turn, _is_prompt_since(since_ms))
+
+
+def _count(store: Reader, table: type[tables.Table], condition: ColumnBase) -> int:
+    return int(store.fetch_value(table.select(fn.COUNT(SQL("*"))).where(condition)))
+
+
+def _is_prompt_since(since_ms: int) -> ColumnBase:
+    condition: ColumnBase = (tables.Turn.opening != Opening.CONTINUATION) & (tables.Turn.started_at_ms >= since_ms)
+    return condition
+
+
+def _projects_with_none(store: Reader, since_ms: int) -> tuple[str, ...]:
+    project, turn, episode = tables.Project, tables.Turn, tables.Episode
+    prompts = turn.select(turn.id).where((turn.project == project.id) & _is_prompt_since(since_ms))
+    memories = episode.select(episode.id).where((episode.project == project.id) & (episode.created_at_ms >= since_ms))
+    query = project.select(project.name).where(fn.EXISTS(prompts) & ~fn.EXISTS(memories)).order_by(project.name)
+    return tuple(store.fetch_values(query))
+
+
+def _most_used(store: Reader, since_ms: int) -> MostUsed | None:
+    injection, episode, project = tables.Injection, tables.Episode, tables.Project
+    number = fn.COUNT(injection.id)
+    # A briefing tells the same memories each time: that is no use of them.
+    is_asked = WAS_SHOWN & (injection.channel != AT_START) & (injection.at_ms >= since_ms)
+    bites = injection.select(injection.episode_id, number.alias("uses")).where(is_asked)
+    expanded = injection.select(injection.episode_id, number).where(injection.used_at_ms >= since_ms)
+    opened = episode.select(episode.episode_id, SQL("1")).where(episode.accessed_at_ms >= since_ms)
+    uses = bites.group_by(injection.episode_id) + expanded.group_by(injection.episode_id) + opened
+    uses = uses.alias("used")
+    may_be_shown = episode.status.in_(CURRENT_STATUSES) & (episode.suspect == "") & (episode.is_lowered == 0)
+    row = store.fetch_first(
+        episode.select(
+            episode.episode_id,
+            episode.summary,
+            fn.COALESCE(project.name, "").alias("project"),
+            episode.project.alias("project_id"),
+            episode.scope,
+            fn.SUM(uses.c.uses).alias("uses"),
+            may_be_shown.alias("may_be_shown"),
+        )
+        .join(uses, on=uses.c.episode_id == episode.episode_id)
+        .join_from(episode, project, JOIN.LEFT_OUTER)
+        .where(episode.episode_id.in_(injection.select(injection.episode_id).where(is_asked)))
+        .group_by(episode.id)
+        .order_by(SQL("uses").desc(), episode.created_at_ms.desc())
+        .limit(1)
+    )
+    if row is None:
+        return None
+    return MostUsed(
+        episode_id=row.episode_id,
+        summary=row.summary,
+        project=row.project,
+        project_id=row.project_id,
+        scope=row.scope,
+        uses=row.uses,
+        may_be_shown=bool(row.may_be_shown),
+    )
+
+
+def note_late(tx: Tx, cause: str) -> None:
+    """Count an answer that came after the hook of its prompt had ended."""
+    _add_to_tally(tx, _LATE, {cause: 1})
+
+
+def note_refused(tx: Tx, reasons: Iterable[Refusal]) -> None:
+    """Count proposals of a language model that were refused."""
+    if counted := Counter(reason.value for reason in reasons):
+        _add_to_tally(tx, _REFUSED, counted)
+
+
+def late_since(store: Reader, since_ms: int) -> dict[str, int]:
+    """Return cause → number of answers that came too late since the day of a time, the most frequent first."""
+    return _tally_since(store, _LATE, since_ms)
+
+
+def _add_to_tally(tx: Tx, key: str, counts: Mapping[str, int]) -> None:
+    days = _tally(tx, key)
+    today = Counter(days.get(day_of(tx.now_ms()), {}))
+    today.update(counts)
+    days[day_of(tx.now_ms())] = dict(today)
+    put_meta(tx, key, json.dumps(dict(sorted(days.items())[-MAX_LATE_DAYS:])))
+
+
+def _tally_since(store: Reader, key: str, since_ms: int) -> dict[str, int]:
+    total: Counter[str] = Counter()
+    for day, causes in _tally(store, key).items():
+        if day >= day_of(max(0, since_ms)):
+            total.update(causes)
+    return dict(total.most_common())
+
+
+def _tally(store: Reader, key: str) -> dict[str, dict[str, int]]:
+    days: dict[str, dict[str, int]] = json.loads(get_meta(store, key) or "{}")
+    return days
+
+
+# -- Figures over the whole memory: how much there is and what waits.
+
+#: Memories that are counted as new, at most.
+MAX_COUNTED = 200
+_CURRENT = [status.value for status in CURRENT_STATUSES]
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """How much there is."""
+
+    projects: int
+    sessions: int
+    transcripts: int
+    turns: int
+    #: Memories that are not archived or superseded.
+    episodes: int
+    archived: int
+    suspects: int
+    injections: int
+    bad_lines: int
+    #: Transcripts that could not be read at their last try.
+    unreadable: int
+
+
+def count_totals(store: Store) -> Totals:
+    """How much of everything there is, in one consistent view."""
+    episode, transcript = tables.Episode, tables.Transcript
+    with store.snapshot() as reader:
+        current = _count_rows(reader, episode, episode.status.in_(_CURRENT))
+        return Totals(
+            projects=_count_rows(reader, tables.Project),
+            sessions=_count_rows(reader, tables.Session),
+            transcripts=_count_rows(reader, transcript),
+            turns=_count_rows(reader, tables.Turn),
+            episodes=current,
+            archived=_count_rows(reader, episode) - current,
+            # The literal lets SQLite use the partial index.
+            suspects=_count_rows(reader, episode, episode.suspect != SQL("''")),
+            injections=_count_rows(reader, tables.Injection, WAS_SHOWN),
+            bad_lines=_count_rows(reader, tables.BadLine),
+            unreadable=_count_rows(reader, transcript, transcript.last_error != ""),
+        )
+
+
+def count_episodes_since(store: Reader, since_ms: int, project_id: int | None = None) -> int:
+    """How many memories were kept after a time; of a project, or of all. Looks at the latest of them alone."""
+    episode = tables.Episode
+    query = episode.select(episode.kept_at_ms, episode.project).order_by(episode.id.desc()).limit(MAX_COUNTED)
+    rows = store.fetch(query)
+    return sum(row.kept_at_ms > since_ms and project_id in (None, row.project_id) for row in rows)
+
+
+def count_transcripts(store: Reader) -> int:
+    """How many transcripts were read at least in part."""
+    return _count_rows(store, tables.Transcript)
+
+
+def count_agents(store: Reader) -> dict[str, int]:
+    """Return how many sessions there are of each agent, by its name."""
+    session = tables.Session
+    query = session.select(session.agent, fn.COUNT(session.id).alias("sessions")).group_by(session.agent)
+    return {row.agent: row.sessions for row in store.fetch(query.order_by(session.agent))}
+
+
+def _count_rows(store: Reader, table: type[tables.Table], condition: ColumnBase | None = None) -> int:
+    query = table.select(fn.COUNT(SQL("*")))
+    return int(store.fetch_value(query if condition is None else query.where(condition)))
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectTotals:
+    """How much there is of one project."""
+
+    name: str
+    sessions: int
+    turns: int
+    #: Turns that begin with a prompt.
+    prompts: int
+    episodes: int
+
+
+def count_projects(store: Reader) -> list[ProjectTotals]:
+    """Figures of each project, by name; what belongs to no project comes last under the name ""."""
+    project = tables.Project
+    query = project.select(project.name, *_project_figures(project.id)).order_by(project.name)
+    totals = [_project_totals(row) for row in store.fetch(query)]
+    rest = _project_totals(store.fetch_first(Select(columns=[Value("").alias("name"), *_project_figures(None)])))
+    is_empty = not (rest.sessions or rest.turns or rest.prompts or rest.episodes)
+    return totals if is_empty else [*totals, rest]
+
+
+def _project_figures(project_id: ColumnBase | None) -> list[ColumnBase]:
+    """The figures of one project as columns of a query; of what belongs to none where there is no id."""
+    turn, episode = tables.Turn, tables.Episode
+
+    def of_project(table: Any, *conditions: ColumnBase) -> ColumnBase:
+        owner = table.project.is_null() if project_id is None else table.project == project_id
+        figure: ColumnBase = table.select(fn.COUNT(table.id)).where(owner, *conditions)
+        return figure
+
+    return [
+        of_project(tables.Session).alias("sessions"),
+        of_project(turn).alias("turns"),
+        of_project(turn, turn.opening != Opening.CONTINUATION).alias("prompts"),
+        of_project(episode, episode.status.in_(_CURRENT)).alias("episodes"),
+    ]
+
+
+def _project_totals(row: Any) -> ProjectTotals:
+    return ProjectTotals(
+        name=row.name, sessions=row.sessions, turns=row.turns, prompts=row.prompts, episodes=row.episodes
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class SessionTotals:
+    """How much there is of one session."""
+
+    turns: int
+    episodes: int
+    #: Bites that Claude was shown.
+    shown: int
+    #: Tokens (characters / 4) of everything that Claude was shown.
+    tokens: int
+
+
+def count_sessions(store: Reader, session_ids: Collection[str]) -> Mapping[str, SessionTotals]:
+    """Session id → figures, of these sessions."""
+    session, turn, episode = tables.Session, tables.Turn, tables.Episode
+    injection, shown = tables.Injection, tables.Shown
+    is_shown = (injection.session_id == session.session_id) & WAS_SHOWN
+    bite_tokens = injection.select(fn.COALESCE(fn.SUM(injection.tokens), 0)).where(is_shown)
+    other_tokens = shown.select(fn.COALESCE(fn.SUM(shown.tokens), 0)).where(shown.session_id == session.session_id)
+    query = session.select(
+        session.session_id,
+        turn.select(fn.COUNT(turn.id)).where(turn.session == session.id).alias("turns"),
+        episode.select(fn.COUNT(episode.id))
+        .where((episode.session == session.id) & episode.status.in_(_CURRENT))
+        .alias("episodes"),
+        injection.select(fn.COUNT(injection.id)).where(is_shown).alias("shown"),
+        bite_tokens.alias("bite_tokens"),
+        other_tokens.alias("other_tokens"),
+    ).where(in_json_list(session.session_id, json.dumps(list(session_ids))))
+    return {
+        row.session_id: SessionTotals(
+            turns=row.turns, episodes=row.episodes, shown=row.shown, tokens=row.bite_tokens + row.other_tokens
+        )
+        for row in store.fetch(query)
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class WorkTotals:
+    """What waits of one kind of work."""
+
+    kind: str
+    #: Due now or later.
+    waiting: int
+    #: Due now.
+    due: int
+    dead: int
+    #: Failed at least once and waiting for the next try.
+    failing: int
+    #: When the longest waiting one was due; None where none is due.
+    oldest_due_at_ms: int | None
+
+
+def count_work(store: Reader) -> list[WorkTotals]:
+    """What waits, by kind of work."""
+    work = tables.Work
+    is_waiting = work.state == WorkState.DUE
+    is_due = is_waiting & (work.due_at_ms <= store.now_ms())
+    query = work.select(
+        work.kind,
+        fn.SUM(is_waiting).alias("waiting"),
+        fn.SUM(is_due).alias("due"),
+        fn.SUM(work.state == WorkState.DEAD).alias("dead"),
+        fn.SUM(is_waiting & (work.attempts > 0)).alias("failing"),
+        fn.MIN(Case(None, [(is_due, work.due_at_ms)])).alias("oldest_due_at_ms"),
+    )
+    return [
+        WorkTotals(
+            kind=row.kind,
+            waiting=row.waiting,
+            due=row.due,
+            dead=row.dead,
+            failing=row.failing,
+            oldest_due_at_ms=row.oldest_due_at_ms,
+        )
+        for row in store.fetch(query.group_by(work.kind).order_by(work.kind))
+    ]
+
+
+def count_without_vector(store: Reader) -> int:
+    """Rows that have no vector of any model yet.
+
+    A vector goes with its owner, and the first piece of each has the number 0: nothing needs to be looked up.
+    """
+    vector = tables.Vector
+    owners = sum(_count_rows(store, table) for table in (tables.Episode, tables.NoteChunk, tables.Passage))
+    # The literal lets SQLite use the partial index.
+    with_vector = _count_rows(store, vector) - _count_rows(store, vector, vector.piece > SQL("0"))
+    return owners - with_vector
+
+
+# -- What happened in the latest days: counts by day, and the latest events, read from the newest rows.
+
+#: Turns that are looked at for the words of the latest prompts.
+MAX_LATEST_TURNS = 120
+#: Steps of the history, and bites, that are looked at for the counts of days.
+MAX_RECENT_ROWS = 20_000
+#: Characters of a prompt that are read.
+MAX_PROMPT_CHARACTERS = 300
+
+
+@dataclass(frozen=True, slots=True)
+class DayCounts:
+    """What happened since a time."""
+
+    #: Bites that Claude was shown, and their tokens with those of briefings.
+    shown: int
+    tokens: int
+    kept: int
+    #: Memories that another one replaced, and those that somebody judged wrong.
+    replaced: int
+    wrong: int
+
+
+@dataclass(frozen=True, slots=True)
+class LatestPrompt:
+    """One of the latest prompts."""
+
+    turn_id: int
+    session_id: str
+    at_ms: int
+    text: str
+
+
+def counts_since(store: Reader, since_ms: int, project_id: int | None = None) -> DayCounts:
+    """Count what happened since a time; of a project, or of all."""
+    injection, episode, history, shown = tables.Injection, tables.Episode, tables.History, tables.Shown
+    of_project = episode.select(episode.episode_id).where(episode.project == project_id)
+    is_bite: ColumnBase = WAS_SHOWN & (injection.at_ms >= since_ms) & _is_recent(injection)
+    is_kept: ColumnBase = episode.created_at_ms >= since_ms
+    is_change: ColumnBase = (history.at_ms >= since_ms) & _is_recent(history)
+    if project_id is not None:
+        is_bite &= injection.episode_id.in_(of_project)
+        is_kept &= episode.project == project_id
+        is_change &= history.episode_id.in_(of_project)
+    bites = store.fetch_first(
+        injection.select(
+            fn.COUNT(SQL("*")).alias("number"), fn.COALESCE(fn.SUM(injection.tokens), 0).alias("tokens")
+        ).where(is_bite)
+    )
+    told = store.fetch_value(shown.select(fn.COALESCE(fn.SUM(shown.tokens), 0)).where(shown.at_ms >= since_ms))
+    changes = history.select(history.action, fn.COUNT(SQL("*")).alias("number")).where(
+        is_change & history.action.in_(("supersede", "bad"))
+    )
+    by_action = {row.action: row.number for row in store.fetch(changes.group_by(history.action))}
+    return DayCounts(
+        shown=bites.number,
+        tokens=bites.tokens + (0 if project_id is not None else told),
+        kept=store.fetch_value(episode.select(fn.COUNT(SQL("*"))).where(is_kept)),
+        replaced=by_action.get("supersede", 0),
+        wrong=by_action.get("bad", 0),
+    )
+
+
+def kept_by_day(store: Reader, days: Sequence[tuple[int, int]], project_id: int | None = None) -> list[int]:
+    """Count the memories that were said in each of some spans of time, given as start and end in milliseconds."""
+    episode = tables.Episode
+    condition = (episode.created_at_ms >= days[0][0]) & (episode.created_at_ms < days[-1][1])
+    if project_id is not None:
+        condition &= episode.project == project_id
+    return _by_day(store.fetch_values(episode.select(episode.created_at_ms).where(condition)), days)
+
+
+def shown_by_day(store: Reader, days: Sequence[tuple[int, int]], project_id: int | None = None) -> list[int]:
+    """Count the bites that Claude was shown in each of some spans of time."""
+    injection, episode = tables.Injection, tables.Episode
+    condition = WAS_SHOWN & (injection.at_ms >= days[0][0]) & (injection.at_ms < days[-1][1])
+    condition &= _is_recent(injection)
+    if project_id is not None:
+        own = episode.select(episode.episode_id).where(episode.project == project_id)
+        condition &= injection.episode_id.in_(own)
+    return _by_day(store.fetch_values(injection.select(injection.at_ms).where(condition)), days)
+
+
+def tokens_by_day(store: Reader, since_ms: int) -> dict[str, int]:
+    """Return local day → tokens (characters / 4) of everything that Claude was shown, since a time."""
+    tokens: Counter[str] = Counter()
+    injection, shown = tables.Injection, tables.Shown
+    is_bite = WAS_SHOWN & (injection.at_ms >= since_ms)
+    for table, condition in ((injection, is_bite), (shown, shown.at_ms >= since_ms)):
+        day = fn.date(table.at_ms / 1000, "unixepoch", "localtime").alias("day")
+        query = table.select(day, fn.SUM(table.tokens).alias("tokens")).where(condition).group_by(SQL("day"))
+        for row in store.fetch(query):
+            tokens[row.day] += row.tokens
+    return dict(tokens)
+
+
+def latest_turn_prompts(store: Reader) -> list[LatestPrompt]:
+    """Return the prompts of the turns that were read last, the latest first."""
+    rows = store.fetch(_latest_prompts(Role.USER.value, MAX_LATEST_TURNS))
+    return [LatestPrompt(row.turn_id, row.session_id, row.at_ms or 0, row.text) for row in rows]
+
+
+def _is_recent(table: Any) -> ColumnBase:
+    """The condition that a row is among the last ones: rows are added as time goes on, and have no index of times."""
+    newest = table.alias("newest")
+    condition: ColumnBase = table.id > newest.select(fn.COALESCE(fn.MAX(newest.id), 0) - MAX_RECENT_ROWS)
+    return condition
+
+
+def _by_day(times: Sequence[int], days: Sequence[tuple[int, int]]) -> list[int]:
+    """Count times by day; days are in order and leave no gap."""
+    counts, ends = [0] * len(days), [end for _, end in days]
+    for at_ms in times:
+        # Days have nearly the same length: the guess is off by one at most.
+        guess = min(max(0, (at_ms - days[0][0]) * len(days) // (ends[-1] - days[0][0])), len(days) - 1)
+        while guess and at_ms < days[guess][0]:
+            guess -= 1
+        while guess < len(days) - 1 and at_ms >= ends[guess]:
+            guess += 1
+        counts[guess] += 1
+    return counts
+
+
+@prepared
+def _latest_prompts(user: str, limit: int) -> Query:
+    turn, session, block = tables.Turn, tables.Session, tables.TextBlock
+    latest = turn.select(turn.id).order_by(turn.id.desc()).limit(limit)
+    text = fn.SUBSTR(block.text, 1, MAX_PROMPT_CHARACTERS).alias("text")
+    query = turn.select(turn.id.alias("turn_id"), session.session_id, turn.started_at_ms.alias("at_ms"), text)
+    query = query.join(session).join_from(turn, block, on=(block.turn == turn.id) & (block.seq == 0))
+    is_prompt = (block.role == user) & (block.message_id == "")
+    return query.where(turn.id.in_(latest) & is_prompt).order_by(turn.id.desc())

@@ -1,0 +1,130 @@
+"""Tables of passages, the unit that is searched, and of vectors."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from peewee import AutoField, BlobField, IntegerField, TextField
+from playhouse.sqlite_ext import AutoIncrementField, FTS5Model, SearchField
+
+from engram.models.tables.declaring import Table, View, in_pairs_sql, one_of, reference
+from engram.models.tables.turn_tables import TextBlock
+
+# -- Passages: the unit that is searched. Their text is a part of a text block and stands nowhere else.
+
+#: Characters of the passage before and behind that are indexed with a passage: about twenty words.
+CONTEXT_CHARS = 120
+#: How all full-text indexes split texts into words.
+TOKENIZER = "porter unicode61 remove_diacritics 2 tokenchars '_'"
+
+
+class Passage(Table):
+    """A part of a text block, in characters from ``start`` to before ``stop``."""
+
+    id = AutoIncrementField()
+    text_block = reference(TextBlock, "said_id", cascade=True)
+    #: Copied from the turn, for searches in one project. No foreign keys: they would be checked for every passage.
+    turn_id = IntegerField()
+    session_ref = IntegerField()
+    project_id = IntegerField(null=True)
+    role = TextField()
+    start = IntegerField()
+    stop = IntegerField()
+
+    class Meta:
+        indexes = ((("session_ref", "id"), False), (("turn_id",), False), (("text_block",), False))
+
+
+class PassageText(View):
+    """Passages with their text."""
+
+    id = IntegerField()
+    turn_id = IntegerField()
+    session_ref = IntegerField()
+    project_id = IntegerField(null=True)
+    role = TextField()
+    said_id = IntegerField()
+    text = TextField()
+
+    definition = """CREATE VIEW passage_text AS SELECT p.id AS id, p.turn_id, p.session_ref, p.project_id, p.role,
+        p.said_id, substr(s.text, p.start + 1, p.stop - p.start) AS text FROM passage p
+        JOIN said s ON s.id = p.said_id"""
+
+
+class PassageBeside(View):
+    """A passage's text, and what stands next to it in the same session."""
+
+    id = IntegerField()
+    own = TextField()
+    before = TextField()
+    after = TextField()
+
+    definition = f"""CREATE VIEW passage_beside AS SELECT p.id AS id,
+        substr(s.text, p.start + 1, p.stop - p.start) AS own,
+        coalesce((SELECT substr(t.text, -{CONTEXT_CHARS}) FROM passage_text t WHERE t.id =
+            (SELECT b.id FROM passage b WHERE b.session_ref = p.session_ref AND b.id < p.id
+             ORDER BY b.id DESC LIMIT 1)), '') AS before,
+        coalesce((SELECT substr(t.text, 1, {CONTEXT_CHARS}) FROM passage_text t WHERE t.id =
+            (SELECT a.id FROM passage a WHERE a.session_ref = p.session_ref AND a.id > p.id
+             ORDER BY a.id LIMIT 1)), '') AS after
+        FROM passage p JOIN said s ON s.id = p.said_id"""
+
+
+class PassageContext(View):
+    """What the full-text index holds of a passage: ``PassageBeside`` with letters of scripts without spaces in pairs.
+
+    SQLite takes longer to prepare this than to read a passage: it is for checks and for reading many.
+    """
+
+    id = IntegerField()
+    own = TextField()
+    before = TextField()
+    after = TextField()
+
+    definition = f"""CREATE VIEW passage_context AS SELECT id,
+        {in_pairs_sql("own")} AS own,
+        {in_pairs_sql("before")} AS before,
+        {in_pairs_sql("after")} AS after
+        FROM passage_beside"""
+
+
+class PassageIndex(FTS5Model):
+    """The full-text index of passages; it reads what it shows from ``PassageContext``."""
+
+    own = SearchField()
+    before = SearchField()
+    after = SearchField()
+
+    class Meta:
+        table_name = "passage_fts"
+        options: ClassVar = {"content": "passage_context", "content_rowid": "id", "tokenize": TOKENIZER}
+
+
+# -- Vectors of episodes (e), note chunks (n) and passages (p): float16, by the model that made them.
+
+
+class VectorModel(Table):
+    """The name of an embedding model."""
+
+    id = AutoField()
+    name = TextField(unique=True)
+
+
+class Vector(Table):
+    """One vector. ``seq`` rises with every vector written, so that an index in memory reads only what is new."""
+
+    seq = AutoIncrementField()
+    #: e, n or p: which table ``owner_id`` is a row id of.
+    owner = TextField()
+    owner_id = IntegerField()
+    piece = IntegerField(default=0)
+    model = reference(VectorModel, "model_id")
+    data = BlobField()
+
+    class Meta:
+        indexes = ((("owner", "owner_id", "piece"), True),)
+        constraints = (one_of("owner", ("e", "n", "p")),)
+
+
+#: Vectors of long texts beyond their first: how many owners have one is counted with it.
+Vector.add_index(Vector.index(Vector.piece, name="vector_further").where(Vector.piece > 0))

@@ -1,0 +1,118 @@
+"""Tables of turns, the texts in them, their entries and failing commands."""
+
+from __future__ import annotations
+
+from peewee import AutoField, BlobField, BooleanField, CompositeKey, IntegerField, TextField
+
+from engram.models.tables.declaring import Table, one_of, reference
+from engram.models.tables.project_tables import Project
+from engram.models.tables.session_tables import Session, Transcript
+from engram.transcripts.turns import Role
+
+# -- Turns: a prompt with the answer to it, the texts in it, and the entries of the transcript that it came from.
+
+
+class Turn(Table):
+    """A prompt with the answer to it. Its entries and the facts of its tool calls lie packed in the row."""
+
+    id = AutoField()
+    stable_id = TextField(unique=True)
+    #: The uuid of its prompt, or what stands for one.
+    key = TextField(unique=True)
+    session = reference(Session, "session_ref")
+    project = reference(Project, "project_id", null=True)
+    transcript = reference(Transcript, "transcript_id")
+    opening = TextField()
+    agent = TextField()
+    cwd = TextField()
+    branch = TextField()
+    started_at_ms = IntegerField(null=True)
+    ended_at_ms = IntegerField(null=True)
+    start_offset = IntegerField()
+    end_offset = IntegerField()
+    is_closed = BooleanField()
+    is_interrupted = BooleanField()
+    message_count = IntegerField()
+    #: JSON, or the same compressed (``engram.models.engine.packed``).
+    actions = TextField()
+    #: JSON.
+    extra = TextField()
+    #: The revision that memories were last made of.
+    extracted_revision = IntegerField(default=0)
+    origin = TextField(default="")
+    #: Raised whenever the turn grows.
+    revision = IntegerField(default=1)
+    updated_at_ms = IntegerField()
+    #: Uuids and places of its entries (``engram.models.engine.packed``).
+    entries = BlobField(default=b"")
+
+    class Meta:
+        indexes = ((("session", "id"), False), (("project", "started_at_ms"), False))
+        constraints = (one_of("opening", ("prompt", "queued", "continuation")),)
+
+
+#: Turns that grew since memories were made of them.
+Turn.add_index(Turn.index(Turn.session, name="turn_due").where(Turn.extracted_revision < Turn.revision))
+
+
+class ModelReading(Table):
+    """The revision of a turn that a language model has read, or was asked about; it holds no words."""
+
+    turn = reference(Turn, "turn_id", cascade=True)
+    revision = IntegerField()
+    #: True if it was read again, after the local extractor.
+    is_second = BooleanField(default=False)
+
+    class Meta:
+        primary_key = CompositeKey("turn")
+        without_rowid = True
+
+
+class Entry(Table):
+    """Which turn an entry of a transcript belongs to, by a key of the entry's uuid."""
+
+    key = IntegerField(primary_key=True)
+    #: No foreign key: rows of a deleted turn are deleted by their keys.
+    turn_id = IntegerField()
+
+
+class TextBlock(Table):
+    """One text of a turn: a prompt, or a text block of the assistant."""
+
+    id = AutoField()
+    turn = reference(Turn, "turn_id", cascade=True)
+    #: Its place in the turn.
+    seq = IntegerField()
+    uuid = BlobField(null=True)
+    role = TextField()
+    text = TextField()
+    message_id = TextField()
+    offset = IntegerField()
+    length = IntegerField()
+    line = IntegerField()
+    at_ms = IntegerField(null=True)
+
+    class Meta:
+        table_name = "said"
+        indexes = ((("turn", "seq"), True),)
+        constraints = (one_of("role", tuple(role.value for role in Role)),)
+
+
+# -- Failing commands of turns, by what identifies their errors.
+
+
+class FailedCall(Table):
+    """A telling line of a failing command's error. It holds no words of the error."""
+
+    turn = reference(Turn, "turn_id", cascade=True)
+    #: Place of the call among the turn's tool calls.
+    seq = IntegerField()
+    #: Hash of the line without what differs between two runs (``engram.text.shell``).
+    error_key = IntegerField()
+    #: The programs that the command runs, one on each line.
+    programs = TextField()
+
+    class Meta:
+        primary_key = CompositeKey("turn", "seq", "error_key")
+        without_rowid = True
+        indexes = ((("error_key",), False),)

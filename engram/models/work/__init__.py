@@ -1,0 +1,1 @@
+"""What is due, what runs, what it costs, and what is paused."""

@@ -1,0 +1,90 @@
+"""Pauses: what is paused now, and when what was paused.
+
+The times are kept for good, so that what was said in a pause is never read, however late its file is.
+"""
+
+from __future__ import annotations
+
+import json
+
+from peewee import Query
+
+from engram.models import tables
+from engram.models.engine.meta import get_meta, put_meta
+from engram.models.engine.statement import prepared
+from engram.models.engine.transaction import Reader, Store, Tx
+
+#: Pauses that are remembered at most; the oldest go first.
+MAX_PAUSES = 2_000
+_KEY = "pauses"
+#: The end of an unlimited pause: the year 9999, in milliseconds since 1970.
+FOREVER_MS = 253_370_764_800_000
+
+#: From when until when, in milliseconds since 1970; the end does not belong to it.
+Span = tuple[int, int]
+
+
+def pause(store: Store, scope: str, until_ms: int) -> None:
+    """Stop reading, storing and injecting: ``scope`` is a project's identity or "" for everything."""
+    with store.transaction() as tx:
+        tx.run(tables.Pause.insert(scope=scope, until_ms=until_ms).on_conflict_replace())
+        note_pause(tx, scope, until_ms)
+
+
+def resume(store: Store, scope: str) -> bool:
+    """End a pause; False where there was none."""
+    with store.transaction() as tx:
+        note_end(tx, scope)
+        return tx.run(tables.Pause.delete().where(tables.Pause.scope == scope)) > 0
+
+
+def paused_scopes(store: Reader) -> frozenset[str]:
+    """The scopes that are paused now."""
+    return frozenset(store.fetch_values(_scopes_until(store.now_ms())))
+
+
+@prepared
+def _scopes_until(now_ms: int) -> Query:
+    return tables.Pause.select(tables.Pause.scope).where(tables.Pause.until_ms > now_ms)
+
+
+def note_pause(tx: Tx, scope: str, until_ms: int) -> None:
+    """A scope is paused from now on, or goes on being paused, until a time."""
+    now, pauses = tx.now_ms(), _load(tx)
+    going_on = [pause for pause in pauses if pause[0] == scope and pause[1] <= now < pause[2]]
+    begun = min((pause[1] for pause in going_on), default=now)
+    _save(tx, [*(pause for pause in pauses if pause not in going_on), (scope, begun, until_ms)])
+
+
+def note_end(tx: Tx, scope: str) -> None:
+    """The pause of a scope ends now."""
+    now = tx.now_ms()
+    _save(tx, [(paused, begin, min(end, now) if paused == scope else end) for paused, begin, end in _load(tx)])
+
+
+def pauses_of(store: Reader, scope: str | None) -> list[Span]:
+    """When everything, or this scope, was or is paused; None for what belongs to no scope of its own."""
+    return [(begin, end) for paused, begin, end in _load(store) if paused in ("", scope)]
+
+
+def carry_pauses(tx: Tx, source: Store, *, is_newer: bool) -> None:
+    """Take over the pauses of another memory; where both know one, the newer memory's end counts."""
+    here = {(scope, begin): end for scope, begin, end in _load(tx)}
+    there = {(scope, begin): end for scope, begin, end in _load(source)}
+    both = here | there if is_newer else there | here
+    _save(tx, sorted(((scope, begin, end) for (scope, begin), end in both.items()), key=lambda pause: pause[1]))
+
+
+def move_pauses(tx: Tx, scope: str, to_scope: str) -> None:
+    """What was paused of one scope counts for another one from now on: they became one project."""
+    _save(tx, [(to_scope if paused == scope else paused, begin, end) for paused, begin, end in _load(tx)])
+
+
+def _load(store: Reader) -> list[tuple[str, int, int]]:
+    """(scope, begin, end) of every pause."""
+    stored = get_meta(store, _KEY)
+    return [] if stored is None else [(str(scope), int(begin), int(end)) for scope, begin, end in json.loads(stored)]
+
+
+def _save(tx: Tx, pauses: list[tuple[str, int, int]]) -> None:
+    put_meta(tx, _KEY, json.dumps([pause for pause in pauses if pause[1] < pause[2]][-MAX_PAUSES:]))

@@ -1,0 +1,176 @@
+"""Money: a reservation is committed before a call, what it really took after. Caps are checked in the same
+transaction.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from peewee import JOIN, SQL, Case, Query, fn
+
+from engram.errors import BudgetReached
+from engram.models import tables
+from engram.models.engine.meta import get_meta, put_meta
+from engram.models.engine.statement import is_same, prepared
+from engram.models.engine.transaction import Reader, Store, Tx
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+_CLOCK = "spend_clock"
+
+
+@dataclass(frozen=True, slots=True)
+class Caps:
+    """What may be spent. Windows roll: the last 60 minutes, the last 24 hours, by the ledger's own time."""
+
+    dollars_per_hour: float
+    dollars_per_day: float
+    #: For one project in 24 hours; what has no project counts as one.
+    dollars_per_project: float
+    calls_per_hour: int
+    #: Tokens read and written together in 24 hours.
+    tokens_per_day: int
+
+
+def reserve(
+    store: Store,
+    caps: Caps,
+    *,
+    task: str,
+    model: str,
+    project_id: int | None,
+    input_tokens: int,
+    output_tokens: int,
+    dollars: float,
+) -> int:
+    """Commit the most that a call can cost; returns the reservation's number.
+
+    Windows are measured by the ledger's own time, which never goes back and never runs ahead of the machine's steady
+    clock: no jump of the wall clock, in either direction, opens a cap.
+
+    Raises:
+        BudgetReached: the call could pass a cap; nothing was reserved.
+    """
+    with store.transaction() as tx:
+        ledger = _ledger_ms(tx)
+        last_hour = _spent(store, ledger - HOUR_MS, project_id)
+        last_day = _spent(store, ledger - DAY_MS, project_id)
+        for spent, cap, name in (
+            (last_hour.dollars + dollars, caps.dollars_per_hour, "dollars an hour"),
+            (last_day.dollars + dollars, caps.dollars_per_day, "dollars a day"),
+            (last_day.project_dollars + dollars, caps.dollars_per_project, "dollars a day and project"),
+            (last_hour.calls + 1, caps.calls_per_hour, "calls an hour"),
+            (last_day.tokens + input_tokens + output_tokens, caps.tokens_per_day, "tokens a day"),
+        ):
+            # Written so that what is no number reaches the cap.
+            if not spent <= cap + 1e-9:
+                raise BudgetReached(f"the cap of {_amount(cap)} {name} is reached; the local extractor goes on")
+        return tx.insert(
+            tables.Spend.insert(
+                at_ms=tx.now_ms(),
+                ledger_ms=ledger,
+                task=task,
+                model=model,
+                project_id=project_id,
+                state="reserved",
+                input_tokens=input_tokens,
+                output_tokens=output_tokens,
+                dollars=dollars,
+            )
+        )
+
+
+def _amount(cap: float) -> str:
+    return f"{cap:,}" if isinstance(cap, int) else f"{cap:g}"
+
+
+def _ledger_ms(tx: Tx) -> int:
+    """The ledger's time, moved on by the lesser of what wall and steady clock say.
+
+    The steady clock is the machine's, the same for all processes since it was started; where it went back the machine
+    was started anew, and the wall clock alone counts.
+    """
+    wall, steady = tx.now_ms(), int(tx.clock.steady_seconds() * 1000)
+    known = get_meta(tx, _CLOCK)
+    if known is None:
+        ledger = wall
+    else:
+        ledger, old_wall, old_steady = json.loads(known)
+        by_wall, by_steady = max(0, wall - old_wall), steady - old_steady
+        ledger += by_wall if by_steady < 0 else min(by_wall, by_steady)
+    put_meta(tx, _CLOCK, json.dumps([ledger, wall, steady]))
+    return int(ledger)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spent:
+    """What a window of the ledger holds, open reservations included."""
+
+    calls: int
+    dollars: float
+    project_dollars: float
+    tokens: int
+
+
+def _spent(store: Reader, since_ms: int, project_id: int | None) -> _Spent:
+    """What was spent since a time of the ledger; None is what has no project."""
+    row = store.fetch_first(_spent_since(since_ms, project_id))
+    return _Spent(calls=row.calls, dollars=row.dollars, project_dollars=row.project_dollars, tokens=int(row.tokens))
+
+
+def settle(store: Store, reservation: int, *, input_tokens: int, output_tokens: int, dollars: float) -> None:
+    """Replace a reservation by what the call really took. One that is never settled goes on counting in full."""
+    with store.transaction() as tx:
+        query = tables.Spend.update(
+            state="spent", input_tokens=input_tokens, output_tokens=output_tokens, dollars=dollars
+        )
+        tx.run(query.where(tables.Spend.id == reservation))
+
+
+@prepared
+def _spent_since(since_ms: int, project_id: int | None) -> Query:
+    spend = tables.Spend
+    return spend.select(
+        fn.COUNT(spend.id).alias("calls"),
+        fn.TOTAL(spend.dollars).alias("dollars"),
+        fn.TOTAL(Case(None, [(is_same(spend.project_id, project_id), spend.dollars)])).alias("project_dollars"),
+        fn.TOTAL(spend.input_tokens + spend.output_tokens).alias("tokens"),
+    ).where(spend.ledger_ms > since_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """Money spent on a language model."""
+
+    day: str
+    model: str
+    task: str
+    project: str
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    dollars: float
+
+
+def spending(store: Reader, since_ms: int) -> list[Spending]:
+    """Money spent by day, model, task and project since a time, the latest day first."""
+    spend, project = tables.Spend, tables.Project
+    day = fn.date(spend.at_ms / 1000, "unixepoch", "localtime")
+    query = (
+        spend.select(
+            day.alias("day"),
+            spend.model,
+            spend.task,
+            fn.COALESCE(project.name, "").alias("project"),
+            fn.COUNT(spend.id).alias("calls"),
+            fn.SUM(spend.input_tokens).alias("input_tokens"),
+            fn.SUM(spend.output_tokens).alias("output_tokens"),
+            fn.SUM(spend.dollars).alias("dollars"),
+        )
+        .join(project, JOIN.LEFT_OUTER, on=project.id == spend.project_id)
+        .where(spend.at_ms >= since_ms)
+        .group_by(SQL("day"), spend.model, spend.task, project.name)
+        .order_by(SQL("day").desc(), spend.model, spend.task)
+    )
+    return [Spending(**row._asdict()) for row in store.fetch(query)]

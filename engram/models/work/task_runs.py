@@ -1,0 +1,283 @@
+"""Runs of tasks, and the health of each stage of the work."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from peewee import EXCLUDED, Query, fn
+
+from engram.errors import StoreError
+from engram.models import tables
+from engram.models.engine.statement import RecordReader, prepared
+from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.work.work import MAX_ERROR_CHARS
+
+# -- Runs of tasks: what runs now, what ran lately, how long it took and why it failed. Bounded.
+
+#: Runs that are kept of each kind, and as many failed or interrupted ones beside them.
+KEPT_RUNS = 50
+#: Longest outcome that is kept, in characters.
+MAX_OUTCOME_CHARS = 200
+#: Longest traceback that is kept, in characters; of a longer one the end is.
+MAX_TRACEBACK_CHARS = 4_000
+#: The outcome of a run that had nothing to do.
+NOTHING = "nothing to do"
+
+
+class RunState(StrEnum):
+    """What became of a run."""
+
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    #: Its process was killed or crashed.
+    INTERRUPTED = "interrupted"
+
+
+_UNSUCCESSFUL = (RunState.FAILED.value, RunState.INTERRUPTED.value)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRun:
+    """One run of a task."""
+
+    id: int
+    #: extract, flush, ingest, embed, scan, consolidate, index_notes, recollect, refresh …
+    kind: str
+    #: What it is about, such as a session id; "" for kinds without one.
+    key: str
+    state: RunState
+    #: Process that runs or ran it.
+    pid: int
+    started_at_ms: int
+    #: None until it has ended, and if it was interrupted.
+    duration_ms: int | None
+    #: One line: what it did, or why it failed.
+    outcome: str
+    #: The traceback of a failure, redacted.
+    error: str
+    #: How many runs it stands for: runs in a row that found nothing to do are one.
+    times: int
+
+
+_RUN = RecordReader(TaskRun, tables.TaskRun, readers={"state": RunState})
+
+
+def begin_task_run(store: Store, kind: str, key: str) -> int:
+    """Record that this process begins a task; return the id of the run."""
+    with store.transaction() as tx:
+        return tx.insert(_begin(kind, key, os.getpid(), tx.now_ms()))
+
+
+def end_task_run(
+    store: Store, run_id: int, kind: str, state: RunState, *, duration_ms: int, outcome: str = "", error: str = ""
+) -> None:
+    """Record the end of a run, and delete runs of its kind beyond ``KEPT_RUNS``.
+
+    A run that found nothing to do replaces the run before it if that found nothing either: a task that looks every
+    minute fills no table.
+    """
+    with store.transaction() as tx:
+        tx.run(_end(run_id, state.value, duration_ms, outcome[:MAX_OUTCOME_CHARS], error[-MAX_TRACEBACK_CHARS:]))
+        if outcome == NOTHING:
+            _merge_with_previous(tx, run_id, kind)
+        tx.run(_drop_unsuccessful(kind) if state.value in _UNSUCCESSFUL else _drop_successful(kind))
+
+
+def _merge_with_previous(tx: Tx, run_id: int, kind: str) -> None:
+    previous = tx.fetch_record(_RUN, _before(run_id, kind))
+    if previous is not None and (previous.state, previous.outcome) == (RunState.DONE, NOTHING):
+        tx.run(_set_times(run_id, previous.times + 1))
+        tx.run(tables.TaskRun.delete().where(tables.TaskRun.id == previous.id))
+
+
+def running_task_runs(store: Reader, is_alive: Callable[[int], bool]) -> list[TaskRun]:
+    """Return the runs that go on now, the oldest first: those whose process ``is_alive``."""
+    return [run for run in store.fetch_records(_RUN, _in_state(RunState.RUNNING.value)) if is_alive(run.pid)]
+
+
+def interrupt_task_runs(store: Store, is_alive: Callable[[int], bool]) -> list[TaskRun]:
+    """Record the end of runs whose process is no longer alive; return those runs."""
+    runs = [run for run in store.fetch_records(_RUN, _in_state(RunState.RUNNING.value)) if not is_alive(run.pid)]
+    if runs:
+        with store.transaction() as tx:
+            for run in runs:
+                tx.run(_interrupt(run.id))
+            for kind in {run.kind for run in runs}:
+                tx.run(_drop_unsuccessful(kind))
+    return runs
+
+
+def list_task_runs(
+    store: Reader, *, name: str = "", states: Sequence[RunState] = tuple(RunState), limit: int = 20
+) -> list[TaskRun]:
+    """Return runs, the latest first.
+
+    Args:
+        name: only runs of this kind or key; "" for all.
+        states: only runs in these states.
+    """
+    query = _RUN.select().where(tables.TaskRun.state.in_([state.value for state in states]))
+    if name:
+        query = query.where((tables.TaskRun.kind == name) | (tables.TaskRun.key == name))
+    return store.fetch_records(_RUN, query.order_by(tables.TaskRun.id.desc()).limit(limit))
+
+
+def latest_failure(store: Reader, kind: str, key: str) -> TaskRun | None:
+    """Return the latest failed or interrupted run of a task; None if none is kept."""
+    run = tables.TaskRun
+    is_wanted = (run.kind == kind) & (run.key == key) & run.state.in_(_UNSUCCESSFUL)
+    return store.fetch_record(_RUN, _RUN.select().where(is_wanted).order_by(run.id.desc()).limit(1))
+
+
+def clear_task_errors(tx: Tx) -> None:
+    """Delete what failures said: a message may quote what is being forgotten."""
+    tx.run(tables.TaskRun.update(outcome="", error="").where(tables.TaskRun.state.in_(_UNSUCCESSFUL)))
+
+
+@prepared
+def _begin(kind: str, key: str, pid: int, now_ms: int) -> Query:
+    return tables.TaskRun.insert(kind=kind, key=key, state=RunState.RUNNING.value, pid=pid, started_at_ms=now_ms)
+
+
+@prepared
+def _end(run_id: int, state: str, duration_ms: int, outcome: str, error: str) -> Query:
+    changes = {"state": state, "duration_ms": duration_ms, "outcome": outcome, "error": error}
+    return tables.TaskRun.update(**changes).where(tables.TaskRun.id == run_id)
+
+
+@prepared
+def _interrupt(run_id: int) -> Query:
+    changes = {"state": RunState.INTERRUPTED.value, "outcome": "the worker was killed or crashed during this run"}
+    return tables.TaskRun.update(**changes).where(tables.TaskRun.id == run_id)
+
+
+@prepared
+def _set_times(run_id: int, times: int) -> Query:
+    return tables.TaskRun.update(times=times).where(tables.TaskRun.id == run_id)
+
+
+@prepared
+def _before(run_id: int, kind: str) -> Query:
+    run = tables.TaskRun
+    return _RUN.select().where((run.kind == kind) & (run.id < run_id)).order_by(run.id.desc()).limit(1)
+
+
+@prepared
+def _in_state(state: str) -> Query:
+    return _RUN.select().where(tables.TaskRun.state == state).order_by(tables.TaskRun.id)
+
+
+@prepared
+def _drop_successful(kind: str) -> Query:
+    return _drop_beyond(kind, (RunState.DONE.value,))
+
+
+@prepared
+def _drop_unsuccessful(kind: str) -> Query:
+    return _drop_beyond(kind, _UNSUCCESSFUL)
+
+
+def _drop_beyond(kind: str, states: tuple[str, ...]) -> Query:
+    run, kept = tables.TaskRun, tables.TaskRun.alias("kept")
+    last_id = kept.select(kept.id).where((kept.kind == kind) & kept.state.in_(states)).order_by(kept.id.desc())
+    return run.delete().where(
+        (run.kind == kind) & run.state.in_(states) & (run.id <= last_id.limit(1).offset(KEPT_RUNS))
+    )
+
+
+# -- The health of each stage of the work: how much it saw and did, since when it fails, and what it said.
+
+#: What the stage ``memory`` says where somebody met damage.
+_DAMAGE = "memory.db proved damaged; the worker starts again and checks it"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """The health of one stage."""
+
+    name: str
+    seen: int
+    done: int
+    last_success_ms: int | None
+    last_error: str
+    #: Since when it fails; None while it works.
+    last_error_ms: int | None
+
+
+_STAGE = RecordReader(Stage, tables.Stage)
+
+
+def list_stages(store: Reader) -> list[Stage]:
+    """The health of every stage that ever ran."""
+    return store.fetch_records(_STAGE, _STAGE.select().order_by(tables.Stage.name))
+
+
+def note_success(store: Store, stage: str, *, seen: int = 0, done: int = 0) -> None:
+    """A stage worked: count, and clear its last error."""
+    with store.transaction() as tx:
+        tx.run(_count(stage, seen, done, tx.now_ms()))
+
+
+def note_failure(store: Store, stage: str, error: str) -> None:
+    """A stage failed: keep when it began to fail and what it said last."""
+    with store.transaction() as tx:
+        tx.run(_keep_error(stage, error[:MAX_ERROR_CHARS], tx.now_ms()))
+
+
+def clear_old_failure(store: Store, stage: str, seconds: float) -> None:
+    """Forget the failure of a stage that began longer than ``seconds`` ago."""
+    with store.transaction() as tx:
+        is_old = tables.Stage.last_error_ms <= tx.now_ms() - int(seconds * 1000)
+        tx.run(tables.Stage.update(last_error="", last_error_ms=None).where((tables.Stage.name == stage) & is_old))
+
+
+def note_damage(store: Store) -> None:
+    """Leave word that memory.db proved damaged: a running worker stops, and its next start looks closely.
+
+    The worker alone may set the file aside.
+    """
+    with contextlib.suppress(StoreError):
+        note_failure(store, "memory", _DAMAGE)
+
+
+def is_damage_noted(store: Reader) -> bool:
+    """True where somebody met damage since the last close look."""
+    return store.has_any(_with_error("memory", _DAMAGE))
+
+
+@prepared
+def _count(name: str, seen: int, done: int, now_ms: int) -> Query:
+    stage = tables.Stage
+    return stage.insert(name=name, seen=seen, done=done, last_success_ms=now_ms).on_conflict(
+        conflict_target=(stage.name,),
+        update={
+            stage.seen: stage.seen + EXCLUDED.seen,
+            stage.done: stage.done + EXCLUDED.done,
+            stage.last_success_ms: EXCLUDED.last_success_ms,
+            stage.last_error: "",
+            stage.last_error_ms: None,
+        },
+    )
+
+
+@prepared
+def _keep_error(name: str, error: str, now_ms: int) -> Query:
+    stage = tables.Stage
+    return stage.insert(name=name, last_error=error, last_error_ms=now_ms).on_conflict(
+        conflict_target=(stage.name,),
+        update={
+            stage.last_error: EXCLUDED.last_error,
+            stage.last_error_ms: fn.COALESCE(stage.last_error_ms, EXCLUDED.last_error_ms),
+        },
+    )
+
+
+@prepared
+def _with_error(name: str, error: str) -> Query:
+    found = (tables.Stage.name == name) & (tables.Stage.last_error == error)
+    return tables.Stage.select(tables.Stage.name).where(found)

@@ -1,0 +1,352 @@
+"""What is due: one row for each piece of work; and which process may do what is periodic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from peewee import EXCLUDED, Case, Expression, Query, fn
+
+from engram.models import tables
+from engram.models.engine.statement import RecordReader, prepared
+from engram.models.engine.transaction import Reader, Store, Tx
+
+# -- What is due: one row for each piece of work.
+
+
+class WorkState(StrEnum):
+    """Where a piece of work stands."""
+
+    DUE = "due"
+    DONE = "done"
+    #: Set aside after too many failures; ``engram tasks retry`` makes it due again.
+    DEAD = "dead"
+
+
+#: Seconds until the next try after the first, second, third and every further failure.
+BACK_OFF_SECONDS = (15, 30, 60, 120)
+
+#: Why a session is extracted whose daily log has to be written first, whether memories are made or not.
+LOG_IS_DUE = "sorted"
+
+#: Nothing is put off for longer, in milliseconds: what is due later than that was written before the clock went back.
+MAX_DELAY_MS = 86_400_000
+
+#: Longest error that is kept, in characters.
+MAX_ERROR_CHARS = 500
+
+#: Scope of a pause of the work itself: transcripts are read on, but nothing that is due is begun.
+TASKS_SCOPE = "tasks"
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One piece of work."""
+
+    id: int
+    #: extract, recollect, embed, index_notes, consolidate …
+    kind: str
+    #: What it is about, such as a session id; "" for kinds without one.
+    key: str
+    state: WorkState
+    due_at_ms: int
+    attempts: int
+    #: Raised by every change that makes it due; finishing compares it.
+    version: int
+    last_error: str
+    reason: str
+    updated_at_ms: int
+
+
+_WORK = RecordReader(Work, tables.Work, readers={"state": WorkState})
+
+
+def make_due(tx: Tx, kind: str, key: str, due_at_ms: int, reason: str = "") -> None:
+    """Make work due at a time (an earlier time of a waiting one stays). Call it with the change that causes it."""
+    tx.run(_make_due(kind, key, due_at_ms, reason, tx.now_ms()))
+
+
+def postpone(tx: Tx, kind: str, key: str, due_at_ms: int) -> None:
+    """Make waiting work due later (or earlier) than it was; makes it where there is none."""
+    make_due(tx, kind, key, due_at_ms)
+    tx.run(_set_due(kind, key, due_at_ms))
+
+
+def find_work(store: Reader, kind: str, key: str) -> Work | None:
+    """One piece of work."""
+    return store.fetch_record(_WORK, _of_kind_and_key(kind, key))
+
+
+def work_by_id(store: Reader, work_id: int) -> Work | None:
+    """One piece of work by its row id."""
+    return store.fetch_record(_WORK, _WORK.select().where(tables.Work.id == work_id))
+
+
+def is_work_paused(store: Reader) -> bool:
+    """True while the user lets the worker begin nothing (``engram tasks pause``)."""
+    return store.has_any(_paused_until(TASKS_SCOPE, store.now_ms()))
+
+
+def due_work(store: Reader, limit: int = 1000) -> list[Work]:
+    """Work whose time has come, the oldest first; none while the work is paused."""
+    if is_work_paused(store):
+        return []
+    now = store.now_ms()
+    return store.fetch_records(_WORK, _due(now, now + MAX_DELAY_MS, limit))
+
+
+def list_work(store: Reader, states: tuple[WorkState, ...] = (WorkState.DUE, WorkState.DEAD)) -> list[Work]:
+    """All work in these states."""
+    query = _WORK.select().where(tables.Work.state.in_([state.value for state in states]))
+    return store.fetch_records(_WORK, query.order_by(tables.Work.due_at_ms))
+
+
+def finish(tx: Tx, work: Work) -> bool:
+    """The work is done, unless it was made due again meanwhile (then False, and it stays due)."""
+    return tx.run(_finish(work.id, work.version, tx.now_ms())) == 1
+
+
+def fail(store: Store, work: Work, error: str, *, max_attempts: int = 0) -> WorkState:
+    """The work failed: due again after a while, or dead after ``max_attempts`` (0: never)."""
+    attempts = work.attempts + 1
+    state = WorkState.DEAD if max_attempts and attempts >= max_attempts else WorkState.DUE
+    wait = BACK_OFF_SECONDS[min(attempts, len(BACK_OFF_SECONDS)) - 1]
+    with store.transaction() as tx:
+        tx.run(_try_again(state, attempts, error, wait, tx.now_ms()).where(tables.Work.id == work.id))
+    return state
+
+
+def note_crash(store: Store, work: Work, error: str, *, free: int, max_attempts: int) -> None:
+    """The process died while it did this work: ``free`` times may be chance, then it waits, and is dead in the end."""
+    attempts = work.attempts + 1
+    state = WorkState.DEAD if attempts >= max_attempts else WorkState.DUE
+    wait = 0 if attempts <= free else BACK_OFF_SECONDS[min(attempts - free, len(BACK_OFF_SECONDS)) - 1]
+    with store.transaction() as tx:
+        query = _try_again(state, attempts, error, wait, tx.now_ms())
+        tx.run(query.where((tables.Work.id == work.id) & (tables.Work.state == WorkState.DUE.value)))
+
+
+def retry(store: Store, work_id: int) -> bool:
+    """Make a piece of work due now, dead or not; False where there is none."""
+    with store.transaction() as tx:
+        now = tx.now_ms()
+        query = tables.Work.update(
+            state=WorkState.DUE.value,
+            attempts=0,
+            due_at_ms=now,
+            version=tables.Work.version + 1,
+            updated_at_ms=now,
+        )
+        return tx.run(query.where(tables.Work.id == work_id)) == 1
+
+
+def cancel(store: Store, work_id: int) -> bool:
+    """Mark work as done without doing it; the next change makes it due again."""
+    with store.transaction() as tx:
+        query = tables.Work.update(state=WorkState.DONE.value, updated_at_ms=tx.now_ms())
+        return tx.run(query.where(tables.Work.id == work_id)) == 1
+
+
+def put_back(store: Store, before: Work, *, version: int) -> bool:
+    """Take a retry or a cancel back: the work stands as it did before, if nothing happened to it since.
+
+    Args:
+        store: the open memory.
+        before: the work as it was; its id, state, due time, attempts and version count.
+        version: the version that the retry or the cancel left.
+
+    Returns False where the work was begun, finished or made due since.
+    """
+    table = tables.Work
+    state = WorkState.DUE if version > before.version else WorkState.DONE
+    with store.transaction() as tx:
+        query = table.update(
+            state=before.state.value, due_at_ms=before.due_at_ms, attempts=before.attempts, updated_at_ms=tx.now_ms()
+        )
+        is_untouched = (table.version == version) & (table.state == state.value)
+        if version > before.version:
+            is_untouched &= table.attempts == 0
+        return tx.run(query.where((table.id == before.id) & is_untouched)) == 1
+
+
+def _try_again(state: WorkState, attempts: int, error: str, wait_seconds: int, now_ms: int) -> Query:
+    return tables.Work.update(
+        state=state.value,
+        attempts=attempts,
+        last_error=error[:MAX_ERROR_CHARS],
+        due_at_ms=now_ms + wait_seconds * 1000,
+        updated_at_ms=now_ms,
+    )
+
+
+@prepared
+def _make_due(kind: str, key: str, due_at_ms: int, reason: str, now_ms: int) -> Query:
+    work = tables.Work
+    is_waiting = work.state == WorkState.DUE.value
+    has_failed = is_waiting & (work.attempts > 0)
+    return work.insert(
+        kind=kind, key=key, state=WorkState.DUE.value, due_at_ms=due_at_ms, reason=reason, updated_at_ms=now_ms
+    ).on_conflict(
+        conflict_target=(work.kind, work.key),
+        update={
+            work.version: work.version + 1,
+            work.updated_at_ms: EXCLUDED.updated_at_ms,
+            work.reason: EXCLUDED.reason,
+            work.attempts: Case(None, [(is_waiting, work.attempts)], 0),
+            # What has failed goes on waiting; what waits keeps an earlier time.
+            work.due_at_ms: Case(
+                None,
+                [
+                    (has_failed, fn.MAX(work.due_at_ms, EXCLUDED.due_at_ms)),
+                    (is_waiting, fn.MIN(work.due_at_ms, EXCLUDED.due_at_ms)),
+                ],
+                EXCLUDED.due_at_ms,
+            ),
+            work.state: Case(None, [(work.state == WorkState.DEAD.value, WorkState.DEAD.value)], WorkState.DUE.value),
+        },
+    )
+
+
+@prepared
+def _set_due(kind: str, key: str, due_at_ms: int) -> Query:
+    waiting = (tables.Work.kind == kind) & (tables.Work.key == key) & (tables.Work.attempts == 0)
+    return tables.Work.update(due_at_ms=due_at_ms).where(waiting)
+
+
+@prepared
+def _of_kind_and_key(kind: str, key: str) -> Query:
+    return _WORK.select().where((tables.Work.kind == kind) & (tables.Work.key == key))
+
+
+@prepared
+def _paused_until(scope: str, now_ms: int) -> Query:
+    paused = (tables.Pause.scope == scope) & (tables.Pause.until_ms > now_ms)
+    return tables.Pause.select(tables.Pause.scope).where(paused)
+
+
+@prepared
+def _due(now_ms: int, farthest_ms: int, limit: int) -> Query:
+    is_time = (tables.Work.due_at_ms <= now_ms) | (tables.Work.due_at_ms > farthest_ms)
+    query = _WORK.select().where((tables.Work.state == WorkState.DUE.value) & is_time)
+    return query.order_by(tables.Work.due_at_ms).limit(limit)
+
+
+@prepared
+def _finish(work_id: int, version: int, now_ms: int) -> Query:
+    query = tables.Work.update(state=WorkState.DONE.value, attempts=0, last_error="", updated_at_ms=now_ms)
+    return query.where((tables.Work.id == work_id) & (tables.Work.version == version))
+
+
+# -- Leases: which process may do a periodic piece of work, and when that was last done.
+
+
+def take_lease(store: Store, name: str, owner: str, seconds: float, *, every_seconds: float = 0) -> bool:
+    """Take the lease of periodic work; False while it is held or the last run is younger than ``every_seconds``.
+
+    Who holds it doesn't get it again: a second thread of one process has the same name. ``renew_lease`` prolongs it. A
+    clock that went back never keeps a lease away for longer than it lasts.
+    """
+    with store.transaction() as tx:
+        now = tx.now_ms()
+        until_ms = now + int(seconds * 1000)
+        lease = tx.fetch_first(_lease(name))
+        if lease is not None:
+            if lease.owner and now < lease.until_ms <= until_ms:
+                return False
+            if lease.last_run_ms <= now < lease.last_run_ms + int(every_seconds * 1000):
+                return False
+        tx.run(_take(name, owner, until_ms))
+    return True
+
+
+def renew_lease(store: Store, name: str, owner: str, seconds: float) -> bool:
+    """Hold a lease for ``seconds`` from now on; False where another one took it meanwhile: stop the work then."""
+    with store.transaction() as tx:
+        query = tables.Lease.update(until_ms=tx.now_ms() + int(seconds * 1000))
+        return tx.run(query.where(_is_held_by(name, owner))) == 1
+
+
+def release_lease(store: Store, name: str, owner: str, *, has_run: bool = True) -> None:
+    """Give a lease back; ``has_run`` notes the time of the run."""
+    with store.transaction() as tx:
+        changes = {"owner": "", "until_ms": 0} | ({"last_run_ms": tx.now_ms()} if has_run else {})
+        tx.run(tables.Lease.update(**changes).where(_is_held_by(name, owner)))
+
+
+class HeldLease:
+    """A lease that long work holds while it goes on. Use it as a context manager; release it with the context."""
+
+    def __init__(
+        self, store: Store, name: str, owner: str, seconds: float, is_stopping: Callable[[], bool] = lambda: False
+    ) -> None:
+        """Hold a lease that was taken.
+
+        Args:
+            store: the open memory.
+            name: the lease.
+            owner: who took it.
+            seconds: how long it lasts without a step of the work.
+            is_stopping: says that the work is to end at its next step.
+        """
+        self._store, self._name, self._owner, self._seconds = store, name, owner, seconds
+        self._is_stopping = is_stopping
+        self._renewed_at = store.clock.steady_seconds()
+
+    def __enter__(self) -> HeldLease:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        release_lease(self._store, self._name, self._owner)
+
+    def goes_on(self) -> bool:
+        """Prolong the lease now and then; False where the work is to stop, or another one holds the lease."""
+        if self._is_stopping():
+            return False
+        now = self._store.clock.steady_seconds()
+        if now - self._renewed_at > self._seconds / 4:
+            self._renewed_at = now
+            return renew_lease(self._store, self._name, self._owner, self._seconds)
+        return True
+
+
+def drop_lease(store: Store, name: str, owner: str) -> None:
+    """Take a lease from an owner that is gone; its last run stays as it is, one that never ran leaves nothing."""
+    with store.transaction() as tx:
+        tx.run(tables.Lease.delete().where(_is_held_by(name, owner) & (tables.Lease.last_run_ms == 0)))
+        tx.run(tables.Lease.update(owner="", until_ms=0).where(_is_held_by(name, owner)))
+
+
+def lease_owners(store: Reader) -> dict[str, str]:
+    """Name of a lease → its owner, for those that are held."""
+    rows = store.fetch(tables.Lease.select().where(tables.Lease.owner != ""))
+    return {row.name: row.owner for row in rows}
+
+
+def last_run_ms(store: Reader, name: str) -> int:
+    """When periodic work last ran; 0 for never."""
+    lease = store.fetch_first(_lease(name))
+    return 0 if lease is None else int(lease.last_run_ms)
+
+
+def is_overdue(store: Reader, name: str, every_seconds: float) -> bool:
+    """True where periodic work is to run again: its last run is long ago, never was, or lies in the future."""
+    since_ms = store.now_ms() - last_run_ms(store, name)
+    return not 0 <= since_ms < int(every_seconds * 1000)
+
+
+def _is_held_by(name: str, owner: str) -> Expression:
+    return (tables.Lease.name == name) & (tables.Lease.owner == owner)
+
+
+@prepared
+def _lease(name: str) -> Query:
+    return tables.Lease.select().where(tables.Lease.name == name)
+
+
+@prepared
+def _take(name: str, owner: str, until_ms: int) -> Query:
+    return tables.Lease.insert(name=name, owner=owner, until_ms=until_ms, last_run_ms=0).on_conflict(
+        conflict_target=(tables.Lease.name,),
+        update={tables.Lease.owner: EXCLUDED.owner, tables.Lease.until_ms: EXCLUDED.until_ms},
+    )

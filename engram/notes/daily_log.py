@@ -1,0 +1,378 @@
+"""Files named by day in the notes folder: the daily log and saved notes."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from engram.enums import Kind, Scope
+from engram.errors import BadRequest
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import Episode, episodes_of_session
+from engram.models.projects.projects import project_by_id
+from engram.models.sessions.sessions import SessionRow, find_session
+from engram.models.sessions.stored_turns import turns_of_session
+from engram.notes.note_index import nest_text
+from engram.paths import Home
+from engram.redaction import fence_safe, redact
+from engram.system.atomic import locked_folder, read_whole, write_atomic
+from engram.system.clock import day_of, moment_of
+from engram.transcripts.turns import Turn
+from engram.trust.display import one_line
+
+# -- Files named by day in the notes folder: one writer at a time, and never rewritten from a partial read.
+
+#: A day's file takes no more text beyond this size; the day goes on in a further file. In bytes.
+MAX_DAY_BYTES = 400_000
+#: A larger file is never rewritten, in bytes.
+MAX_REWRITE_BYTES = 20_000_000
+
+_SECTION = re.compile(r"(?m)^(?=## )")
+
+
+@contextlib.contextmanager
+def notes_lock(home: Home) -> Iterator[None]:
+    """Hold the lock that every writer of a note takes before it reads the file. It cannot be taken twice by one
+    thread.
+    """
+    with locked_folder(home.notes):
+        yield
+
+
+def paths_of_day(folder: Path, day: str) -> Iterator[Path]:
+    """Yield ``DAY.md``, ``DAY-2.md``, ``DAY-3.md`` … without end, whether they exist or not."""
+    yield folder / f"{day}.md"
+    number = 1
+    while True:
+        number += 1
+        yield folder / f"{day}-{number}.md"
+
+
+def files_of_day(folder: Path, day: str) -> list[Path]:
+    """Return the files of a day that exist, in order."""
+    files: list[Path] = []
+    for path in paths_of_day(folder, day):
+        if not path.exists():
+            return files
+        files.append(path)
+    return files
+
+
+def append_to_day(folder: Path, day: str, title: str, text: str) -> Path:
+    """Add ``text`` to the last file of a day that has room, or to a further one, and return its path.
+
+    A file that cannot be read whole is left as it is. Call it with ``notes_lock`` held. Raises OSError.
+    """
+    added = text.strip("\n").encode("utf-8", "surrogateescape")
+    for path in paths_of_day(folder, day):
+        old = read_whole(path, MAX_REWRITE_BYTES)
+        if old is None or (old and len(old) + len(added) > MAX_DAY_BYTES):
+            continue
+        head = old.rstrip(b"\n") or f"# {title}".encode()
+        write_atomic(path, head + b"\n\n" + added + b"\n")
+        return path
+    raise AssertionError("unreachable: there is always a further file")
+
+
+def cut_sections(text: str) -> list[str]:
+    """Cut a note before each heading of the second level; the parts joined are the text."""
+    return _SECTION.split(text)
+
+
+def read_text(path: Path) -> str | None:
+    """Return the text of a note that may be rewritten, "" if it does not exist; None if it must be left alone."""
+    data = read_whole(path, MAX_REWRITE_BYTES)
+    return None if data is None else data.decode("utf-8", "surrogateescape")
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a note whose text came from ``read_text``; bytes that are not UTF-8 stay what they were. Raises OSError."""
+    write_atomic(path, text.encode("utf-8", "surrogateescape"))
+
+
+# -- Saved notes: texts that somebody chose to keep, a Markdown file a day. Engram adds to these files and rewrites
+# nothing.
+
+#: Longest text of one note, in characters.
+MAX_NOTE_CHARACTERS = 20_000
+#: Heading of a note that belongs to no project, in the daily log as well.
+NO_PROJECT = "no project"
+_PROJECT_CHARACTERS = 80
+
+Redact = Callable[[str], str]
+
+
+def save_note(home: Home, text: str, redact: Redact, at_ms: int, project: str = "") -> Path:
+    """Add a note to the file of its day and return the file.
+
+    Args:
+        home: the memory folder.
+        text: what to keep, at most 20,000 characters.
+        redact: removes secrets.
+        at_ms: when it was saved; decides the file.
+        project: display name of the project it was saved in; "" for none.
+
+    Raises:
+        BadRequest: the text is empty or too long.
+        OSError: the file cannot be written; nothing was changed.
+    """
+    clean = redact(text.replace("\0", "")).strip()
+    if not clean or len(clean) > MAX_NOTE_CHARACTERS:
+        raise BadRequest(f"a note has 1 to {MAX_NOTE_CHARACTERS} characters")
+    day, time = day_of(at_ms), f"{moment_of(at_ms):%H:%M}"
+    with notes_lock(home):
+        return append_to_day(home.saved_notes, day, _title(day), _section(project, f"saved {time}", clean))
+
+
+def keep_found_text(home: Home, day: str, text: str) -> None:
+    """Add text from the daily log of ``day`` that the log itself did not write, unless it is there already.
+
+    Call it with ``notes_lock`` held.
+    """
+    section = _section("", "found in the daily log", text)
+    if not any(section.strip() in (read_text(path) or "") for path in files_of_day(home.saved_notes, day)):
+        append_to_day(home.saved_notes, day, _title(day), section)
+
+
+def _title(day: str) -> str:
+    return f"Saved on {day}"
+
+
+def _section(project: str, mark: str, text: str) -> str:
+    heading = one_line(project, _PROJECT_CHARACTERS) or NO_PROJECT
+    return f"## {heading}\n<!-- {mark} -->\n\n{nest_text(text, 2)}\n"
+
+
+# -- The daily log: what each session asked, decided, changed and left open, in one Markdown file a day. Uses no
+# model.
+
+#: Words and characters of a prompt that the log keeps.
+MAX_LINE_WORDS = 24
+MAX_LINE_CHARACTERS = 300
+#: Characters of a text that are looked at for its line.
+MAX_READ_CHARACTERS = 4_000
+
+_DAY_FILE = re.compile(r"(\d{4}-\d\d-\d\d)(?:-\d+)?")
+_MARK = re.compile(r"<!-- session \S+ -->")
+#: Headings of the lists in a section, in the order in which they stand.
+_LISTS = ("Asked:", "Decided:", "Changed:", "Committed:", "Left open:")
+
+
+def log_session(store: Store, home: Home, session_id: str) -> list[Path]:
+    """Write the sections of a session in the logs of the days it spoke on; return the files that changed.
+
+    Each turn is in the log of the day on which it began, in a section of its project. The sections are made from the
+    stored turns, so writing them twice changes nothing. Notes that an earlier version saved in a log file move to the
+    saved notes.
+
+    Raises:
+        StoreError: the session cannot be read.
+        OSError: a file cannot be written; it is unchanged.
+    """
+    session = find_session(store, session_id)
+    if session is None:
+        return []
+    changed = []
+    with notes_lock(home):
+        of_projects = _sections(store, session)
+        changed += _cut_left_over(home, session, of_projects)
+        for key, sections in of_projects.items():
+            days = (day_of(session.first_at_ms), day_of(session.last_at_ms), *sections)
+            for path in _log_files(home, min(days), max(days)):
+                changed += _update_file(home, path, f"<!-- session {key} -->", sections)
+            for day in sorted(sections):
+                changed.append(append_to_day(home.daily_notes, day, day, sections[day]))
+    return list(dict.fromkeys(changed))
+
+
+def move_saved_notes(home: Home) -> int:
+    """Move notes that an earlier version saved in the daily logs to files of their own; return how many files held
+    some.
+    """
+    with notes_lock(home):
+        return sum(bool(_update_file(home, path, "", {})) for path in _log_files(home))
+
+
+def session_section(key: str, project: str, turns: Sequence[Turn], decided: Sequence[str] = ()) -> str:
+    """The Markdown section of one session: asked, decided, changed, committed, left open.
+
+    Args:
+        key: the session, or ``SESSION/NUMBER`` for what it did in another project than its own.
+        project: display name.
+        turns: in order.
+        decided: summaries of decisions.
+    """
+    asked = [f"- {_short(turn.users_prompt)}" for turn in turns if turn.is_by_person]
+    files = list(
+        dict.fromkeys(f for turn in turns for a in turn.actions if a.is_edit and not a.is_error for f in a.files)
+    )
+    commits = [action.commit for turn in turns for action in turn.actions if action.commit]
+    left = _left_open(turns)
+    lines = [f"## {_short(project)}", f"<!-- session {key} -->"]
+    if asked:
+        lines += ["", "Asked:", *asked[-40:]]
+    if decided:
+        lines += ["", "Decided:", *[f"- {_short(decision)}" for decision in decided[-20:]]]
+    if files:
+        lines += ["", "Changed:", *[f"- `{_one_line(name)}`" for name in files[:30]]]
+    if commits:
+        lines += ["", "Committed:", *[f"- {_one_line(commit)}" for commit in commits[:20]]]
+    if left:
+        lines += ["", "Left open:", *[f"- {item}" for item in left]]
+    return "\n".join(lines) + "\n"
+
+
+def split_log(text: str) -> tuple[list[str], str]:
+    """Split a log file into the parts that stay there and the text that was saved as notes between them.
+
+    The title and text that a person wrote around the sections stay. What follows the lists of a section, or the heading
+    "Saved", was written by ``memory_save`` of an earlier version.
+    """
+    parts: list[str] = []
+    saved: list[str] = []
+    is_saved = False
+    for part in cut_sections(text):
+        lines = part.split("\n")
+        if _mark_of(part):
+            end = _end_of_section(lines)
+            parts.append("\n".join(lines[:end]).rstrip() + "\n\n")
+            rest = "\n".join(lines[end:]).strip("\n")
+            is_saved = bool(rest)
+            saved += [rest] if rest else []
+        elif is_saved or lines[0] == "## Saved":
+            saved.append("\n".join(lines[lines[0] == "## Saved" :]).strip("\n"))
+            is_saved = True
+        else:
+            parts.append(part)
+    return parts, "\n\n".join(saved).strip()
+
+
+def _mark_of(part: str) -> str:
+    """Return the comment below the heading of a section of the log; "" for other text."""
+    lines = part.split("\n", 2)
+    return lines[1] if len(lines) > 1 and _MARK.fullmatch(lines[1]) else ""
+
+
+def _end_of_section(lines: Sequence[str]) -> int:
+    """Return where a section of the log ends: what follows was saved there by an earlier version."""
+    expected = list(_LISTS)
+    end = 2
+    while end < len(lines):
+        start = end
+        while start < len(lines) and not lines[start].strip():
+            start += 1
+        if start == len(lines) or lines[start] not in expected:
+            return end
+        del expected[: expected.index(lines[start]) + 1]
+        end = start + 1
+        while end < len(lines) and lines[end].startswith("-"):
+            end += 1
+    return end
+
+
+def _sections(store: Store, session: SessionRow) -> dict[str, dict[str, str]]:
+    """Return the sections of a session by key and day: one for each project that it worked in, its own first."""
+    turns: dict[int | None, dict[str, list[Turn]]] = {session.project_id: {}}
+    at_ms = session.first_at_ms
+    for stored in turns_of_session(store, session.id):
+        at_ms = stored.turn.started_at_ms or at_ms
+        turns.setdefault(stored.project_id, {}).setdefault(day_of(at_ms), []).append(stored.turn)
+    sections = {}
+    for project_id, days in turns.items():
+        project = None if project_id is None else project_by_id(store, project_id)
+        is_own = project_id == session.project_id
+        key = session.session_id if is_own else f"{session.session_id}/{project_id or 0}"
+        decided = _decided(store, session, project_id, days)
+        sections[key] = {
+            day: session_section(key, project.name if project else NO_PROJECT, said, decided.get(day, ()))
+            for day, said in days.items()
+            if any(turn.prompt for turn in said)
+        }
+    return sections
+
+
+def _decided(
+    store: Store, session: SessionRow, project_id: int | None, days: Mapping[str, Sequence[Turn]]
+) -> dict[str, list[str]]:
+    """Return what was decided in a session in a project on each of its days."""
+    decided: dict[str, list[str]] = {}
+    for episode in episodes_of_session(store, session.session_id) if days else ():
+        is_here = project_id in (episode.project_id, session.project_id if episode.scope == Scope.GLOBAL else 0)
+        if episode.kind == Kind.DECISION and _is_current(episode) and is_here:
+            day = day_of(episode.created_at_ms)
+            decided.setdefault(day if day in days else max(days), []).append(episode.summary)
+    return decided
+
+
+def _is_current(episode: Episode) -> bool:
+    return episode.is_current and not episode.suspect
+
+
+def _log_files(home: Home, first: str = "", last: str = "~") -> list[Path]:
+    """Return the log's files from one day to another, both included."""
+    named = sorted(path for path in home.daily_notes.glob("*.md") if _DAY_FILE.fullmatch(path.stem))
+    return [path for path in named if first <= path.stem[:10] <= last]
+
+
+def _update_file(home: Home, path: Path, mark: str, sections: dict[str, str]) -> list[Path]:
+    """Replace the section with ``mark`` by the day's new one, which is then removed from ``sections``."""
+    text = read_text(path)
+    if text is None:
+        return []
+    day = path.stem[:10]
+    parts, saved = split_log(text)
+    is_found = bool(mark) and any(_mark_of(part) == mark for part in parts)
+    if not saved and not is_found:
+        return []
+    if saved:
+        keep_found_text(home, day, saved)
+    kept = [sections.pop(day, "") + "\n" if mark and _mark_of(part) == mark else part for part in parts]
+    whole = "".join(part for part in kept if part.strip()).rstrip("\n") + "\n"
+    if whole == text:
+        return []
+    write_text(path, whole)
+    return [path]
+
+
+def _cut_left_over(home: Home, session: SessionRow, keys: Collection[str]) -> list[Path]:
+    """Remove the sections of projects in which no turn of the session is any more."""
+    begin = f"<!-- session {session.session_id}/"
+    changed = []
+    for path in _log_files(home, day_of(session.first_at_ms), day_of(session.last_at_ms)):
+        text = read_text(path)
+        if text is None or begin not in text:
+            continue
+        marks = {f"<!-- session {key} -->" for key in keys}
+        parts = cut_sections(text)
+        kept = [part for part in parts if not _mark_of(part).startswith(begin) or _mark_of(part) in marks]
+        if len(kept) < len(parts):
+            write_text(path, "".join(kept).rstrip("\n") + "\n")
+            changed.append(path)
+    return changed
+
+
+def _left_open(turns: Sequence[Turn]) -> list[str]:
+    """Return commands that failed when they last ran, and an interrupted or unanswered last prompt."""
+    last: dict[str, bool] = {}
+    for turn in turns:
+        for action in turn.actions:
+            if action.command and action.is_error is not None:
+                last[action.command] = action.is_error
+    left = [f"`{_short(command)}` failed" for command, is_error in last.items() if is_error][-5:]
+    closing = turns[-1]
+    if closing.is_interrupted or (closing.is_by_person and not closing.reply):
+        left.append(f"not finished: {_short(closing.users_prompt)}")
+    return left
+
+
+def _short(text: str) -> str:
+    words = _one_line(text).split()
+    return " ".join(words[:MAX_LINE_WORDS]) + ("…" if len(words) > MAX_LINE_WORDS else "")
+
+
+def _one_line(text: str) -> str:
+    """Return one line that is no heading or comment, redacted again since a rule may be newer than the stored text."""
+    line = re.sub(r"[`<>]+", " ", fence_safe(redact(text[:MAX_READ_CHARACTERS]))).strip()
+    return line if len(line) <= MAX_LINE_CHARACTERS else line[: MAX_LINE_CHARACTERS - 1] + "…"

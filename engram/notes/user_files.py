@@ -1,0 +1,292 @@
+"""Read the user's own files that an agent reads at its start. They are never written."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engram.models.engine.transaction import Store
+from engram.models.projects.notes import (
+    StandingFile,
+    drop_standing_file,
+    list_standing_files,
+    put_standing_file,
+    standing_files_of,
+    standing_watermark,
+)
+from engram.models.projects.projects import ProjectRow, list_projects
+from engram.models.sessions.recent import recent_files
+from engram.models.work.pauses import paused_scopes
+from engram.notes.daily_log import MAX_NOTE_CHARACTERS, save_note
+from engram.settings import Settings
+from engram.system.atomic import read_regular
+from engram.text.subject import StandingText
+from engram.transcripts.project import is_excluded
+
+# -- Where Claude Code keeps its auto memory of a project: its settings may name another folder, or switch it off.
+
+#: Bytes of a settings file that are read.
+MAX_SETTINGS_BYTES = 4_000_000
+#: Names of the settings.
+_FOLDER, _IS_ENABLED = "autoMemoryDirectory", "autoMemoryEnabled"
+
+
+def auto_memory_folder(claude_folder: Path, root: Path | None) -> Path | None:
+    """Return the folder of a project's auto memory, or of the one that all projects share.
+
+    A project's own settings decide before the user's. Claude Code reads none of it where it is switched off.
+
+    Args:
+        claude_folder: Claude Code's configuration folder.
+        root: the project's folder; None for what all projects share.
+
+    Returns:
+        None if there is none: it is switched off, or every project has its own.
+    """
+    user = _settings(claude_folder / "settings.json")
+    if root is None:
+        return _named(user, Path.home()) if user.get(_IS_ENABLED) is not False else None
+    own = [_settings(root / ".claude" / name) for name in ("settings.local.json", "settings.json")]
+    enabled = next((file[_IS_ENABLED] for file in (*own, user) if _IS_ENABLED in file), True)
+    if enabled is False:
+        return None
+    for file in own:
+        folder = _named(file, root)
+        if folder is not None:
+            return folder
+    if _named(user, Path.home()) is not None:
+        return None
+    return claude_folder / "projects" / re.sub(r"[^A-Za-z0-9]", "-", str(root)) / "memory"
+
+
+def _named(settings: dict[str, Any], base: Path) -> Path | None:
+    named = settings.get(_FOLDER)
+    if not isinstance(named, str) or not named.strip() or "\0" in named:
+        return None
+    return base / Path(named).expanduser()
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    try:
+        # A link is followed, as Claude Code does.
+        value = json.loads(read_regular(path.resolve(), MAX_SETTINGS_BYTES) or b"{}")
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+# -- Read the user's own files that an agent reads at its start. They are never written.
+#
+# Those are CLAUDE.md (the user's, the project's and nested ones), CLAUDE.local.md, what these import with ``@path``,
+# rules files, and Claude Code's auto memory. What disappears from such a file is kept as a saved note, so that search
+# finds it again.
+
+logger = logging.getLogger(__name__)
+
+#: Bytes that are read of a file, files of a project, and how deep imports lead to others.
+MAX_FILE_BYTES, MAX_FILES, MAX_IMPORT_DEPTH = 200_000, 100, 5
+#: Projects whose statements are kept ready for comparison.
+MAX_CACHED = 20
+
+_IMPORT = re.compile(r"(?:^|\s)@((?:~/|\.{0,2}/)?[\w.][\w./-]*)", re.MULTILINE)
+_CODE = re.compile(r"```.*?```|`[^`\n]*`", re.DOTALL)
+
+Redact = Callable[[str], str]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    watermark: tuple[int, int, int]
+    text: StandingText
+
+
+_cache: dict[tuple[str, int | None], _Known] = {}
+
+
+def standing_text(store: Store, project_id: int | None) -> StandingText:
+    """Return what the user's own files say in a project; None for the files that hold everywhere.
+
+    ``standing_text(store, project_id).file_saying(summary)`` tells whether a memory need not be said again.
+    """
+    key, watermark = (str(store.path), project_id), standing_watermark(store)
+    known = _cache.get(key)
+    if known is None or known.watermark != watermark:
+        files = [(file.name, file.text) for file in standing_files_of(store, project_id)]
+        known = _Known(watermark, StandingText(files))
+        _cache.pop(key, None)
+        while len(_cache) >= MAX_CACHED:
+            _cache.pop(next(iter(_cache)), None)
+        _cache[key] = known
+    return known.text
+
+
+def standing_of(store: Store, project_id: int | None) -> Callable[[str], tuple[str, str]]:
+    """Return a function that says of a text which file says the same, and what one says instead; "" for none."""
+    standing = standing_text(store, project_id)
+
+    def look_up(text: str) -> tuple[str, str]:
+        name = standing.file_saying(text)
+        return name, "" if name else standing.contradicting(text)
+
+    return look_up
+
+
+def read_standing_files(store: Store, settings: Settings, redact: Redact) -> int:
+    """Read the files that changed since they were read last and return how many; unchanged ones cost one ``stat``."""
+    known = {file.path: file for file in list_standing_files(store)}
+    seen: set[str] = set()
+    changed = 0
+    paused = paused_scopes(store)
+    if "" in paused or not settings.capture:
+        return 0
+    projects = [
+        project
+        for project in list_projects(store)
+        if project.root and project.identity not in paused and not is_excluded(project.root, settings.exclude)
+    ]
+    for owner in (None, *projects):
+        if owner is not None and not Path(owner.root).is_dir():
+            seen |= {file.path for file in known.values() if file.project_id == owner.id}
+            continue
+        for name, path in _files_of(store, settings, owner):
+            if str(path) not in seen:
+                seen.add(str(path))
+                changed += _read_file(store, settings, redact, owner, name, path, known.get(str(path)))
+    readable = {None, *(project.id for project in projects)}
+    for file in known.values():
+        if file.path in seen or file.project_id not in readable:
+            continue
+        owner = next((project for project in projects if project.id == file.project_id), None)
+        if Path(file.path).is_file() and file.name.endswith("/CLAUDE.md"):
+            # A nested one, in a folder where nobody works at present.
+            changed += _read_file(store, settings, redact, owner, file.name, Path(file.path), file)
+            continue
+        changed += 1
+        if not Path(file.path).exists():
+            _keep_removed(store, settings, file, "", "" if owner is None else owner.name)
+        with store.transaction() as tx:
+            drop_standing_file(tx, file.path)
+    return changed
+
+
+def _read_file(
+    store: Store,
+    settings: Settings,
+    redact: Redact,
+    owner: ProjectRow | None,
+    name: str,
+    path: Path,
+    known: StandingFile | None,
+) -> bool:
+    try:
+        facts = path.stat()
+    except OSError:
+        return False
+    if known is not None and (known.size, known.changed_at_ns) == (facts.st_size, facts.st_mtime_ns):
+        return False
+    data = read_regular(path, MAX_FILE_BYTES)
+    if data is None:
+        return False
+    file = StandingFile(
+        path=str(path),
+        project_id=None if owner is None else owner.id,
+        name=name,
+        size=facts.st_size,
+        changed_at_ns=facts.st_mtime_ns,
+        text=redact(data.decode("utf-8", "replace").replace("\0", "")),
+    )
+    if known is not None:
+        # Kept before the old text is replaced: a kill between the two keeps a paragraph twice, and never loses it.
+        _keep_removed(store, settings, known, file.text, "" if owner is None else owner.name)
+    with store.transaction() as tx:
+        put_standing_file(tx, file)
+    return True
+
+
+def _keep_removed(store: Store, settings: Settings, known: StandingFile, text: str, project: str) -> None:
+    """Save the paragraphs that a file no longer has as a note of its project."""
+    now = {_plain(paragraph) for paragraph in _paragraphs(text)}
+    lines = {_plain(line) for line in text.splitlines()}
+    removed = []
+    for paragraph in _paragraphs(known.text):
+        if _plain(paragraph) not in now:
+            kept = [line for line in paragraph.splitlines() if _plain(line) not in lines]
+            removed.append("\n".join(kept))
+    if not any(part.strip(" #-*\n") for part in removed):
+        return
+    note = f"Removed from {known.name}:\n\n" + "\n\n".join(part for part in removed if part.strip())
+    try:
+        save_note(settings.places, note[:MAX_NOTE_CHARACTERS], lambda clean: clean, store.now_ms(), project)
+    except OSError as error:
+        logger.warning("action=keep_removed name=%s error=%s", known.name, error)
+
+
+def _paragraphs(text: str) -> list[str]:
+    return [part for part in re.split(r"\n\s*\n", text) if part.strip()]
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+# -- where the files are
+
+
+def _files_of(store: Store, settings: Settings, owner: ProjectRow | None) -> Iterator[tuple[str, Path]]:
+    """Yield ``(name, path)`` of a project's files with what they import, or of those that hold everywhere."""
+    count = 0
+    for name, path in _entry_files(store, settings, owner):
+        for imported_name, imported in _with_imports(name, path, MAX_IMPORT_DEPTH):
+            count += 1
+            if count > MAX_FILES:
+                return
+            yield imported_name, imported
+
+
+def _entry_files(store: Store, settings: Settings, owner: ProjectRow | None) -> Iterator[tuple[str, Path]]:
+    if owner is None:
+        for claude in settings.all_claude_folders:
+            name = "~/.claude" if claude == settings.claude_folder else str(claude)
+            yield f"{name}/CLAUDE.md", claude / "CLAUDE.md"
+            yield from _markdown(claude / "rules", f"{name}/rules")
+            shared_memory = auto_memory_folder(claude, None)
+            if shared_memory is not None:
+                yield from _markdown(shared_memory, "auto memory")
+        return
+    root = Path(owner.root)
+    for name in ("CLAUDE.md", "CLAUDE.local.md", ".claude/CLAUDE.md"):
+        yield name, root / name
+    yield from _markdown(root / ".claude" / "rules", ".claude/rules")
+    for claude in settings.all_claude_folders:
+        own_memory = auto_memory_folder(claude, root)
+        if own_memory is not None:
+            yield from _markdown(own_memory, "auto memory")
+    folders = {folder for file in recent_files(store, owner.id) for folder in Path(os.path.join(root, file)).parents}
+    for folder in sorted(folders):
+        if folder != root and root in folder.parents:
+            yield (folder / "CLAUDE.md").relative_to(root).as_posix(), folder / "CLAUDE.md"
+
+
+def _markdown(folder: Path, prefix: str) -> Iterator[tuple[str, Path]]:
+    for path in sorted(folder.rglob("*.md"))[:MAX_FILES] if folder.is_dir() else ():
+        # Engram's own note of graduated memories may stand beside those of Claude Code.
+        yield f"{prefix}/{path.relative_to(folder).as_posix()}", path
+
+
+def _with_imports(name: str, path: Path, depth: int) -> Iterator[tuple[str, Path]]:
+    if not path.is_file():
+        return
+    yield name, path
+    data = read_regular(path, MAX_FILE_BYTES) if depth else None
+    if data is None:
+        return
+    for target in _IMPORT.findall(_CODE.sub("", data.decode("utf-8", "replace"))):
+        imported = Path(os.path.normpath(path.parent / Path(target).expanduser()))
+        if imported != path:
+            yield from _with_imports(target, imported, depth - 1)

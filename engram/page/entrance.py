@@ -1,0 +1,307 @@
+"""Who may see the page: its address, the secret path and cookie, and the checks that every request passes.
+
+Each check stands for one attack that a browser was seen to carry out (``docs/page.md``), and refuses by itself: the
+tests take one out and carry the attack out again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import secrets
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+
+from starlette.datastructures import MutableHeaders
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from engram.system.atomic import make_private_folder, write_atomic
+
+#: The only address that the page listens on.
+ADDRESS = "127.0.0.1"
+#: Name of the cookie that opens the page.
+COOKIE = "engram_page"
+#: Path of the one-time entry, the only path outside the room.
+ENTRY_PATH = "/enter"
+#: Bytes of randomness in the room's path and in the cookie.
+SECRET_BYTES = 24
+#: Values of Sec-Fetch-Site of a page's own requests, and of an address that a person typed.
+OWN_SITES = ("same-origin", "none")
+#: Methods that change nothing.
+SAFE_METHODS = ("GET", "HEAD")
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The address of one running page and the secrets that open it. They end with the process."""
+
+    port: int
+    #: First part of every path; cookies ignore ports, so the path keeps ours from other servers on this machine.
+    room: str = field(default_factory=lambda: secrets.token_urlsafe(SECRET_BYTES))
+    #: Value of the cookie.
+    secret: str = field(default_factory=lambda: secrets.token_urlsafe(SECRET_BYTES))
+
+    @property
+    def host(self) -> str:
+        """The only Host that is answered."""
+        return f"{ADDRESS}:{self.port}"
+
+    @property
+    def origin(self) -> str:
+        """The only Origin that may write."""
+        return f"http://{self.host}"
+
+    @property
+    def root(self) -> str:
+        """Path under which every view lies, without a slash at its end."""
+        return f"/{self.room}"
+
+    @property
+    def cookie_header(self) -> str:
+        """The Set-Cookie that lets a browser in until it is closed."""
+        return f"{COOKIE}={self.secret}; Path={self.root}/; HttpOnly; SameSite=Strict"
+
+
+@dataclass(frozen=True, slots=True)
+class RequestHead:
+    """What the checks look at: the request without its body. Header names are in lower case."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+
+    @property
+    def is_entry(self) -> bool:
+        """True for the one-time entry, which comes from a file and has no cookie yet."""
+        return self.path == ENTRY_PATH
+
+    @property
+    def is_write(self) -> bool:
+        """True for a request that may change something."""
+        return self.method not in SAFE_METHODS
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request is not answered."""
+
+    status: int
+    reason: str
+
+
+Check = Callable[[Access, RequestHead], Refusal | None]
+
+
+def check_host(access: Access, head: RequestHead) -> Refusal | None:
+    """Refuse a name that was made to point here (DNS rebinding)."""
+    return None if head.headers.get("host") == access.host else Refusal(421, "this address is not known here")
+
+
+def check_site(access: Access, head: RequestHead) -> Refusal | None:
+    """Refuse what another page asks for, also one on another port of this machine, which counts as the same site."""
+    if head.is_entry:
+        return None
+    allowed = OWN_SITES[:1] if head.is_write else OWN_SITES
+    if head.headers.get("sec-fetch-site") in allowed:
+        return None
+    return Refusal(403, "another page asked for this, or a browser that does not say who asks")
+
+
+def check_cookie(access: Access, head: RequestHead) -> Refusal | None:
+    """Refuse whoever did not come in by the one-time entry."""
+    if head.is_entry:
+        return None
+    try:
+        kept = SimpleCookie(head.headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        kept = None
+    if kept is not None and secrets.compare_digest(kept.value.encode(), access.secret.encode()):
+        return None
+    return Refusal(403, "this page is closed; open it again with: engram ui")
+
+
+def check_origin(access: Access, head: RequestHead) -> Refusal | None:
+    """Refuse a change that does not come from this very page."""
+    if not head.is_write or head.headers.get("origin") == access.origin:
+        return None
+    return Refusal(403, "a change has to come from the page itself")
+
+
+def check_sender(access: Access, head: RequestHead) -> Refusal | None:
+    """Refuse a change that a plain form sends: the page's own scripts add a header that no form can add."""
+    if not head.is_write or head.headers.get("hx-request") == "true":
+        return None
+    return Refusal(403, "a change has to come from the page's own buttons")
+
+
+#: Every check, in the order in which they are made.
+CHECKS: tuple[Check, ...] = (check_host, check_site, check_cookie, check_origin, check_sender)
+
+
+# -- One-time entries: a file for each token, which a browser opens and the server deletes when the token is spent.
+
+#: How long a token can be used, in seconds.
+MAX_AGE_SECONDS = 60.0
+#: Bytes of randomness in a token.
+TOKEN_BYTES = 32
+#: Longest token that is looked up, in characters.
+MAX_TOKEN_CHARACTERS = 200
+
+_REDIRECT = """<!doctype html><html lang="en"><meta charset="utf-8"><meta name="referrer" content="no-referrer">
+<meta http-equiv="refresh" content="0;url={url}"><title>Engram</title><p><a href="{url}">Open Engram</a></p></html>
+"""
+
+
+def make_entry(folder: Path, port: int) -> tuple[Path, str]:
+    """Make a token; returns the file that leads a browser to the page (mode 0600), and the address in it.
+
+    The file is named after the token's hash: as long as it is there, the token is unspent.
+    """
+    make_private_folder(folder)
+    drop_old_entries(folder)
+    token = secrets.token_urlsafe(TOKEN_BYTES)
+    url = f"http://{ADDRESS}:{port}{ENTRY_PATH}?token={token}"
+    path = _path_of(folder, token)
+    write_atomic(path, _REDIRECT.format(url=url).encode())
+    return path, url
+
+
+def spend_entry(folder: Path, token: str) -> bool:
+    """Spend a token; True for the one caller that may enter. It must be at most a minute old."""
+    if not 0 < len(token) <= MAX_TOKEN_CHARACTERS:
+        return False
+    path = _path_of(folder, token)
+    try:
+        is_fresh = _age_seconds(path) <= MAX_AGE_SECONDS
+        # Of any number of callers, one deletes the file.
+        os.unlink(path)
+    except OSError:
+        return False
+    return is_fresh
+
+
+def drop_old_entries(folder: Path) -> None:
+    """Delete the files of tokens that nobody used in time."""
+    for path in folder.glob("*.html"):
+        with contextlib.suppress(OSError):
+            if _age_seconds(path) > MAX_AGE_SECONDS:
+                path.unlink()
+
+
+def _path_of(folder: Path, token: str) -> Path:
+    return folder / f"{hashlib.sha256(token.encode('utf-8', 'replace')).hexdigest()}.html"
+
+
+def _age_seconds(path: Path) -> float:
+    """Seconds since the file was written; a time in the future counts as too old."""
+    age = time.time() - path.stat().st_mtime
+    return age if age > -1.0 else MAX_AGE_SECONDS + 1
+
+
+# -- The headers of every answer: what the browser may load, run, frame and keep.
+
+#: Directive of the Content-Security-Policy → its value; ``{nonce}`` is another one in every answer.
+DIRECTIVES: Mapping[str, str] = {
+    "default-src": "'none'",
+    "script-src": "'self' 'nonce-{nonce}'",
+    "style-src": "'self'",
+    "img-src": "'self' data:",
+    "connect-src": "'self'",
+    "form-action": "'self'",
+    "base-uri": "'none'",
+    "frame-ancestors": "'none'",
+    "require-trusted-types-for": "'script'",
+    "trusted-types": "htmx",
+}
+
+#: The other headers.
+HEADERS: Mapping[str, str] = {
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+def security_headers(
+    nonce: str, *, directives: Mapping[str, str] = DIRECTIVES, headers: Mapping[str, str] = HEADERS
+) -> dict[str, str]:
+    """Return the headers of an answer whose scripts have this nonce."""
+    policy = "; ".join(f"{name} {value.format(nonce=nonce)}" for name, value in directives.items())
+    return {"Content-Security-Policy": policy, **headers} if policy else dict(headers)
+
+
+# -- The guard in front of every route: it makes the checks, and gives every answer its security headers.
+
+#: Bytes of randomness in a nonce.
+NONCE_BYTES = 16
+
+
+class Guard:
+    """Answers nothing but requests that pass every check. It writes no log: addresses hold secrets."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        access: Access,
+        *,
+        checks: Sequence[Check] = CHECKS,
+        headers_of: Callable[[str], Mapping[str, str]] = security_headers,
+    ) -> None:
+        """Guard ``app``.
+
+        Args:
+            app: the routes.
+            access: the address and its secrets.
+            checks: made in this order; the first refusal counts. Only tests name others.
+            headers_of: returns the security headers for a nonce. Only tests name another one.
+        """
+        self._app = app
+        self._access = access
+        self._checks = tuple(checks)
+        self._headers_of = headers_of
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request. Anything but HTTP is closed unanswered."""
+        if scope["type"] != "http":
+            return
+        nonce = secrets.token_urlsafe(NONCE_BYTES)
+        headers = self._headers_of(nonce)
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                own = MutableHeaders(scope=message)
+                own.update(headers)
+            await send(message)
+
+        refusal = self._refusal(scope)
+        if refusal is not None:
+            answer = PlainTextResponse(f"Engram: {refusal.reason}.\n", status_code=refusal.status)
+            await answer(scope, receive, send_with_headers)
+            return
+        scope.setdefault("state", {})["nonce"] = nonce
+        await self._app(scope, receive, send_with_headers)
+
+    def _refusal(self, scope: Scope) -> Refusal | None:
+        head = _head_of(scope)
+        for check in self._checks:
+            refusal = check(self._access, head)
+            if refusal is not None:
+                return refusal
+        return None
+
+
+def _head_of(scope: Scope) -> RequestHead:
+    """The request of a scope without its body. A header that stands twice counts as empty."""
+    headers: dict[str, str] = {}
+    for name, value in scope["headers"]:
+        key = name.decode("latin-1").lower()
+        headers[key] = "" if key in headers else value.decode("latin-1")
+    return RequestHead(scope["method"], scope["path"], headers)

@@ -1,0 +1,283 @@
+"""The routes of the page: each opens the memory, calls its view in a thread, and renders the answer."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import parse_qsl
+
+import anyio.to_thread
+from jinja2 import Environment
+from starlette.background import BackgroundTask
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response, StreamingResponse
+from starlette.routing import Route as HttpRoute
+from starlette.routing import Router
+from starlette.types import ASGIApp
+
+from engram.errors import EngramError, NotFound
+from engram.models.engine.transaction import Store
+from engram.models.projects.projects import ProjectRow, find_project
+from engram.models.rescue.copies import open_memory
+from engram.page.entrance import ENTRY_PATH, Access, spend_entry
+from engram.page.rendering import ASSETS, make_environment, make_link, render
+from engram.page.view import Activity, Answer, PageRequest, Redirect, Route, View, changes, frame_values, to_event
+from engram.page.views import VIEWS
+from engram.paths import Home
+from engram.settings import Loaded
+from engram.vaults import load_inside
+from engram.worker.recall_client import wake_worker
+
+logger = logging.getLogger(__name__)
+
+R = TypeVar("R")
+
+#: Longest body of a form, in bytes: the longest memory with every character encoded.
+MAX_FORM_BYTES = 400_000
+#: Threads that read the memory at the same time; each has its own connection and cache.
+MAX_THREADS = 2
+#: Commands that are waited for at the same time, each in a thread of its own.
+MAX_COMMANDS = 1
+
+_ENTERED = """<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,">
+<meta http-equiv="refresh" content="0;url={root}/"><title>Engram</title></html>
+"""
+_SPENT = """<!doctype html><html lang="en"><meta charset="utf-8"><link rel="icon" href="data:,"><title>Engram</title>
+<h1>This link was used already, or is older than a minute</h1><p>Open the page again with: engram ui</p></html>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One running page."""
+
+    #: Settings given as flags; the others are read for every request, so that a change counts at once.
+    flags: Mapping[str, str]
+    #: The project whose vault is shown; None for the memory folder.
+    vault: str | None
+    access: Access
+    #: The folders and files of the memory.
+    places: Home
+    environment: Environment
+    views: Sequence[View]
+    activity: Activity
+    limiter: anyio.CapacityLimiter
+    command_limiter: anyio.CapacityLimiter
+
+    def routes(self) -> list[HttpRoute]:
+        """Every route, the entry first."""
+        root = self.access.root
+        routes = [HttpRoute(ENTRY_PATH, self._enter, methods=["GET"])]
+        routes.append(HttpRoute(f"{root}/static/{{name}}", self._asset, methods=["GET"]))
+        routes.append(HttpRoute(f"{root}/live/{{name}}", self._live, methods=["GET"]))
+        for view in self.views:
+            for route in view.routes:
+                endpoint = self._endpoint(view, route)
+                routes.append(HttpRoute(root + route.path, endpoint, methods=[route.method]))
+        return routes
+
+    async def _enter(self, request: Request) -> Response:
+        """Let a browser in that brings an unspent token. HEAD spends none: previews ask with it."""
+        folder = self.places.page_entries
+        token = request.query_params.get("token", "")
+        if request.method != "GET" or not await self._in_thread(lambda: spend_entry(folder, token)):
+            return HTMLResponse(_SPENT, status_code=403)
+        # A redirect would arrive without the cookie: the browser counts it as coming from the file.
+        return HTMLResponse(_ENTERED.format(root=self.access.root), headers={"Set-Cookie": self.access.cookie_header})
+
+    async def _asset(self, request: Request) -> Response:
+        asset = ASSETS.get(request.path_params["name"])
+        if asset is None:
+            return Response(status_code=404)
+        # Not kept by the browser: its cache is shared with the other ports of this machine.
+        return Response(asset.read(), media_type=asset.media_type)
+
+    def _endpoint(self, view: View, route: Route) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            form = await _read_form(request) if route.method == "POST" else {}
+            if form is None:
+                return Response(status_code=413)
+            limiter = self.command_limiter if route.runs_command else self.limiter
+            return await self._in_thread(lambda: self._answer(view, route, request, form), limiter)
+
+        return answer
+
+    def _answer(self, view: View, route: Route, request: Request, form: Mapping[str, str]) -> Response:
+        """Answer in a thread. Failures that are expected become a page or a notice with one sentence."""
+        is_fragment = request.headers.get("hx-request") == "true"
+        frame = Frame(self, view, request, is_fragment)
+        try:
+            with self._memory() as (store, loaded):
+                project = _project_of(store, request)
+                asked = PageRequest(
+                    store=store,
+                    settings=loaded.settings,
+                    sources=loaded.sources,
+                    path=request.path_params,
+                    query=request.query_params,
+                    form=form,
+                    is_fragment=is_fragment,
+                    target=request.headers.get("hx-target", "").rpartition("#")[2],
+                    project=project,
+                )
+                return frame.respond(route.handler(asked), asked)
+        except EngramError as error:
+            return frame.respond_error(str(error), 404 if isinstance(error, NotFound) else 400)
+        except Exception as error:
+            logger.error("action=page view=%s fault=%s", view.name, type(error).__name__, exc_info=error)
+            return frame.respond_error("Engram has a bug here. `engram logs --errors` shows it.", 500)
+
+    async def _live(self, request: Request) -> Response:
+        """Stream how much is new since a time, whenever memory.db changes."""
+        view = next((view for view in self.views if view.name == request.path_params["name"]), None)
+        since = request.query_params.get("since", "")
+        if view is None or view.count_new is None or not since.isdecimal() or len(since) > 15:
+            return Response(status_code=404)
+        return StreamingResponse(
+            self._news(view, int(since), request), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"}
+        )
+
+    async def _news(self, view: View, since_ms: int, request: Request) -> AsyncIterator[bytes]:
+        told = 0
+        async for is_changed in changes(self.places.memory_db, self.activity):
+            if not is_changed:
+                yield b": still here\n\n"
+                continue
+            new, html = await self._in_thread(lambda: self._count_news(view, since_ms, request))
+            if new != told:
+                told = new
+                yield to_event(html)
+
+    def _count_news(self, view: View, since_ms: int, request: Request) -> tuple[int, str]:
+        assert view.count_new is not None
+        try:
+            with self._memory() as (store, _):
+                project = _project_of(store, request)
+                new = view.count_new(store, since_ms, None if project is None else project.id)
+        except EngramError as error:
+            logger.warning("action=page_news view=%s failed=%s", view.name, error)
+            return 0, ""
+        return new, render(self.environment, "news.html", {"new": new})
+
+    @contextlib.contextmanager
+    def _memory(self) -> Iterator[tuple[Store, Loaded]]:
+        """The memory and the settings for one request. Nothing stays open between two: a restore need not wait."""
+        loaded = load_inside(self.flags, self.vault)
+        with open_memory(self.places.memory_db, driver=loaded.settings.sqlite_driver, is_made=True) as store:
+            yield store, loaded
+
+    async def _in_thread(self, work: Callable[[], R], limiter: anyio.CapacityLimiter | None = None) -> R:
+        self.activity.last_seconds = time.monotonic()
+        return await anyio.to_thread.run_sync(work, limiter=limiter or self.limiter)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """What is around an answer: the layout of a page, or the headers of a part of one."""
+
+    page: Page
+    view: View
+    request: Request
+    is_fragment: bool
+
+    def respond(self, answer: Answer | Redirect, asked: PageRequest) -> Response:
+        """Return the response for what a view answered."""
+        if isinstance(answer, Redirect):
+            address = self._link(asked.project)(*answer.path)
+            if self.is_fragment:
+                return Response(status_code=200, headers={"HX-Redirect": address})
+            return Response(status_code=303, headers={"Location": address})
+        values = {**self._values(asked), **answer.values}
+        html = self._render(answer.template, values, answer.block)
+        if answer.block and answer.notice is not None:
+            html += self._render("notice.html", {**values, "notice": answer.notice, "is_error": False})
+        response = HTMLResponse(html, status_code=answer.status)
+        if answer.is_change:
+            response.background = BackgroundTask(wake_worker, self.page.places)
+        if answer.replace_url is not None:
+            parts, query = answer.replace_url
+            response.headers["HX-Replace-Url"] = self._link(asked.project)(*parts, **query)
+        return response
+
+    def respond_error(self, sentence: str, status: int) -> Response:
+        """Return a page with one sentence; for a part of a page, a notice beside what is shown."""
+        if self.is_fragment:
+            values = {"sentence": sentence, "nonce": self._nonce, "link": self._link(None)}
+            html = self._render("failed.html", values, "sentence")
+            return HTMLResponse(html, status_code=status, headers={"HX-Retarget": "#notice", "HX-Reswap": "innerHTML"})
+        return HTMLResponse(self._render("failed.html", {**self._bare(), "sentence": sentence}), status_code=status)
+
+    @property
+    def _nonce(self) -> str:
+        return str(self.request.scope["state"]["nonce"])
+
+    def _link(self, project: ProjectRow | None) -> Any:
+        return make_link(self.page.access.root, "" if project is None else project.name)
+
+    def _bare(self) -> dict[str, Any]:
+        """The values of the layout that need no memory."""
+        return {"nonce": self._nonce, "view": self.view, "link": self._link(None), "frame": None, "project": None}
+
+    def _values(self, asked: PageRequest) -> dict[str, Any]:
+        values = self._bare() | {"link": self._link(asked.project), "project": asked.project}
+        return values if self.is_fragment else values | {"frame": frame_values(asked)}
+
+    def _render(self, template: str, values: Mapping[str, Any], block: str = "") -> str:
+        return render(self.page.environment, template, values, block=block, views=self.page.views)
+
+
+def build_page(
+    flags: Mapping[str, str],
+    access: Access,
+    activity: Activity,
+    *,
+    vault: str | None = None,
+    environment: Environment | None = None,
+    views: Sequence[View] = VIEWS,
+) -> ASGIApp:
+    """Return the routes of the page, still without their guard.
+
+    Args:
+        flags: settings given as flags, by name.
+        access: the address and its secrets.
+        activity: told of every request.
+        vault: the project whose vault is shown; None for the memory folder.
+        environment: of the templates; only tests name another one.
+        views: only tests name others.
+
+    Raises:
+        SettingsError: a setting has an invalid value.
+        NotFound: there is no such vault.
+    """
+    page = Page(
+        flags=flags,
+        vault=vault,
+        access=access,
+        places=load_inside(flags, vault).settings.places,
+        environment=make_environment() if environment is None else environment,
+        views=tuple(views),
+        activity=activity,
+        limiter=anyio.CapacityLimiter(MAX_THREADS),
+        command_limiter=anyio.CapacityLimiter(MAX_COMMANDS),
+    )
+    return Router(page.routes(), redirect_slashes=False)
+
+
+def _project_of(store: Store, request: Request) -> ProjectRow | None:
+    """The project that the address names; None for all, and for one that is gone."""
+    name = request.query_params.get("project", "")
+    return find_project(store, name) if name else None
+
+
+async def _read_form(request: Request) -> dict[str, str] | None:
+    """The fields of a form; None if it is too long."""
+    body = b""
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MAX_FORM_BYTES:
+            return None
+    return dict(parse_qsl(body.decode("utf-8", "replace"), keep_blank_values=True))

@@ -1,0 +1,250 @@
+"""The files that hooks read: ``<session>.pending`` waits for PreToolUse, ``<session>.injected`` is the receipt,
+``<session>.failures`` lists the programs that PostToolUseFailure asks about, ``<session>.statusline`` holds the figures
+of its status line.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import stat
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engram.enums import Channel
+from engram.errors import BadRequest
+from engram.models.sessions.outcomes import Outcome
+from engram.paths import is_session_id
+from engram.recollection.choosing import Bite
+from engram.recollection.ledger import Ledger
+from engram.recollection.prompts import AskedPrompt, LatestPrompts, Topics
+from engram.system.atomic import make_private_folder, write_atomic
+from engram.system.failpoint import reach
+
+_PENDING, _INJECTED, _WITHDRAWN, _FAILURES = ".pending", ".injected", ".withdrawn", ".failures"
+_STATUS_LINE = ".statusline"
+
+
+@dataclass(frozen=True, slots=True)
+class RecollectionFile:
+    """A file of the folder."""
+
+    session_id: str
+    path: Path
+    #: When it was written, in milliseconds since 1970.
+    written_at_ms: int
+    is_empty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RecollectionFiles:
+    """The folder ``recollections``. A file is claimed by renaming it, so that it is used once."""
+
+    folder: Path
+
+    def put(self, session_id: str, data: bytes) -> None:
+        """Write the pending file of a session atomically; an earlier one is replaced.
+
+        Raises:
+            BadRequest: the session id cannot be a file name.
+            OSError: the file cannot be written.
+        """
+        path = self._path(session_id, _PENDING)
+        make_private_folder(self.folder)
+        write_atomic(path, data)
+        reach("recollect.written")
+
+    def put_failed_programs(self, session_id: str, programs: Sequence[str]) -> None:
+        """Tell the hook PostToolUseFailure for which programs it should ask the worker; none removes the file.
+
+        Raises:
+            BadRequest: the session id cannot be a file name.
+            OSError: the file cannot be written.
+        """
+        path = self._path(session_id, _FAILURES)
+        if not programs:
+            path.unlink(missing_ok=True)
+            return
+        make_private_folder(self.folder)
+        write_atomic(path, "".join(f"{program}\n" for program in programs).encode())
+
+    def put_status_line(self, session_id: str, line: str) -> None:
+        """Write the figures that a session's status line shows.
+
+        Raises:
+            BadRequest: the session id cannot be a file name.
+            OSError: the file cannot be written.
+        """
+        write_atomic(self._path(session_id, _STATUS_LINE), f"{line}\n".encode())
+
+    def status_lines(self) -> list[RecollectionFile]:
+        """Return the file of every session with a status line, the latest first."""
+        return sorted(self._list(_STATUS_LINE), key=lambda file: file.written_at_ms, reverse=True)
+
+    def withdraw(self, session_id: str) -> bool:
+        """Remove the pending file; returns False if there was none or a hook claimed it first."""
+        taken = self._path(session_id, _WITHDRAWN)
+        try:
+            os.replace(self._path(session_id, _PENDING), taken)
+        except OSError:
+            return False
+        with contextlib.suppress(OSError):
+            taken.unlink()
+        return True
+
+    def is_pending(self, session_id: str) -> bool:
+        """Return True while a file waits for a session."""
+        return self._path(session_id, _PENDING).is_file()
+
+    def take_receipt(self, session_id: str) -> bool:
+        """Remove a session's receipt; returns True if there was one, since a hook has claimed the pending file."""
+        try:
+            self._path(session_id, _INJECTED).unlink()
+        except OSError:
+            return False
+        return True
+
+    def pending(self) -> list[RecollectionFile]:
+        """Return every pending file."""
+        return list(self._list(_PENDING))
+
+    def receipts(self) -> list[RecollectionFile]:
+        """Return every receipt."""
+        return list(self._list(_INJECTED))
+
+    def remove_older(self, before_ms: int) -> int:
+        """Remove every file that was last changed before a time; returns the number of files."""
+        removed = 0
+        for path, facts in self._scan():
+            if facts.st_ctime_ns // 1_000_000 < before_ms:
+                with contextlib.suppress(OSError):
+                    path.unlink()
+                    removed += 1
+        return removed
+
+    def _path(self, session_id: str, suffix: str) -> Path:
+        if not is_session_id(session_id):
+            raise BadRequest("a session id consists of letters, digits, - and _")
+        return self.folder / (session_id + suffix)
+
+    def _list(self, suffix: str) -> Iterator[RecollectionFile]:
+        for path, facts in self._scan():
+            session_id = path.name.removesuffix(suffix)
+            if path.name.endswith(suffix) and is_session_id(session_id):
+                yield RecollectionFile(session_id, path, facts.st_mtime_ns // 1_000_000, facts.st_size == 0)
+
+    def _scan(self) -> Iterator[tuple[Path, os.stat_result]]:
+        """Yield every regular file of the folder."""
+        try:
+            with os.scandir(self.folder) as scanned:
+                entries = list(scanned)
+        except OSError:
+            return
+        for entry in entries:
+            with contextlib.suppress(OSError):
+                facts = entry.stat(follow_symlinks=False)
+                if stat.S_ISREG(facts.st_mode):
+                    yield Path(entry.path), facts
+
+
+# -- Bites that came too late for their prompt wait in a file until the hook of the next tool call claims them.
+
+
+class PendingBites:
+    """Keeps the pending files and their rows in the ledger in step. Any thread may call any method."""
+
+    def __init__(self, folder: Path, ledger: Ledger, prompts: LatestPrompts, topics: Topics) -> None:
+        """Prepare.
+
+        Args:
+            folder: the folder ``recollections``.
+            ledger: what the sessions were shown.
+            prompts: the latest prompt of each session.
+            topics: what each session was last reminded of.
+        """
+        self._files = RecollectionFiles(folder)
+        self._ledger = ledger
+        self._prompts = prompts
+        self._topics = topics
+        #: Held while a pending file and its rows in the ledger change together.
+        self._lock = threading.RLock()
+
+    def put(
+        self,
+        session_id: str,
+        prompt: AskedPrompt,
+        bites: Sequence[Bite],
+        data: bytes,
+        outcome: Outcome,
+        *,
+        channel: Channel = Channel.TOOL,
+        key: str = "",
+    ) -> bool:
+        """Replace what waits for a session; returns True if bites wait now.
+
+        Nothing is replaced if a hook claimed the file meanwhile, or if the user sent another prompt.
+
+        Args:
+            session_id: Claude Code's session.
+            prompt: the prompt that the bites belong to.
+            bites: what is noted as pending.
+            data: the hook output; b"" only withdraws what waits.
+            outcome: what became of the prompt or call if the bites wait; recorded with them.
+            channel: under which they stand in the ledger.
+            key: under which they stand there; by default that of the prompt.
+        """
+        with self._lock:
+            latest = self._prompts.find(session_id)
+            if latest is None or latest.key != prompt.key or self.settle(session_id):
+                return False
+            self.withdraw(session_id)
+            if not data:
+                return False
+            self._ledger.note_pending(session_id, key or prompt.key, bites, outcome, channel)
+            self._files.put(session_id, data)
+            return True
+
+    def withdraw(self, session_id: str) -> bool:
+        """Withdraw what waits for a session; returns False if nothing did or a hook claimed it first."""
+        with self._lock:
+            self.settle(session_id)
+            has_waited = self._files.withdraw(session_id)
+            self.settle(session_id)
+            self._ledger.drop_pending(session_id)
+        if has_waited:
+            self._topics.forget(session_id)
+        return has_waited
+
+    def settle(self, session_id: str) -> bool:
+        """Mark as shown what a hook has claimed since the last call; returns True if it claimed something."""
+        with self._lock:
+            if not self._files.take_receipt(session_id):
+                return False
+            self._ledger.mark_shown(session_id)
+        return True
+
+    def take_back_answer(self, session_id: str, key: str) -> None:
+        """Note that the answer to a prompt was not shown."""
+        with self._lock:
+            self._ledger.take_back(session_id, key)
+
+    def is_pending(self, session_id: str) -> bool:
+        """Return True while something waits for a session."""
+        return self._files.is_pending(session_id)
+
+    def tidy(self, *, stale_before_ms: int, remove_before_ms: int) -> int:
+        """Settle what hooks claimed, withdraw stale files, remove leftovers; returns the number of files.
+
+        Args:
+            stale_before_ms: what was written before this time is withdrawn.
+            remove_before_ms: any file last changed before this time is removed.
+        """
+        count = 0
+        for receipt in self._files.receipts():
+            count += self.settle(receipt.session_id)
+        for waiting in self._files.pending():
+            if waiting.written_at_ms < stale_before_ms:
+                count += self.withdraw(waiting.session_id)
+        return count + self._files.remove_older(remove_before_ms)

@@ -1,0 +1,236 @@
+"""Secrets on command lines and in the small files in which tools keep them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from engram.redaction.values import Span, has_plain_shape, is_expression, is_mixed, is_placeholder, total_bits
+
+_VALUE = r"(?:\"([^\"\n]{3,512})\"|'([^'\n]{3,512})'|([^\s\"'`;|&<>]{3,512}))"
+#: Long options whose value is a secret, whatever the command.
+_LONG = re.compile(
+    r"--?(?:[a-z][a-z-]{0,24}-)?(?:password|passwd|passphrase|pass|pwd|token|secret|api-?key|auth|credentials?|"
+    r"private-key|access-key|secret-key|storepass|keypass|passin|passout|pin|otp|cookie|identity-token|client-secret|"
+    r"unseal-key|from-literal|user-pass|http-password|key)(?:[= ]|\s)\s{0,3}" + _VALUE,
+)
+#: Short options that carry a secret, and the commands they belong to.
+_SHORT = re.compile(
+    r"[-/](?<=\s[-/])(p|P|a|w|k|K|N|A|X|c|b|t|s|p:|pw|passin|passout|pass|macopt|D)[ =]?(?:pass:|hexkey:|key:)?"
+    + _VALUE
+)
+_USERS: dict[str, re.Pattern[str]] = {
+    option: re.compile(rf"(?<![\w-])(?:{commands})(?![\w-])")
+    for option, commands in {
+        "-p": r"mysql(?:dump|admin|import|show)?|mariadb(?:-dump)?|mycli|sshpass|docker|podman|buildah|helm|az|oc|"
+        r"mongo(?:sh|dump|restore|import|export)?|bcp|7za?|7z|rar|unrar|plink|pscp|winscp|nxc|crackmapexec|influx|"
+        r"cqlsh|clickhouse-client|xfreerdp|rdesktop|login|su|usermod|useradd|mosquitto_\w++|snowsql|twine|"
+        r"impacket-\w++|evil-winrm|vncviewer|ncftp\w*+|john|expect|sqlplus|kcadm\S{0,64}",
+        "-a": r"redis-cli|keydb-cli|valkey-cli|http|https|xh",
+        "-P": r"zip|unzip|sqlcmd|ipmitool|mosquitto_\w++|bcp|isql|tsql|nmap|hydra",
+        "-N": "ssh-keygen",
+        "-w": r"ldap\w++|security|iwconfig|sshpass",
+        "-k": r"openssl|curl|nessuscli|airdecap-ng|keybase",
+        "-K": "openssl",
+        "-pass": "openssl",
+        "-passin": "openssl",
+        "-passout": "openssl",
+        "-macopt": "openssl",
+        "-A": r"snmp\w++",
+        "-X": r"snmp\w++",
+        "-c": r"snmp\w++",
+        "-b": r"gh|htpasswd",
+        "-t": r"vercel|netlify|surge|railway|wrangler|fly|flyctl|expo|eas|gh|glab|ngrok",
+        "-s": r"vncviewer|vault|zmprov|sfdx",
+        "/p:": r"x?wl?freerdp3?",
+        "-pw": r"plink|pscp|psftp|putty|wpscan",
+        "-D": r"keytool|java|mvn|gradle",
+    }.items()
+}
+#: Commands whose option carries nothing but a password, so that any word counts as one.
+_PASSWORD_ONLY: dict[str, re.Pattern[str]] = {
+    option: re.compile(rf"(?<![\w-])(?:{commands})(?![\w-])")
+    for option, commands in {
+        "-P": r"ssh-keygen|sqlcmd|bcp|osql|isql|tsql|freebcp|defncopy|zip|unzip|zipcloak|ipmitool|ipmiutil|"
+        r"mosquitto_\w++",
+        "-N": "ssh-keygen",
+        "-p": r"sshpass|mongo(?:sh|dump|restore|import|export|stat|top)?|cqlsh|psexec(?:64)?|certutil|"
+        r"(?:docker|podman|buildah|helm|az|oc|nerdctl|crane|skopeo)(?: registry)? login",
+        "-pw": r"plink|pscp|psftp|putty",
+        "-w": r"security|ldap\w++",
+        "/p": "signtool",
+    }.items()
+}
+_OTHER_OPTION = re.compile(r"\s[-/][A-Za-z]")
+#: Commands that take a secret as a positional argument, each with a word that must occur in the text.
+_PLACED: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (gate, re.compile(pattern + _VALUE))
+    for gate, pattern in (
+        ("net use", r"net use \S++ (?:\S++ )?/user:\S++ "),
+        ("net user", r"net user \S++ "),
+        ("wpa_passphrase", r"wpa_passphrase \S++ "),
+        ("htpasswd", r"htpasswd (?:-\w++ ){0,3}\S++ \S++ "),
+        ("rabbitmqctl", r"rabbitmqctl (?:add_user|change_password|authenticate_user) \S++ "),
+        ("nmcli", r"nmcli [^\n]{0,120}?(?:password|wifi-sec\.psk) "),
+        ("config set", r"config set \S{0,80}(?:[tT]oken|[pP]ass(?:word)?|[kK]ey|[sS]ecret|auth)\S{0,20}[ =]"),
+        ("configure set", r"configure set \S{0,80}(?:token|key|secret)\S{0,20} "),
+        ("importprivkey", r"importprivkey "),
+        ("auth ", r"(?:^|\n|> )(?:AUTH|auth) (?:default )?"),
+        ("add-authtoken", r"add-authtoken "),
+        ("keyring set", r"keyring set \S++ \S++ ?<<< ?"),
+        ("auth login", r"auth login (?:--\w++[ =])?"),
+    )
+)
+#: User and password before an `@`, as Oracle's drivers and tools take them.
+_ORACLE = re.compile(
+    r"(?:jdbc:[a-z0-9]{2,20}:(?:[a-z0-9]{2,12}:)?|\b(?:sqlplus|expdp|impdp|sqlldr|rman|connect|conn|dgmgrl|tnsping|"
+    r"sqlcl|sql|exp|imp)\s(?:[^\n@/]{0,80}[\s=])?[\"']?)[\w.$#\[\]-]{1,64}/(?:\"([^\"\n]{3,128})\"|"
+    r"([^\s\"'/@]{3,128}))@"
+)
+#: How each of them ends.
+_ORACLE_END = re.compile(r"/(?:\"[^\"\n]{3,128}\"|[^\s\"'/@]{3,128})@")
+_ORACLE_TOOL = re.compile(
+    r"\b(?:sqlplus|expdp|impdp|sqlldr|rman target|dgmgrl)\s(?:-\w++\s){0,3}(?:userid=)?[\w$#]{1,64}/([^\s\"'/@]{3,"
+    r"128})(?=\s|$)"
+)
+#: Calls that set a password or put it into a password store: the last argument is the password.
+_STORED = re.compile(
+    r"(?i:set_?(?:generic_?|internet_?)?password|(?:add|save|store|write)_?(?:generic_?|internet_?)?(?:password|"
+    r"credentials?)|set_?passphrase)\s{0,2}\(\s{0,80}+(?:[^(),\n]{1,120}+,\s{0,80}+){0,3}"
+    r"(?:[bf]?\"([^\"\n]{3,256})\"|[bf]?'([^'\n]{3,256})')\s{0,40},?\s{0,40}\)"
+)
+#: Options that carry `user:password`.
+_PAIR = re.compile(
+    r"-(?<=\s-)(?:u|-user|U|-proxy-user|-auth|a|-basic-auth|-creds?|-userpass)[= "
+    r"]?\s?[\"']?([^\s\"':/]{1,64})[:%,]([^\s\"'\n]{3,256})"
+)
+_PIPED = re.compile(
+    r"(?:echo|printf|<<<)(?: -n| -e| -ne)? {1,3}"
+    + _VALUE
+    + r"[^|\n]{0,8}\| {0,3}+(?:[\w./=-]{1,128}+ ){0,6}?(?=sudo|docker|gh |podman|helm|keyring|secret-tool|"
+    r"pass insert|gpg|passwd|chpasswd|smbpasswd|cryptsetup|openssl|base64|su\b|kinit|wrangler|vault|npx)"
+)
+_SQL = re.compile(
+    r"(?i)(?:identified\s++(?:by|with\s++\w++\s++(?:by|as))|\bpassword|with\s++(?:encrypted\s++)?password|requirepass|"
+    r"masterauth|sasl_password)\s++(?:=\s*+)?['\"]([^'\"\n]{3,256})['\"]"
+)
+_PGPASS_PORT = re.compile(r":(?:\d{3,5}|\*):[\w.*-]++:")
+_PGPASS = re.compile(
+    r"(?:[\w.*-]{1,128}|\[[0-9a-f:]{2,40}\]):(?:\d{3,5}|\*):[\w.*-]{1,64}:[\w.*@-]{1,64}:([^\s\"'`]{3,256})"
+)
+_CRYPT = re.compile(
+    r"\$(?:1|2[abxy]?|5|6|7|y|gy|apr1|argon2(?:id|i|d)|pbkdf2[a-z0-9-]*+|scrypt)\$[A-Za-z0-9./$=,+_-]{16,400}"
+)
+#: PowerShell's strings that are to be kept secret, in front of the command or behind it.
+_SECURE = re.compile(
+    r"(?i)convertto-securestring\b(?:[ \t]{1,4}-(?:string|asplaintext|force)\b){0,3}[ \t]{1,4}"
+    r"(?:\"([^\"\n]{3,256})\"|'([^'\n]{3,256})'|([^\s\"'`;|&<>$(-][^\s\"'`;|&<>]{3,256}))"
+)
+_SECURED = re.compile(r"(?i)(?:\"([^\"\n]{3,256})\"|'([^'\n]{3,256})')[ \t]{0,4}\|[ \t]{0,4}convertto-securestring\b")
+_SUDO = re.compile(r"(?:sudo -S|SUDO_ASKPASS|expect|send) ")
+_COOKIE = re.compile(r"(?i)(?:set-)?cookie[\"']?\s?[:=]\s?[\"']?|(?<=\s)(?:-b|--cookie) [\"']?")
+_COOKIE_VALUE = re.compile(r"[\w.-]{1,64}=([^;\s\"'\\]{8,4096})")
+_LINE = re.compile(r"[^\n]{0,4096}")
+
+
+def command_spans(text: str, low: str, start: int, end: int) -> Iterator[Span]:
+    """Yield the spans of secrets passed to commands by option, pipe or SQL, and in lines of password files."""
+    if " -" in text or " /p" in text or "\n-" in text or text.startswith("-"):
+        for match in _LONG.finditer(text, start, end):
+            if match.start() == 0 or not text[match.start() - 1].isalnum():
+                yield from _accept(text, match, "password", lenient="pass" in match.group()[:24])
+        for match in _PAIR.finditer(text, start, end):
+            if not is_placeholder(match.group(2)):
+                yield Span(*match.span(2), "password")
+        yield from _short_options(text, start, end)
+    yield from _placed(text, low, start, end)
+    if "|" in text:
+        for match in _PIPED.finditer(text, start, end):
+            yield from _accept(text, match, "password", lenient=True)
+    for gate, pattern in (("identified", _SQL), ("passw", _SQL), ("requirepass", _SQL)):
+        if gate in low:
+            for match in pattern.finditer(text, start, end):
+                yield from _accept(text, match, "password", lenient=True)
+            break
+    if _PGPASS_PORT.search(text, start, end):
+        for match in _PGPASS.finditer(text, start, end):
+            if is_mixed(match.group(1)):
+                yield Span(*match.span(1), "password")
+    if "$" in text:
+        for match in _CRYPT.finditer(text, start, end):
+            yield Span(*match.span(), "password-hash")
+    if "@" in text and _ORACLE_END.search(text, start, end):
+        for match in _ORACLE.finditer(text, start, end):
+            yield from _named_user(match)
+    if "sql" in low or "dp " in low or "rman" in low or "dgmgrl" in low:
+        for match in _ORACLE_TOOL.finditer(text, start, end):
+            yield from _named_user(match)
+    if "passw" in low or "credential" in low or "passphrase" in low:
+        for match in _STORED.finditer(text, start, end):
+            yield from _named_user(match)
+    if "securestring" in low:
+        for pattern in (_SECURE, _SECURED):
+            for match in pattern.finditer(text, start, end):
+                yield from _named_user(match)
+    if "cookie" in low or " -b " in text:
+        yield from _cookies(text, start, end)
+
+
+def _named_user(match: re.Match[str]) -> Iterator[Span]:
+    """Yield the password of an unambiguous match, unless it is a placeholder."""
+    group = next(number for number in range(1, (match.lastindex or 1) + 1) if match.group(number) is not None)
+    if not is_placeholder(match.group(group)):
+        yield Span(*match.span(group), "password")
+
+
+def _short_options(text: str, start: int, end: int) -> Iterator[Span]:
+    for option in _SHORT.finditer(text, start, end):
+        line = text.rfind("\n", max(start, option.start() - 400), option.start()) + 1
+        name = text[option.start()] + option.group(1)
+        before = max(line, option.start() - 400, 0)
+        only = _PASSWORD_ONLY.get(name)
+        command = only.search(text, before, option.start()) if only else None
+        if command and _is_command_line(text, command.end(), option):
+            yield from _accept(text, option, "password", lenient=True, first=2)
+            continue
+        users = _USERS.get(name)
+        if users and users.search(text, max(line, option.start() - 400, 0), option.start()):
+            yield from _accept(text, option, "password", lenient=False, first=2)
+
+
+def _is_command_line(text: str, at: int, option: re.Match[str]) -> bool:
+    """Return whether there is another option between a command and its option, or after it; prose about it has none."""
+    end = text.find("\n", option.end(), option.end() + 400)
+    rest = text[option.end() : end if end >= 0 else option.end() + 400]
+    is_quoted = option.group(4) is None
+    return is_quoted or bool(_OTHER_OPTION.search(text, at, option.start()) or _OTHER_OPTION.search(rest))
+
+
+def _placed(text: str, low: str, start: int, end: int) -> Iterator[Span]:
+    for gate, pattern in _PLACED:
+        if gate in low:
+            for match in pattern.finditer(text, start, end):
+                yield from _accept(text, match, "password", lenient=False)
+
+
+def _accept(text: str, match: re.Match[str], kind: str, *, lenient: bool, first: int = 1) -> Iterator[Span]:
+    group = next(i for i in range(first, (match.lastindex or first) + 1) if match.group(i) is not None)
+    value = match.group(group)
+    if is_placeholder(value) or (group - first == 2 and is_expression(value)) or (" " in value and not lenient):
+        return
+    if (lenient and not has_plain_shape(value) and not value.startswith("-")) or (
+        is_mixed(value) and not has_plain_shape(value)
+    ):
+        yield Span(*match.span(group), kind)
+
+
+def _cookies(text: str, start: int, end: int) -> Iterator[Span]:
+    done = start
+    for header in _COOKIE.finditer(text, start, end):
+        if header.end() < done:
+            continue
+        line = _LINE.match(text, header.end())
+        done = line.end() if line else header.end()
+        for value in _COOKIE_VALUE.finditer(text, header.end(), done):
+            if is_mixed(value.group(1), 8) and total_bits(value.group(1)) < 1.0:
+                yield Span(*value.span(1), "cookie")

@@ -1,0 +1,185 @@
+"""How the hubs and spaces of this machine stand: for status, commands and the page."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engram.models.engine.transaction import Reader
+from engram.models.hub.outgoing import count_statements
+from engram.models.hub.rules import candidates, list_rules
+from engram.models.hub.shares import list_shares, shares_of
+from engram.models.hub.spaces import (
+    SetAside,
+    Space,
+    count_outgoing,
+    list_offers,
+    list_servers,
+    list_set_aside,
+    list_spaces,
+    space_by_id,
+)
+from engram.models.memories.memory_records import Episode
+
+
+@dataclass(frozen=True, slots=True)
+class SpaceReport:
+    """How one space stands."""
+
+    name: str
+    kind: str
+    role: str
+    is_sealed: bool
+    memories: int
+    forgotten: int
+    #: Statements that wait to be pushed.
+    waiting: int
+    set_aside: tuple[SetAside, ...]
+    error: str
+    #: Of a team: memories that this person shares, and that rules will share.
+    shared: int = 0
+    by_rule: int = 0
+    #: Memories that members reported to this keeper.
+    reports: int = 0
+
+    @property
+    def reasons(self) -> Mapping[str, int]:
+        """Why rows were set aside → how many."""
+        return Counter(row.reason for row in self.set_aside)
+
+    def line(self) -> str:
+        """Return what a team is about in a few words."""
+        waits = [f"{self.by_rule} by rule"] if self.by_rule else []
+        reported = [f"{self.reports} reported (`engram team reports`)"] if self.reports else []
+        return f"{self.name}: {', '.join([f'{self.shared} shared', *waits, *reported])}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as JSON."""
+        return {
+            "space": self.name,
+            "kind": self.kind,
+            "role": self.role,
+            "sealed": self.is_sealed,
+            "memories": self.memories,
+            "forgotten": self.forgotten,
+            "waiting": self.waiting,
+            "set_aside": dict(self.reasons),
+            "shared": self.shared,
+            "by_rule": self.by_rule,
+            "reports": self.reports,
+            "error": self.error or None,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class HubReport:
+    """How one hub stands."""
+
+    url: str
+    member: str
+    synced_at_ms: int
+    failures: int
+    error: str
+    spaces: tuple[SpaceReport, ...]
+    #: Teams that the hub names and this machine did not join.
+    offers: tuple[str, ...] = ()
+
+    @property
+    def questions(self) -> list[str]:
+        """What a person has to settle about those teams."""
+        return [
+            f"the hub names the team {name}, which this machine has not joined: if you joined it on another machine, "
+            f"`engram team accept {shlex.quote(name)}`"
+            for name in self.offers
+        ]
+
+    @property
+    def waiting(self) -> int:
+        """Statements that wait to be pushed."""
+        return sum(space.waiting for space in self.spaces)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as JSON."""
+        return {
+            "hub": self.url,
+            "member": self.member,
+            "synced_at_ms": self.synced_at_ms or None,
+            "failures": self.failures,
+            "error": self.error or None,
+            "waiting": self.waiting,
+            "spaces": [space.to_json() for space in self.spaces],
+            "offers": list(self.offers),
+        }
+
+    def line(self) -> str:
+        """Return the report in one line, for ``engram status``."""
+        state = f"failing: {self.error}" if self.error else "in step" if not self.waiting else f"{self.waiting} waiting"
+        problems = [f"{space.name}: {space.error}" for space in self.spaces if space.error]
+        aside = sum(len(space.set_aside) for space in self.spaces)
+        teams = [space.line() for space in self.spaces if space.kind == "team"]
+        return "; ".join(
+            [f"{self.url} ({state})", *problems, *([f"{aside} set aside"] if aside else []), *teams, *self.questions]
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SharedIn:
+    """A team that a memory is shared with, or will be by a rule."""
+
+    space: str
+    #: What was shared; "" for a memory that waits for a rule.
+    text: str
+    #: The hub has not all of it yet.
+    is_waiting: bool
+    #: When the rule shares it, in milliseconds since 1970; 0 for what is shared.
+    due_ms: int
+
+
+def where_shared(store: Reader, episode: Episode) -> list[SharedIn]:
+    """Return the teams that a memory is shared with, and those that a rule will share it with."""
+    shared = [
+        SharedIn(share.space.name, share.summary, share.is_waiting, 0) for share in shares_of(store, episode.episode_id)
+    ]
+    for rule in list_rules(store):
+        space = space_by_id(store, rule.space_id)
+        due = [c.due_ms for c in candidates(store, rule) if c.episode.episode_id == episode.episode_id]
+        shared += [SharedIn(space.name, "", True, due_ms) for due_ms in due if space is not None]
+    return shared
+
+
+def report_hubs(store: Reader) -> list[HubReport]:
+    """Return how every hub stands that was joined."""
+    return [
+        HubReport(
+            url=server.url,
+            member=server.member_name,
+            synced_at_ms=server.synced_at_ms,
+            failures=server.failures,
+            error=server.last_error,
+            spaces=tuple(_report(store, space) for space in list_spaces(store, server.id)),
+            offers=tuple(list_offers(store, server.id).values()),
+        )
+        for server in list_servers(store)
+    ]
+
+
+def _report(store: Reader, space: Space) -> SpaceReport:
+    counts = count_statements(store, space.id)
+    rules = list_rules(store, space.id)
+    return SpaceReport(
+        name=space.name,
+        kind=space.kind,
+        role=space.role,
+        is_sealed=space.is_sealed,
+        memories=counts["memories"],
+        forgotten=counts["forgotten"],
+        waiting=count_outgoing(store, space.id),
+        set_aside=tuple(list_set_aside(store, space.id)),
+        error=space.last_error,
+        shared=len(list_shares(store, space)) if space.is_team else 0,
+        by_rule=sum(len(candidates(store, rule)) for rule in rules),
+        reports=space.reports,
+    )

@@ -1,0 +1,396 @@
+"""Everything that is known of one memory or quotation: what it rests on, its history, where it was shown."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engram.enums import Actor, Judgement
+from engram.errors import BadRequest
+from engram.models.engine.transaction import Reader, Store
+from engram.models.memories import memory_history, memory_records
+from engram.models.memories.branches import unmerged_branch
+from engram.models.memories.judgements import judgement_of, standing_judgements
+from engram.models.memories.memory_history import Change
+from engram.models.memories.memory_records import ENUM_FIELDS, LIST_FIELDS, Episode, Evidence, evidence_of
+from engram.models.memories.usefulness import HELPFUL_LIFT, Usefulness, usefulness_of
+from engram.models.projects.projects import project_by_id
+from engram.models.search import memory_lists
+from engram.models.sessions.passage_rows import Quotation, require_quotation
+from engram.models.sessions.passages import EvidencePlace, places_of
+from engram.models.sessions.stored_turns import StoredTurn, load_turn_row
+from engram.models.shown import injections
+from engram.models.shown.injections import Injection
+from engram.system.clock import iso_time
+from engram.text.splitting import sentence_spans
+from engram.text.words import stems, topic_words
+from engram.transcripts.turns import Action, Role
+
+# -- One memory as JSON and back: the keys that export, import and every ``--json`` share.
+
+#: Field of an episode → key in JSON, where they differ.
+_NAMES = {"episode_id": "id", "session_id": "session", "is_pinned": "pinned", "is_lowered": "lowered"}
+#: Fields that have a meaning in this database only.
+_LOCAL = {"id", "project_id"}
+
+
+def episode_to_json(store: Store, episode: Episode) -> dict[str, Any]:
+    """Every field of a memory that has a meaning elsewhere. ``evidence`` is the list of entry uuids."""
+    values: dict[str, Any] = {
+        _NAMES.get(known.name, known.name): getattr(episode, known.name)
+        for known in dataclasses.fields(Episode)
+        if known.name not in _LOCAL
+    }
+    rests_on = memory_records.evidence_of(store, episode.id)
+    values |= {name: list(values[name]) for name in LIST_FIELDS}
+    values["evidence"] = [entry.uuid for entry in rests_on if entry.uuid]
+    values["evidence_sessions"] = list(dict.fromkeys(entry.session_id for entry in rests_on if entry.session_id))
+    return values
+
+
+def episode_from_json(line: Mapping[str, Any]) -> tuple[Episode, list[Evidence]]:
+    """The memory that ``episode_to_json`` wrote. Its project is a name only.
+
+    Raises:
+        BadRequest: a required field is missing, or a value has the wrong type.
+    """
+    values: dict[str, Any] = {}
+    for known in dataclasses.fields(Episode):
+        key = _NAMES.get(known.name, known.name)
+        if known.name not in _LOCAL and line.get(key) is not None:
+            values[known.name] = _checked(known, line[key])
+    for needed in ("episode_id", "kind", "summary", "content"):
+        if not values.get(needed) and needed != "content":
+            raise BadRequest(f"a memory needs {_NAMES.get(needed, needed)!r}")
+    values.setdefault("content", "")
+    if not memory_records.is_episode_id(values["episode_id"]):
+        raise BadRequest(f"{values['episode_id'][:40]!r} is not a memory's id")
+    sessions = [str(session_id) for session_id in line.get("evidence_sessions") or [] if isinstance(session_id, str)]
+    session = sessions[0] if sessions else values.get("session_id", "")
+    return Episode(**values), [Evidence(str(uuid), session) for uuid in line.get("evidence") or []]
+
+
+def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
+    """The value, if it has the field's type. Raises BadRequest."""
+    default = field.default
+    if field.name in ENUM_FIELDS:
+        return ENUM_FIELDS[field.name].parse(value)
+    if field.name in LIST_FIELDS:
+        if isinstance(value, list) and all(isinstance(item, str) for item in value):
+            return tuple(value)
+    elif isinstance(default, bool):
+        if isinstance(value, bool):
+            return value
+    elif field.name.endswith("_ms") or isinstance(default, int):
+        if isinstance(value, int) and not isinstance(value, bool):
+            return value
+    elif isinstance(default, float):
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+    elif isinstance(value, str):
+        return value
+    raise BadRequest(f"{_NAMES.get(field.name, field.name)} = {str(value)[:60]!r} can't be used")
+
+
+#: Who made a change that an extractor made by fixed rules.
+RULES = "rules"
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryReport:
+    """One memory with its explanation."""
+
+    episode: Episode
+    #: Transcript, line and uuid of every entry that it rests on; empty for a memory saved by hand.
+    evidence: tuple[EvidencePlace, ...]
+    #: Oldest first.
+    history: tuple[Change, ...]
+    #: Latest first.
+    injections: tuple[Injection, ...]
+    related: tuple[Episode, ...]
+    uses: Usefulness
+    #: The branch that it was learned on, if it was not merged and the asker works elsewhere; else "".
+    branch: str = ""
+
+    def to_json(self, store: Store) -> dict[str, Any]:
+        """The report for scripts."""
+        return episode_to_json(store, self.episode) | {
+            "evidence": [place.to_json() for place in self.evidence],
+            "history": [_change_to_json(change, self.episode.extractor) for change in self.history],
+            "injections": [
+                {"session": injection.session_id, **injection_to_json(injection)} for injection in self.injections
+            ],
+            "uses": {
+                "shown_sessions": self.uses.shown,
+                "used_sessions": self.uses.used,
+                "unused_in_a_row": self.uses.unused,
+                "sunk": round(self.uses.sink, 4),
+                "judgement": self.uses.judgement,
+            },
+            "unmerged_branch": self.branch,
+            "related": [{"id": episode.episode_id, "summary": episode.summary} for episode in self.related],
+        }
+
+
+def report_memory(store: Store, episode: Episode, asked_on: str = "") -> MemoryReport:
+    """Collect what is known of a memory. Nothing is hidden: this is for the user, not for another project.
+
+    Args:
+        store: the open memory.
+        episode: the memory.
+        asked_on: the branch that the asker works on, where what was learned on it holds; "" if it is not known.
+    """
+    return MemoryReport(
+        episode=episode,
+        evidence=tuple(evidence_places(store, episode)),
+        history=tuple(memory_history.history_of(store, episode.episode_id)),
+        injections=tuple(injections.injections_of_episode(store, episode.episode_id)),
+        uses=usefulness_of(store, [episode.episode_id]).get(episode.episode_id, Usefulness()),
+        branch=unmerged_branch(store, episode.id, asked_on),
+        related=tuple(memory_lists.related_episodes(store, episode, episode.project_id)),
+    )
+
+
+def evidence_places(store: Store, episode: Episode) -> list[EvidencePlace]:
+    """Transcript, line and uuid of every entry that a memory rests on."""
+    return places_of(store, [entry.uuid for entry in memory_records.evidence_of(store, episode.id) if entry.uuid])
+
+
+def injection_to_json(injection: Injection) -> dict[str, Any]:
+    """How and when Claude was shown a memory, for scripts."""
+    return {
+        "channel": injection.channel,
+        "state": injection.state,
+        "at": iso_time(injection.at_ms) if injection.at_ms else None,
+        "score": injection.score,
+        "tokens": injection.tokens,
+        "used_at": iso_time(injection.used_at_ms) if injection.used_at_ms else None,
+    }
+
+
+def who_changed(change: Change, extractor: str) -> str:
+    """Return who made a change, for readers: what rules did of what was said is not told as a model's.
+
+    Args:
+        change: a step of a memory's history.
+        extractor: what made the memory, for a step that does not say so itself.
+    """
+    made_by = str(change.after.get("extractor") or extractor)
+    return RULES if change.actor is Actor.MODEL and made_by.startswith("local") else change.actor.value
+
+
+def _change_to_json(change: Change, extractor: str = "") -> dict[str, Any]:
+    return {
+        "at": iso_time(change.at_ms) if change.at_ms else None,
+        "action": change.action,
+        "actor": who_changed(change, extractor),
+        "reason": change.reason,
+        "run": change.run_id,
+        "before": dict(change.before),
+        "after": dict(change.after),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class QuotationReport:
+    """A quotation with its whole turn, and what is recorded of it."""
+
+    quotation: Quotation
+    #: Display name of the project; "" for none.
+    project: str
+    #: Where the entry that says it is.
+    place: EvidencePlace
+    history: tuple[Change, ...]
+    injections: tuple[Injection, ...]
+
+    @property
+    def judgement(self) -> Judgement | None:
+        """The judgement that counts; None for none."""
+        standing = standing_judgements(self.history)
+        return judgement_of(standing[-1]) if standing else None
+
+    @property
+    def said(self) -> list[tuple[str, str]]:
+        """Who said it and the text, for everything that was said in the turn."""
+        return [(block.role.value, block.text) for block in self.quotation.stored.turn.said]
+
+    def to_json(self) -> dict[str, Any]:
+        """The report for scripts."""
+        quoted, turn = self.quotation, self.quotation.stored.turn
+        return {
+            "id": quoted.quotation_id,
+            "kind": "quotation",
+            "text": quoted.text,
+            "role": quoted.role,
+            "asked": quoted.asked,
+            "created_at": iso_time(quoted.at_ms) if quoted.at_ms else None,
+            "project": self.project,
+            "session": turn.session_id,
+            "branch": turn.branch,
+            "evidence": [self.place.to_json()],
+            "turn": [{"role": role, "text": text} for role, text in self.said],
+            "judgement": self.judgement,
+            "history": [_change_to_json(change) for change in self.history],
+            "injections": [injection_to_json(injection) for injection in self.injections],
+        }
+
+
+def report_quotation(store: Store, text: str) -> QuotationReport:
+    """Return everything that is known of a quotation. Raises NotFound if there is none."""
+    quotation = require_quotation(store, text)
+    stored = quotation.stored
+    project = None if stored.project_id is None else project_by_id(store, stored.project_id)
+    return QuotationReport(
+        quotation=quotation,
+        project=project.name if project else "",
+        place=places_of(store, [quotation.source])[0],
+        history=tuple(memory_history.history_of(store, text)),
+        injections=tuple(injections.injections_of_episode(store, text)),
+    )
+
+
+def turn_text(said: Sequence[tuple[str, str]]) -> str:
+    """Return everything that was said in a turn, each text under the name of who said it."""
+    return "\n".join(f"{role}: {text.strip()}" for role, text in said)
+
+
+# -- What is said to people and agents about the use of a memory and the judgement on it.
+
+
+def describe_uses(uses: Usefulness, episode_id: str) -> str:
+    """Return in how many sessions a memory was shown and used, and what that does to it; "" if it never was shown."""
+    parts = []
+    if uses.shown or uses.used:
+        parts.append(f"shown in {_sessions(uses.shown)}, used in {uses.used or 'none'}")
+    if uses.judgement is Judgement.HELPFUL:
+        parts.append(f"judged helpful, which makes it {HELPFUL_LIFT:.0%} more relevant")
+    elif uses.judgement is not None:
+        parts.append(f"judged {uses.judgement}")
+    if uses.sink:
+        parts.append(
+            f"{uses.sink:.0%} less relevant, since {_sessions(uses.unused)} in a row did not use it "
+            f"(engram bad {episode_id} --off counts anew)"
+        )
+    return "; ".join(parts)
+
+
+def _sessions(number: int) -> str:
+    return f"{number} session" + ("" if number == 1 else "s")
+
+
+# -- Where a memory comes from: the turns that it rests on, with the sentences marked that it was made of.
+
+#: Turns of a memory that are shown, the first ones.
+MAX_TURNS = 3
+#: A sentence is marked if it says at least about this share of the memory.
+MIN_SAID_SHARE = 0.25
+#: Characters that are shown before and after the marked sentence.
+MAX_AROUND_CHARACTERS = 300
+#: Longest text of a turn that is shown without a mark, in characters.
+MAX_PLAIN_CHARACTERS = 400
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """A part of a text."""
+
+    text: str
+    is_marked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Quote:
+    """One text of a turn."""
+
+    role: Role
+    spans: tuple[Span, ...]
+    #: The memory rests on it.
+    is_cited: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SourceTurn:
+    """A turn that a memory rests on."""
+
+    turn_id: int
+    session_id: str
+    at_ms: int
+    #: Where the cited entries stand.
+    places: tuple[EvidencePlace, ...]
+    quotes: tuple[Quote, ...]
+    #: Its tool calls that failed or changed something.
+    actions: tuple[Action, ...]
+
+
+def source_turns(store: Reader, episode: Episode) -> list[SourceTurn]:
+    """Return the first turns that a memory rests on, as far as they are still stored."""
+    evidence = [entry for entry in evidence_of(store, episode.id) if entry.uuid]
+    turn_ids = list(dict.fromkeys(entry.turn_id for entry in evidence if entry.turn_id is not None))
+    found = []
+    for turn_id in turn_ids[:MAX_TURNS]:
+        stored = load_turn_row(store, turn_id)
+        if stored is not None:
+            cited = [entry.uuid for entry in evidence if entry.turn_id == turn_id]
+            found.append(_source_turn(store, stored, cited, episode))
+    return found
+
+
+def mark_sentences(text: str, wanted: str) -> list[Span]:
+    """Return a text as spans, with the sentence marked that says the most of ``wanted``; nothing, if none does.
+
+    A statement that stands in the text word for word is marked whole.
+    """
+    start = text.find(wanted) if wanted.strip() else -1
+    if start >= 0:
+        return _cut(text, start, start + len(wanted))
+    goal = stems(topic_words(wanted))
+    best, best_share = None, MIN_SAID_SHARE
+    for begin, end in sentence_spans(text):
+        said = stems(topic_words(text[begin:end]))
+        # Of two that say as much, the shorter one; a long one says everything.
+        share = len(said & goal) / (len(goal) + 0.2 * len(said)) if goal else 0.0
+        if share > best_share:
+            best, best_share = (begin, end), share
+    return [Span(text)] if best is None else _cut(text, *best)
+
+
+def _cut(text: str, start: int, stop: int) -> list[Span]:
+    return [span for span in (Span(text[:start]), Span(text[start:stop], True), Span(text[stop:])) if span.text]
+
+
+def _source_turn(store: Reader, stored: StoredTurn, cited: Sequence[str], episode: Episode) -> SourceTurn:
+    turn = stored.turn
+    quotes = []
+    for index, block in enumerate(turn.said):
+        is_cited = block.uuid in cited
+        if is_cited or index == 0:
+            spans = mark_sentences(block.text, episode.summary) if is_cited else [Span(block.text)]
+            quotes.append(Quote(block.role, tuple(_shorten(spans)), is_cited))
+    telling = [action for action in turn.actions if action.is_error or action.commit or action.is_edit]
+    return SourceTurn(
+        turn_id=stored.id,
+        session_id=turn.session_id,
+        at_ms=turn.started_at_ms or 0,
+        places=tuple(places_of(store, cited)),
+        quotes=tuple(quotes),
+        actions=tuple(telling[:5]),
+    )
+
+
+def _shorten(spans: Sequence[Span]) -> list[Span]:
+    """Keep what stands around the mark; without one, the beginning."""
+    if not any(span.is_marked for span in spans):
+        text = "".join(span.text for span in spans)
+        return [Span(text if len(text) <= MAX_PLAIN_CHARACTERS else text[:MAX_PLAIN_CHARACTERS].rstrip() + " …")]
+    kept, is_before = [], True
+    for span in spans:
+        text = span.text
+        if span.is_marked:
+            is_before = False
+            text = text if len(text) <= 2 * MAX_PLAIN_CHARACTERS else text[: 2 * MAX_PLAIN_CHARACTERS] + " …"
+        elif len(text) > MAX_AROUND_CHARACTERS:
+            text = "… " + text[-MAX_AROUND_CHARACTERS:] if is_before else text[:MAX_AROUND_CHARACTERS] + " …"
+        kept.append(Span(text, span.is_marked))
+    return kept

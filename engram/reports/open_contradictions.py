@@ -1,0 +1,139 @@
+"""What waits for a decision: memories that contradict each other, or that a file of the user's contradicts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_records
+from engram.models.memories.judgements import Contradiction, open_contradictions
+from engram.models.memories.memory_records import Episode, episodes_by_row
+from engram.models.projects.notes import list_standing_files
+from engram.models.search.memory_lists import current_summaries, suspect_episodes
+from engram.notes.user_files import standing_text
+from engram.system.clock import iso_time
+from engram.text.subject import StandingText
+
+# -- Memories in force that one of the user's own files (CLAUDE.md, rules, auto memory) contradicts.
+
+
+@dataclass(frozen=True, slots=True)
+class FileContradiction:
+    """A memory, and what a file says instead."""
+
+    memory: Episode
+    #: Such as ``CLAUDE.md: the proxy listens on port 7070``.
+    file_says: str
+
+
+def list_file_contradictions(store: Store) -> list[FileContradiction]:
+    """Return the memories that a file of their own project, or one that holds everywhere, contradicts.
+
+    This compares every current memory: about a second for 50,000.
+    """
+    return compare_some(store)[0]
+
+
+def compare_some(store: Store, after: int = 0, limit: int = -1) -> tuple[list[FileContradiction], int]:
+    """Compare some memories with the files, the oldest first.
+
+    Args:
+        store: the open memory.
+        after: row id of the last memory that was compared before; 0 to begin.
+        limit: how many memories to compare; -1 for all.
+
+    Returns:
+        Those that a file contradicts, and the row id to go on after; 0 if every memory was compared.
+    """
+    if not list_standing_files(store):
+        return [], 0
+    rows = current_summaries(store, after, limit)
+    texts: dict[int | None, StandingText] = {}
+    found: dict[int, str] = {}
+    for row_id, project_id, summary in rows:
+        if project_id not in texts:
+            texts[project_id] = standing_text(store, project_id)
+        if says := texts[project_id].contradicting(summary):
+            found[row_id] = says
+    memories = episodes_by_row(store, list(found))
+    contradicted = [FileContradiction(memories[row_id], says) for row_id, says in found.items() if row_id in memories]
+    return contradicted, rows[-1][0] if len(rows) == limit else 0
+
+
+@dataclass(frozen=True, slots=True)
+class OpenContradiction:
+    """Two memories in force of which a person has to choose."""
+
+    contradiction: Contradiction
+    older: Episode
+    newer: Episode
+
+    def to_json(self) -> dict[str, Any]:
+        """The contradiction for scripts."""
+        return {
+            "number": self.contradiction.id,
+            "reason": self.contradiction.reason,
+            "made_at": _iso(self.contradiction.made_at_ms),
+            "older": side_to_json(self.older),
+            "newer": side_to_json(self.newer),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Contradictions:
+    """Everything that waits for a person's decision."""
+
+    waiting: tuple[OpenContradiction, ...]
+    of_files: tuple[FileContradiction, ...]
+    #: Memories whose text looks like an order to Claude: they are never shown to it until a person trusts them.
+    suspects: tuple[Episode, ...] = ()
+
+    @property
+    def count(self) -> int:
+        """How many decisions wait."""
+        return len(self.waiting) + len(self.of_files) + len(self.suspects)
+
+    def to_json(self) -> dict[str, Any]:
+        """The contradictions for scripts."""
+        return {
+            "contradictions": [one.to_json() for one in self.waiting],
+            "of_files": [
+                {"memory": side_to_json(found.memory), "file_says": found.file_says} for found in self.of_files
+            ],
+            "suspects": [side_to_json(memory) | {"suspect": memory.suspect} for memory in self.suspects],
+        }
+
+
+def list_contradictions(store: Store, *, with_files: bool = True) -> Contradictions:
+    """Return what waits for a decision, the oldest first.
+
+    Comparing every memory with the user's files takes long where there are many; ``with_files=False`` leaves it out.
+    """
+    waiting = []
+    for one in open_contradictions(store):
+        older, newer = (
+            memory_records.find_episode(store, one.older_id),
+            memory_records.find_episode(store, one.newer_id),
+        )
+        if older is not None and newer is not None:
+            waiting.append(OpenContradiction(one, older, newer))
+    return Contradictions(
+        tuple(waiting), tuple(list_file_contradictions(store)) if with_files else (), tuple(suspect_episodes(store))
+    )
+
+
+def side_to_json(episode: Episode) -> dict[str, Any]:
+    """Return what a choice needs to know of a memory."""
+    return {
+        "id": episode.episode_id,
+        "summary": episode.summary,
+        "voice": episode.voice,
+        "pinned": episode.is_pinned,
+        "status": episode.status,
+        "created_at": _iso(episode.created_at_ms),
+    }
+
+
+def _iso(at_ms: int) -> str | None:
+    return iso_time(at_ms) if at_ms else None

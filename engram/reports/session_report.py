@@ -1,0 +1,316 @@
+"""The sessions that were read: a line for each, and of one session everything that is known."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from engram.enums import Channel, Scope, Verdict
+from engram.errors import NotFound
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_records
+from engram.models.memories.memory_records import Episode
+from engram.models.projects.projects import list_projects
+from engram.models.sessions import sources
+from engram.models.sessions.outcomes import Candidate, Outcome, count_verdicts
+from engram.models.sessions.sessions import SessionRow, find_session, list_sessions, session_titles
+from engram.models.sessions.sources import FileTotals
+from engram.models.sessions.stored_turns import StoredTurn, projects_of_sessions, turns_of_session
+from engram.models.shown import injections, usage
+from engram.models.shown.injections import Injection
+from engram.models.shown.usage import SessionTotals
+from engram.reports.memory_report import injection_to_json
+from engram.settings import Settings
+from engram.system.clock import iso_time
+
+# -- What became of prompts, in words for people and in JSON for scripts.
+
+#: Verdict → what it means, as the end of a sentence.
+REASONS: Mapping[Verdict, str] = {
+    Verdict.SHOWN: "Claude was shown it",
+    Verdict.PENDING: "it waits for the next tool call",
+    Verdict.WITHDRAWN: "it waited for a tool call, and none came in time",
+    Verdict.TOO_LATE: "the hook had ended before the answer came",
+    Verdict.INJECT_OFF: "injection is switched off (inject = false)",
+    Verdict.EXCLUDED: "the folder is excluded (exclude)",
+    Verdict.PAUSED: "Engram was paused (`engram pause`)",
+    Verdict.NOT_TYPED: "no person typed it",
+    Verdict.SUBAGENT: "a subagent sent it",
+    Verdict.TOO_SHORT: "it names no topic to search for",
+    Verdict.ASKED_BEFORE: "the same prompt was answered before",
+    Verdict.SAME_TOPIC: "it is about the topic of the last recollection, which still stands in the context",
+    Verdict.UNREAD_FORK: "the session is a fork whose transcript was not read yet",
+    Verdict.REPLAYED: "the session replays its context, with what it was shown",
+    Verdict.USED_UP: "the prompt has had all its bites (bites)",
+    Verdict.NO_WORKER: "no worker answered when it was sent, or the record is gone (outcome_days)",
+    Verdict.NOTHING_NEAR: "no memory has anything to do with it",
+    Verdict.BELOW_FLOOR: "the best memory is not relevant enough",
+    Verdict.NOT_NAMED: "no memory names the file, command or error",
+    Verdict.ALREADY_SHOWN: "the session was shown it before",
+    Verdict.IN_CONTEXT: "what it rests on still stands in the session's context",
+    Verdict.SUSPECT: "it is suspect: it reads like an instruction of somebody else",
+    Verdict.NOT_CURRENT: "it is not in force: superseded, contradicted, archived, lowered, over, or doubtful",
+    Verdict.OTHER_PROJECT: "it belongs to another project",
+    Verdict.REPEATS: "a better memory says the same",
+    Verdict.NOT_QUOTABLE: "no whole sentence of what was said stands alone",
+    Verdict.STANDS_IN_FILE: "one of your own files (CLAUDE.md, rules, auto memory) says the same",
+    Verdict.FAR_BELOW_BEST: "it is much less relevant than the best one",
+    Verdict.NO_ROOM: "better memories used up the number of bites or tokens (bites, bite_tokens)",
+}
+#: Share of its floor from which on a memory that was not shown is near enough to be recorded beside the best one.
+MIN_FLOOR_SHARE = 0.5
+#: Verdicts after which Claude was shown something, or may still be.
+SHOWN_VERDICTS = (Verdict.SHOWN, Verdict.PENDING)
+
+
+def is_near(candidate: Candidate) -> bool:
+    """Return True for a memory that was shown or nearly was."""
+    return candidate.score >= candidate.floor * MIN_FLOOR_SHARE
+
+
+def outcome_to_json(outcome: Outcome, summaries: Mapping[str, str]) -> dict[str, Any]:
+    """Return an outcome for scripts.
+
+    Args:
+        outcome: what became of a prompt.
+        summaries: id of a memory → its summary.
+    """
+    return {
+        "at": iso_time(outcome.at_ms) if outcome.at_ms else None,
+        "session": outcome.session_id,
+        "channel": outcome.channel,
+        "verdict": outcome.verdict,
+        "why": REASONS[outcome.verdict],
+        "score": outcome.score,
+        "floor": outcome.floor,
+        "candidates": outcome.candidates,
+        "text_only": outcome.is_text_only,
+        "duration_ms": outcome.duration_ms,
+        "memories": [candidate_to_json(candidate, summaries) for candidate in outcome.considered],
+    }
+
+
+def candidate_to_json(candidate: Candidate, summaries: Mapping[str, str]) -> dict[str, Any]:
+    """Return a memory that was considered, for scripts."""
+    return {
+        "id": candidate.episode_id,
+        "summary": summaries.get(candidate.episode_id, ""),
+        "verdict": candidate.verdict,
+        "why": REASONS[candidate.verdict],
+        "score": candidate.score,
+        "floor": candidate.floor,
+        "place": candidate.place,
+        "features": dict(candidate.features),
+    }
+
+
+def summarize_verdicts(counts: Mapping[tuple[Channel, Verdict], int], channel: Channel) -> str:
+    """Return a line such as ``3 shown, 5 silent (3 too short, 2 below floor)`` about one channel; "" for nothing."""
+    shown = sum(number for (of, verdict), number in counts.items() if of is channel and verdict in SHOWN_VERDICTS)
+    silent = {
+        verdict: number for (of, verdict), number in counts.items() if of is channel and verdict not in SHOWN_VERDICTS
+    }
+    if not shown and not silent:
+        return ""
+    reasons = ", ".join(f"{number} {verdict}" for verdict, number in sorted(silent.items(), key=lambda item: -item[1]))
+    return f"{shown} shown, {sum(silent.values())} silent" + (f" ({reasons})" if reasons else "")
+
+
+class Activity(StrEnum):
+    """Whether a session still goes on, by the time since its last entry."""
+
+    ACTIVE = "active"
+    #: No entry for ``idle_seconds``.
+    IDLE = "idle"
+    #: No entry for ``live_seconds``.
+    OVER = "over"
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSummary:
+    """One session in a list."""
+
+    session: SessionRow
+    #: By which a person recognises it; "" for a session without a prompt.
+    title: str
+    #: Display name of the project that it began in; "" for none.
+    project: str
+    #: Display names of the others that it worked in.
+    other_projects: tuple[str, ...]
+    activity: Activity
+    totals: SessionTotals
+
+    def to_json(self) -> dict[str, Any]:
+        """The session for scripts."""
+        session = self.session
+        return {
+            "id": session.session_id,
+            "title": self.title,
+            "project": self.project,
+            "other_projects": list(self.other_projects),
+            "scope": Scope.GLOBAL if session.is_global else Scope.PROJECT,
+            "agent": session.agent,
+            "cwd": session.cwd,
+            "branch": session.branch,
+            "first_at": iso_time(session.first_at_ms) if session.first_at_ms else None,
+            "last_at": iso_time(session.last_at_ms) if session.last_at_ms else None,
+            "state": self.activity.value,
+            "messages": session.message_count,
+            "turns": self.totals.turns,
+            "episodes": self.totals.episodes,
+            "shown": self.totals.shown,
+            "tokens": self.totals.tokens,
+            "summary": session.rolling_summary,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Briefing:
+    """A briefing, or another text at the start of a session, that Claude was shown."""
+
+    what: str
+    at_ms: int
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionReport:
+    """Everything that is known of one session."""
+
+    summary: SessionSummary
+    files: tuple[FileTotals, ...]
+    turns: tuple[StoredTurn, ...]
+    episodes: tuple[Episode, ...]
+    injections: tuple[Injection, ...]
+    briefings: tuple[Briefing, ...]
+    #: How many prompts were shown something, and why the others were not; "" if nothing is recorded.
+    prompts: str
+    verdicts: Mapping[tuple[Channel, Verdict], int]
+
+    def to_json(self) -> dict[str, Any]:
+        """The report for scripts."""
+        return self.summary.to_json() | {
+            "files": [_file_to_json(file) for file in self.files],
+            "turn_list": [_turn_to_json(stored) for stored in self.turns],
+            "episode_list": [
+                {
+                    "id": episode.episode_id,
+                    "kind": episode.kind,
+                    "summary": episode.summary,
+                    "status": episode.status,
+                }
+                for episode in self.episodes
+            ],
+            "injections": [
+                {"episode": injection.episode_id, **injection_to_json(injection)} for injection in self.injections
+            ],
+            "verdicts": [
+                {"channel": channel, "verdict": verdict, "times": times}
+                for (channel, verdict), times in self.verdicts.items()
+            ],
+            "briefings": [
+                {"what": briefing.what, "at": iso_time(briefing.at_ms), "tokens": briefing.tokens}
+                for briefing in self.briefings
+            ],
+        }
+
+
+def summarize_sessions(
+    store: Store, settings: Settings, *, project_id: int | None = None, limit: int
+) -> list[SessionSummary]:
+    """The latest sessions, newest first; of one project, or of all where ``project_id`` is None."""
+    return _summarize(store, settings, list_sessions(store, limit, project_id=project_id))
+
+
+def summarize_session(store: Store, settings: Settings, session: SessionRow) -> SessionSummary:
+    """One session, as in a list."""
+    return _summarize(store, settings, [session])[0]
+
+
+def find_session_row(store: Store, text: str) -> SessionRow:
+    """Return the session of an id, or of the beginning of one. Raises NotFound."""
+    session = find_session(store, text)
+    if session is not None:
+        return session
+    matches = [row for row in list_sessions(store) if row.session_id.startswith(text)]
+    if len(matches) == 1:
+        return matches[0]
+    if matches:
+        raise NotFound(f"{len(matches)} sessions begin with {text!r}; give more of the id")
+    raise NotFound(f"there is no session {text!r}; `engram sessions` lists them")
+
+
+def report_session(store: Store, settings: Settings, session: SessionRow) -> SessionReport:
+    """Everything that is known of one session."""
+    summary = summarize_session(store, settings, session)
+    session_id = session.session_id
+    verdicts = count_verdicts(store, session_id=session_id)
+    return SessionReport(
+        summary=summary,
+        files=tuple(sources.files_of_session(store, session_id)),
+        turns=tuple(turns_of_session(store, session.id)),
+        episodes=tuple(memory_records.episodes_of_session(store, session_id)),
+        injections=tuple(injections.injections_of_session(store, session_id)),
+        briefings=tuple(
+            Briefing(what, at_ms, tokens) for what, at_ms, tokens in injections.shown_of_session(store, session_id)
+        ),
+        prompts=summarize_verdicts(verdicts, Channel.PROMPT),
+        verdicts=verdicts,
+    )
+
+
+def find_activity(session: SessionRow, now_ms: int, settings: Settings) -> Activity:
+    """Whether a session still goes on."""
+    silent_seconds = (now_ms - session.last_at_ms) / 1000
+    if silent_seconds < settings.idle_seconds:
+        return Activity.ACTIVE
+    return Activity.IDLE if silent_seconds < settings.live_seconds else Activity.OVER
+
+
+def _summarize(store: Store, settings: Settings, sessions: Sequence[SessionRow]) -> list[SessionSummary]:
+    totals = usage.count_sessions(store, [session.session_id for session in sessions])
+    names = {project.id: project.name for project in list_projects(store)}
+    titles = session_titles(store, sessions)
+    visited = projects_of_sessions(store, [session.id for session in sessions])
+    now_ms = store.now_ms()
+    return [
+        SessionSummary(
+            session=session,
+            title=titles[session.session_id],
+            project="" if session.project_id is None else names[session.project_id],
+            other_projects=tuple(
+                names[project_id] for project_id in visited.get(session.id, ()) if project_id != session.project_id
+            ),
+            activity=find_activity(session, now_ms, settings),
+            totals=totals[session.session_id],
+        )
+        for session in sessions
+    ]
+
+
+def _file_to_json(file: FileTotals) -> dict[str, Any]:
+    return {
+        "path": file.path,
+        "offset": file.offset,
+        "size": file.size,
+        "lines": file.lines,
+        "gone": file.is_gone,
+        "error": file.last_error or None,
+    }
+
+
+def _turn_to_json(stored: StoredTurn) -> dict[str, Any]:
+    turn = stored.turn
+    return {
+        "key": turn.key,
+        "prompt": turn.prompt,
+        "at": iso_time(turn.started_at_ms) if turn.started_at_ms else None,
+        "start": turn.start_offset,
+        "end": turn.end_offset,
+        "closed": turn.is_closed,
+        "revision": stored.revision,
+        "extracted_revision": stored.extracted_revision,
+        "files": list(turn.files),
+    }

@@ -1,0 +1,113 @@
+"""Every setting as people and scripts read it."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engram.ingest.moves import Move, Sorted, find_moves
+from engram.models.engine.transaction import Store
+from engram.models.projects.project_folders import ProjectCounts, ProjectHints, count_projects, list_hints
+from engram.models.projects.projects import ProjectRow
+from engram.models.work.pauses import paused_scopes
+from engram.settings import Settings
+
+
+def plain_settings(settings: Settings) -> dict[str, object]:
+    """Return every setting by name: a number, a text, a truth value, or a list of texts."""
+    return {field.name: plain_value(getattr(settings, field.name)) for field in dataclasses.fields(settings)}
+
+
+def plain_value(value: object) -> object:
+    """Return one value as JSON has it."""
+    if isinstance(value, Path):
+        return str(value)
+    return list(value) if isinstance(value, tuple) else value
+
+
+def shown_value(value: object) -> str:
+    """Return one plain value as config.toml's lines and tables show it."""
+    if isinstance(value, list):
+        return ", ".join(str(part) for part in value)
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# -- The projects with their folders, and those whose folder may have moved.
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectReport:
+    """One project with what belongs to it."""
+
+    hints: ProjectHints
+    counts: ProjectCounts
+    is_paused: bool
+
+    @property
+    def project(self) -> ProjectRow:
+        """The project itself."""
+        return self.hints.project
+
+    @property
+    def folder(self) -> str:
+        """Its folder; what identifies it where no folder is known."""
+        return self.project.root or self.project.identity
+
+    @property
+    def has_folder(self) -> bool:
+        """True while its folder is there."""
+        return os.path.isdir(self.project.root) if self.project.root else False
+
+    def to_json(self) -> dict[str, Any]:
+        """The project for scripts."""
+        return {
+            "name": self.project.name,
+            "folder": self.folder,
+            "folder_exists": self.has_folder,
+            "joined_folders": list(self.hints.folders),
+            "remote": self.hints.remote,
+            "first_commit": self.hints.first_commit,
+            "sessions": self.counts.sessions,
+            "memories": self.counts.memories,
+            "paused": self.is_paused,
+        }
+
+
+def list_project_reports(store: Store) -> list[ProjectReport]:
+    """Return every project, by name."""
+    counts, paused = count_projects(store), paused_scopes(store)
+    return [
+        ProjectReport(hints, counts.get(hints.project.id, ProjectCounts()), hints.project.identity in paused)
+        for hints in list_hints(store)
+    ]
+
+
+def list_moves(store: Store) -> list[Move]:
+    """Return the projects whose folder is gone and which may be another one now."""
+    return find_moves(store)
+
+
+def move_to_json(move: Move) -> dict[str, Any]:
+    """Return a project that may have moved, for scripts."""
+    return {
+        "former": move.former.project.name,
+        "former_folder": move.former.project.root,
+        "present": move.present.project.name,
+        "present_folder": move.present.project.root,
+        "certain": move.is_certain,
+    }
+
+
+def sorting_to_json(found: Sequence[Sorted]) -> list[dict[str, Any]]:
+    """Return what was sorted, or would be, for scripts: one for each two projects."""
+    rows: dict[tuple[int, str], dict[str, Any]] = {}
+    for one in found:
+        first = {"from": one.former.name, "to": one.present.name, "folder": one.present.root, "whole": one.is_whole}
+        row = rows.setdefault((one.former.id, one.present.identity), first | {"sessions": 0, "turns": 0})
+        row["sessions"] += one.is_session
+        row["turns"] += len(one.turn_ids)
+    return list(rows.values())

@@ -1,0 +1,120 @@
+"""What memory did lately: the report."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from engram.enums import Refusal
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_history import Run
+from engram.models.shown.usage import Usage, count_prompts_since, late_since, usage_since
+from engram.models.work.spend import Spending, spending
+from engram.settings import Settings
+from engram.system.clock import iso_time
+
+#: Days that the report covers by default.
+REPORT_DAYS = 7
+DAY_MS = 86_400_000
+
+
+def late_of_days(store: Store, days: int = REPORT_DAYS) -> tuple[dict[str, int], int]:
+    """Return the answers of the last days that came too late, by cause, and the number of prompts."""
+    since_ms = store.now_ms() - days * DAY_MS
+    return late_since(store, since_ms), count_prompts_since(store, since_ms)
+
+
+def report_of_days(store: Store, days: int = REPORT_DAYS) -> Usage:
+    """What memory did in the last days."""
+    return usage_since(store, store.now_ms() - days * DAY_MS)
+
+
+def late_text(late: Mapping[str, int]) -> str:
+    """Return how many answers came too late and why, for people; "" for none."""
+    return "; ".join(f"{number} {'answer' if number == 1 else 'answers'}: {cause}" for cause, number in late.items())
+
+
+#: Reason → what it means, for people.
+_REFUSALS = {
+    Refusal.UNREADABLE: "of another shape than was asked for",
+    Refusal.NO_EVIDENCE: "cites nothing that was sent",
+    Refusal.NO_SUMMARY: "says nothing",
+    Refusal.NO_TARGET: "takes back nothing that was shown",
+    Refusal.NOT_SAID: "was not said in the session",
+    Refusal.NOT_CITED: "has nothing to do with what it cites",
+    Refusal.UNPROVEN: "rests on a command whose end is not known",
+    Refusal.OUTPUT: "tells what only a command printed",
+    Refusal.REPEATED: "known already",
+    Refusal.OWN_TEXT: "repeats Engram's own text",
+    Refusal.LOG: "quotes a log",
+    Refusal.FORGOTTEN: "forgotten before",
+    Refusal.JUDGED: "judged wrong or outdated before",
+    Refusal.FULL: "beyond the limit of a session or an hour",
+    Refusal.TARGET_STAYS: "would end a memory that stays",
+}
+
+
+def refused_text(refused: Mapping[str, int]) -> str:
+    """Return how many proposals of a language model were not kept and why, for people; "" for none."""
+    meaning = {reason.value: text for reason, text in _REFUSALS.items()}
+    return "; ".join(f"{number}: {meaning.get(reason, reason)}" for reason, number in refused.items())
+
+
+# -- What the language model cost, by day, model, task and project, against the caps.
+
+#: How far back the report goes by default, in seconds.
+DEFAULT_SECONDS = 30 * 86_400.0
+
+
+@dataclass(frozen=True, slots=True)
+class CostReport:
+    """What was spent since a time."""
+
+    rows: tuple[Spending, ...]
+    extractor: str
+    #: The caps in dollars, and in calls: day, hour, project and calls_per_hour.
+    caps: dict[str, float]
+
+    @property
+    def dollars(self) -> float:
+        """Everything that was spent, in dollars."""
+        return sum(row.dollars for row in self.rows)
+
+    def to_json(self) -> dict[str, Any]:
+        """The report for scripts."""
+        return {
+            "dollars": self.dollars,
+            "rows": [dataclasses.asdict(row) for row in self.rows],
+            "extractor": self.extractor,
+            "caps": self.caps,
+        }
+
+
+def report_costs(store: Store, settings: Settings, seconds: float = DEFAULT_SECONDS) -> CostReport:
+    """Return what the language model cost in the last ``seconds``."""
+    return CostReport(
+        rows=tuple(spending(store, store.now_ms() - int(seconds * 1000))),
+        extractor=settings.extractor,
+        caps={
+            "day": settings.llm_dollars_per_day,
+            "hour": settings.llm_dollars_per_hour,
+            "project": settings.llm_dollars_per_project,
+            "calls_per_hour": settings.llm_calls_per_hour,
+        },
+    )
+
+
+# -- The latest runs: consolidations, and what extractions, saves and decisions changed.
+
+
+def run_to_json(run: Run) -> dict[str, Any]:
+    """Return a run for scripts."""
+    return {
+        "run": run.id,
+        "kind": run.kind,
+        "state": run.state,
+        "started_at": iso_time(run.started_at_ms) if run.started_at_ms else None,
+        "changes": len(run.report.get("lines", [])),
+    }

@@ -1,0 +1,138 @@
+"""Decide how many hits to show, or none: weak matches are dropped. Pure.
+
+Two measures count together: how likely a hit is to answer, by its score, and how well the store supports the question
+at all (``query_support``). A well supported question gets many hits, a poorly supported one only very likely hits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import nlargest
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engram.search.question import Coverage, ParsedQuery
+from engram.search.ranking import EpisodeCandidates
+
+#: Number of best cosines that are averaged.
+TOP_COSINES = 5
+#: The score that a hit must reach at a support of 1, and how much less for each 1 more; scores in a chat are lower.
+MIN_SCORE, MIN_SCORE_CHAT, SCORE_SLOPE = 0.85, 0.45, 0.45
+#: Support above this has no further effect.
+MAX_SUPPORT = 1.33
+#: Deducted from the support of a question with a proper name that occurs nowhere.
+UNKNOWN_NAME_PENALTY = 0.83
+#: Minimum support of a lookup: a few known words, a known name, or a date. At or above it, always show ``MIN_HITS``.
+LOOKUP_SUPPORT, MIN_HITS = 1.2, 3
+#: A question with fewer terms than this is a lookup, if all of them are known.
+_MIN_QUESTION_TERMS = 3
+#: Below this support a question is unsupported. Memories have a lower limit, and only the best cosine counts, since in
+#: a young store a single memory may match.
+UNSUPPORTED, UNSUPPORTED_BY_MEMORIES = 1.06, 0.93
+#: Minimum cosine of a memory, in units of the model's relevance floor, for a well supported question, and how much more
+#: for each 1 of support less.
+MIN_COSINE, COSINE_SLOPE = 0.5, 0.5
+#: A memory with this number of the question's terms, and this share of them, is shown whatever its cosine.
+_MIN_SHARED_TERMS, _MIN_SHARED_SHARE = 2, 0.5
+#: Without a vector, a text with this share of the question's words by their rarity is no chance match.
+MIN_WORDS_SHARE = 0.25
+
+
+def mean_top_cosine(cosines: Iterable[float]) -> float:
+    """Return the mean of the largest ``TOP_COSINES`` cosines; 0 if there are none."""
+    largest = nlargest(TOP_COSINES, cosines)
+    return sum(largest) / max(len(largest), 1)
+
+
+def query_support(
+    query: ParsedQuery,
+    unknown_terms: frozenset[str],
+    texts: Iterable[str],
+    cosines: Iterable[float],
+    relevance_floor: float,
+) -> float:
+    """Return how well the store supports a question: its best cosines in units of the model's relevance floor.
+
+    Args:
+        query: the question.
+        unknown_terms: its terms that occur nowhere.
+        texts: the texts of the candidates.
+        cosines: the cosines of the candidates.
+        relevance_floor: the model's cosine below which a text is unrelated to a question; 0 without a model, when every
+            question has full support.
+    """
+    if relevance_floor <= 0:
+        return MAX_SUPPORT
+    support = mean_top_cosine(cosines) / relevance_floor
+    is_short_and_known = len(query.terms) < _MIN_QUESTION_TERMS and not unknown_terms.intersection(query.terms)
+    is_lookup = is_short_and_known or query.date_range is not None
+    if query.names or query.proper_names:
+        all_texts = "\n".join(texts).lower()
+        is_lookup = is_lookup or any(name in all_texts for name in query.names)
+        if any(name in unknown_terms and name not in all_texts for name in query.proper_names):
+            support -= UNKNOWN_NAME_PENALTY
+    return max(support, LOOKUP_SUPPORT) if is_lookup else support
+
+
+def is_unsupported(support: float) -> bool:
+    """Return whether nothing in the store matches the question closely."""
+    return support < UNSUPPORTED
+
+
+def select_relevant(
+    candidates: EpisodeCandidates, query: ParsedQuery, coverage: Coverage, relevance_floor: float
+) -> tuple[NDArray[np.bool_], bool]:
+    """Return which memories may be shown, and whether the question is unsupported by all of them.
+
+    A memory may be shown if its cosine is high enough, if it contains a name of the question or half of its terms, or
+    if it has no vector yet. Without a model all may.
+    """
+    known = candidates.cosine[~np.isnan(candidates.cosine)]
+    if relevance_floor <= 0 or not len(known):
+        return np.ones(len(candidates), dtype=np.bool_), False
+    support = query_support(query, coverage.unknown_terms, candidates.texts, [float(known.max())], relevance_floor)
+    min_cosine = relevance_floor * (MIN_COSINE + COSINE_SLOPE * max(0.0, MAX_SUPPORT - support))
+    is_relevant = [
+        np.isnan(cosine) or cosine >= min_cosine or shares_words(text.lower(), query, coverage)
+        for cosine, text in zip(candidates.cosine, candidates.texts, strict=True)
+    ]
+    return np.array(is_relevant, dtype=np.bool_), support < UNSUPPORTED_BY_MEMORIES
+
+
+def shares_words(text: str, query: ParsedQuery, coverage: Coverage) -> bool:
+    """Return whether a text, in lower case, contains a name of the question, or enough of its terms."""
+    shared = len(coverage.stems_in(text))
+    if shared >= _MIN_SHARED_TERMS and shared >= _MIN_SHARED_SHARE * len(query.terms):
+        return True
+    return any(name in text for name in query.names)
+
+
+def is_above_floor(
+    text: str, cosine: float, query: ParsedQuery, coverage: Coverage, relevance_floor: float, *, nearby: str = ""
+) -> bool:
+    """Return whether a passage or a chunk of a note may be shown at all; below this it is there by chance.
+
+    Args:
+        text: its text.
+        cosine: its cosine to the question; NaN if it has no vector, and then words decide alone.
+        query: the question.
+        coverage: the weights of its terms.
+        relevance_floor: the model's cosine below which a text is unrelated to a question.
+        nearby: the text with what stands next to it; "" for the text alone.
+    """
+    text = text.lower()
+    shared = coverage.stems_in(text)
+    if len(shared) >= max(len(query.terms), 1) or shares_words(text, query, coverage):
+        return True
+    if not np.isnan(cosine):
+        return cosine >= MIN_COSINE * relevance_floor
+    is_chance = len(shared) < _MIN_SHARED_TERMS
+    return not is_chance or coverage.share_of_all(coverage.stems_in(nearby or text)) >= MIN_WORDS_SHARE
+
+
+def count_likely(scores: Iterable[float], support: float, *, is_chat: bool) -> int:
+    """Return how many of the hits with these scores to show for a question of this support."""
+    min_score = MIN_SCORE_CHAT if is_chat else MIN_SCORE
+    likely = sum(score >= min_score - SCORE_SLOPE * (min(support, MAX_SUPPORT) - 1.0) for score in scores)
+    return max(likely, MIN_HITS) if support >= LOOKUP_SUPPORT else likely

@@ -1,0 +1,568 @@
+"""A question to the search: its filters, terms, names, date range, quoted phrases and intent, parsed once."""
+
+from __future__ import annotations
+
+import math
+import re
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from engram.models.engine.transaction import Store
+from engram.models.search.fulltext import Term, count_documents, document_counts
+from engram.text.splitting import sentence_spans
+from engram.text.words import (
+    MIN_STEM_CHARS,
+    UNSPACED_LETTERS,
+    coverage_stem,
+    is_unspaced,
+    names_of,
+    proper_names_of,
+    question_words_of,
+    terms_of,
+)
+
+# -- A question to the search, with its filters and its context.
+
+#: Maximum number of hits of one answer, whoever asks.
+MAX_HITS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """One question to the memory."""
+
+    text: str
+    #: Search only this project; None searches all.
+    project_id: int | None = None
+    #: With a project: also return memories of global scope.
+    with_global: bool = True
+    #: Maximum number of hits; of an answer that holds more than memories, of these.
+    limit: int = 5
+    #: Maximum number of hits of an answer, whatever they are; None where its budget of words decides.
+    max_hits: int | None = None
+    #: When the question is asked, in milliseconds since 1970; None is now. "Yesterday" counts from here.
+    now_ms: int | None = None
+    #: Paths of the files being worked on, as written.
+    files: tuple[str, ...] = ()
+    #: Claude Code's session that asks; "" for none.
+    session_id: str = ""
+    #: The branch that the asker works on; "" if it is not known. Memories of other branches that were not merged sink.
+    branch: str = ""
+    #: A command that was run, and the first line of its error; "" for none.
+    command: str = ""
+    error: str = ""
+    #: Show only texts that have all of these, as they stand; for a search of passages and notes.
+    phrases: tuple[str, ...] = ()
+    #: Also return weak matches, up to ``limit``: for a caller that weighs hits itself.
+    thorough: bool = False
+
+
+# -- What a question asks for, and the traits of a text that may answer it, by regular expressions. Pure.
+
+_TIME = re.compile(
+    r"\b(?:yesterday|today|tomorrow|tonight|last|next|ago|week|weekend|month|year|monday|tuesday|wednesday|thursday"
+    r"|friday|saturday|sunday|january|february|march|april|june|july|august|september|october|november|december|summer"
+    r"|winter|spring|fall|morning|recently|soon|since|20\d\d)\b",
+    re.I,
+)
+_NUMBER = re.compile(r"\d")
+_CODE = re.compile(r"/\w+\.|\w\(\)|\w_\w")
+_DIRECTIVE = re.compile(
+    r"\b(?:always|never|don'?t|do not|prefer|instead|should|must|want|need to|make sure|please|only|avoid|rather"
+    r"|no need|stop|keep|use|let'?s|can you|i'd like|remove|not)\b",
+    re.I,
+)
+_SPEAKER = re.compile(r"([A-Z][\w .'-]{0,30}): ")
+#: Words that say that something has changed.
+_CHANGE = re.compile(
+    r"\b(?:instead|no longer|switch(?:ed|ing)?|replac\w+|renam\w+|remov\w+|dropp?\w*|moved?|moving|actually|rather than"
+    r"|from now on|chang\w+|revert\w*|roll(?:ed)? back|go(?:ing)? back|went back|simplif\w+|previously|used to"
+    r"|any ?more|obsolete|deprecat\w+|invert\w*|merged?|was changed|old"
+    r"|now (?:uses?|is|only|has|shows?|goes|counts?|lives?|resolves?))\b"
+)
+
+_WHEN = re.compile(r"\b(?:when|what (?:time|date|day|month|year)|how long|since)\b", re.I)
+_HOW_MANY = re.compile(
+    r"\b(?:how (?:many|much|often|long|big|old)|number|which (?:port|version|percentage)|count|limit|threshold)\b", re.I
+)
+_NOW = re.compile(
+    r"\b(?:now|nowadays|these days|current(?:ly)?|today|still|any ?more|no longer|final(?:ly)?|ultimately|end(?:ed)? up"
+    r"|latest|going forward|in the end|out of the box|by default|after all|settle|eventually)\b",
+    re.I,
+)
+_RULE = re.compile(
+    r"\b(?:should (?:we|i|it)|can i|may i|am i|want|prefer|like|ask(?:s|ed)?|allowed|insist\w*|rule|convention|policy"
+    r"|style|belong|supposed|expect\w*|wish|demand\w*|tell|told|said|say|which .* did i|do i|did i|who)\b",
+    re.I,
+)
+_AFTER = re.compile(r"\b(?:after(?:wards?)?|next|then|follow(?:ed|ing|s)?|once|since|subsequently|later)\b", re.I)
+_BEFORE = re.compile(r"\b(?:before|prior to|until|leading up|preced\w+|ahead of)\b", re.I)
+_LAST = re.compile(
+    r"\b(?:last|final(?:ly)?|end|clos(?:e|ing)|ended|left|remain\w*|outcome|stand|evening|night|finish\w*|wrap\w*)\b",
+    re.I,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TextTraits:
+    """Traits of a passage; each is 0 or 1, so that it can be weighed."""
+
+    is_question: float
+    has_time: float
+    has_number: float
+    has_code: float
+    #: The user gives an instruction.
+    is_directive: float
+    #: Says that something has changed.
+    is_change: float
+    #: The speaker that a line of a chat names, in lower case; "" for none.
+    speaker: str
+
+
+@dataclass(frozen=True, slots=True)
+class QueryIntent:
+    """What a question asks for, by its wording; each is 0 or 1."""
+
+    wants_time: float
+    wants_number: float
+    #: Asks for what is current.
+    wants_latest: float
+    #: Asks for a rule, a wish or an instruction.
+    wants_rule: float
+    #: Asks for what came after, before, or last at the time that it names.
+    wants_after: float
+    wants_before: float
+    wants_last: float
+
+
+def parse_speaker(text: str) -> str:
+    """Return the speaker that a line of a chat names, in lower case; "" for none."""
+    match = _SPEAKER.match(text)
+    return match[1].lower() if match else ""
+
+
+def text_traits(text: str, *, is_user: bool, intent: QueryIntent) -> TextTraits:
+    """Return the traits of a passage. Those that matter only to some questions are 0 for the others."""
+    return TextTraits(
+        is_question=float(text.endswith("?")),
+        has_time=float(intent.wants_time > 0 and bool(_TIME.search(text))),
+        has_number=float(intent.wants_number > 0 and bool(_NUMBER.search(text))),
+        has_code=float("`" in text or bool(_CODE.search(text))),
+        is_directive=float(is_user and bool(_DIRECTIVE.search(text))),
+        is_change=float(bool(_CHANGE.search(text.lower()))),
+        speaker=parse_speaker(text),
+    )
+
+
+def parse_intent(text: str) -> QueryIntent:
+    """Return what a question asks for."""
+    wants_after = bool(_AFTER.search(text))
+    return QueryIntent(
+        wants_time=float(bool(_WHEN.search(text))),
+        wants_number=float(bool(_HOW_MANY.search(text))),
+        wants_latest=float(bool(_NOW.search(text))),
+        wants_rule=float(bool(_RULE.search(text))),
+        wants_after=float(wants_after),
+        wants_before=float(bool(_BEFORE.search(text)) and not wants_after),
+        wants_last=float(bool(_LAST.search(text))),
+    )
+
+
+# -- Parse the time that a question names: dates, months, "yesterday", "last week".
+
+_DAY_MS = 86_400_000
+_YEAR_DAYS = 365.2425
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+#: Month names that in lower case are usually other words.
+_AMBIGUOUS_MONTHS = ("may", "mar", "march")
+_MONTH = (
+    r"(?P<month>jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?"
+    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
+)
+_YEAR = r"(?:,?\s+(?P<year>(?:19|20)\d\d))"
+_ISO = re.compile(r"\b(?P<year>(?:19|20)\d\d)-(?P<month>\d\d)-(?P<day>\d\d)\b")
+_MONTH_DAY = re.compile(rf"\b{_MONTH}\.?\s+(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\b{_YEAR}?", re.I)
+_DAY_MONTH = re.compile(rf"\b(?P<day>\d{{1,2}})(?:st|nd|rd|th)?\s+(?:of\s+)?{_MONTH}\b{_YEAR}?", re.I)
+_MONTH_ONLY = re.compile(
+    r"\b(?:(?P<part>early|start of|beginning of|mid(?:dle of)?|late|end of|last week of|last day of)[\s-]+)?"
+    rf"(?<!\w){_MONTH}\b{_YEAR}?",
+    re.I,
+)
+_AGO = re.compile(
+    r"\b(?P<number>\d+|an?|one|two|three|four|five|six|seven|couple of|few)\s+(?P<unit>day|week|month|year)s?\s+ago\b",
+    re.I,
+)
+_NUMBERS = {
+    "a": 1,
+    "an": 1,
+    "one": 1,
+    "two": 2,
+    "three": 3,
+    "four": 4,
+    "five": 5,
+    "six": 6,
+    "seven": 7,
+    "couple of": 2,
+    "few": 3,
+}
+_UNIT_DAYS = {"day": 1, "week": 7, "month": 30, "year": 365}
+
+
+@dataclass(frozen=True, slots=True)
+class DateRange:
+    """The time from ``start_ms`` up to, but without, ``stop_ms``; yearly if the question names no year."""
+
+    start_ms: int
+    stop_ms: int
+    is_yearly: bool = False
+
+    def distance_days(self, at_ms: float) -> float:
+        """Return how far a time lies outside the range, in days; 0 inside."""
+        if self.is_yearly:
+            year = _YEAR_DAYS * _DAY_MS
+            at_ms += round((self.start_ms - at_ms) / year) * year
+        return max(self.start_ms - at_ms, at_ms - self.stop_ms, 0.0) / _DAY_MS
+
+    def occurrences(self, now_ms: int, limit: int = 3) -> list[tuple[int, int]]:
+        """Return start and stop in this year and earlier ones, the latest first; a range with a year occurs once.
+
+        Occurrences of earlier years are a day longer at each end, since years differ in length.
+        """
+        if not self.is_yearly:
+            return [(self.start_ms, self.stop_ms)]
+        year = int(_YEAR_DAYS * _DAY_MS)
+        occurrences = []
+        for years_ago in range(limit + 1):
+            margin = _DAY_MS if years_ago else 0
+            start, stop = self.start_ms - years_ago * year, self.stop_ms - years_ago * year
+            if start <= now_ms:
+                occurrences.append((start - margin, stop + margin))
+        return occurrences[:limit]
+
+
+def parse_date_range(text: str, now_ms: int) -> DateRange | None:
+    """Return the first time that ``text`` names; None if it names none."""
+    return _parse_absolute(text, now_ms) or _parse_relative(text, now_ms)
+
+
+def _parse_absolute(text: str, now_ms: int) -> DateRange | None:
+    this_year = datetime.fromtimestamp(now_ms / 1000).year
+    for pattern in (_ISO, _MONTH_DAY, _DAY_MONTH, _MONTH_ONLY):
+        for match in pattern.finditer(text):
+            date_range = _range_of_match(match, this_year)
+            if date_range is not None:
+                return date_range
+    return None
+
+
+def _range_of_match(match: re.Match[str], this_year: int) -> DateRange | None:
+    groups = match.groupdict()
+    name = groups["month"]
+    if name in _AMBIGUOUS_MONTHS:
+        return None
+    month = int(name) if name.isdigit() else _MONTHS.index(name[:3].lower()) + 1
+    year = int(groups["year"] or this_year)
+    try:
+        if "day" in groups:
+            start = datetime(year, month, int(groups["day"]))
+            stop = start + timedelta(days=1)
+        else:
+            start, stop = _part_of_month(year, month, (groups.get("part") or "").lower())
+    except ValueError:
+        return None
+    return DateRange(int(start.timestamp() * 1000), int(stop.timestamp() * 1000), is_yearly=not groups["year"])
+
+
+def _part_of_month(year: int, month: int, part: str) -> tuple[datetime, datetime]:
+    start = datetime(year, month, 1)
+    stop = datetime(year + month // 12, month % 12 + 1, 1)
+    if part in ("early", "start of", "beginning of"):
+        return start, start + timedelta(days=10)
+    if part.startswith("mid"):
+        return start + timedelta(days=9), start + timedelta(days=21)
+    if part == "last day of":
+        return stop - timedelta(days=1), stop
+    if part:
+        return stop - timedelta(days=9), stop
+    return start, stop
+
+
+def _parse_relative(text: str, now_ms: int) -> DateRange | None:
+    now = datetime.fromtimestamp(now_ms / 1000)
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    lower = text.lower()
+    if match := _AGO.search(lower):
+        number = _NUMBERS.get(match["number"]) or int(match["number"])
+        days = number * _UNIT_DAYS[match["unit"]]
+        margin = max(1, days // 5)
+        return _between(today - timedelta(days=days + margin), today - timedelta(days=days - margin))
+    monday = today - timedelta(days=today.weekday())
+    ranges = {
+        "yesterday": (today - timedelta(days=1), today),
+        "today": (today, today + timedelta(days=1)),
+        "this morning": (today, today + timedelta(days=1)),
+        "last night": (today - timedelta(days=1), today + timedelta(hours=6)),
+        "last week": (monday - timedelta(days=7), monday),
+        "this week": (monday, now + timedelta(days=1)),
+        "last month": (today - timedelta(days=today.day + 30), today - timedelta(days=today.day - 1)),
+        "this month": (today - timedelta(days=today.day - 1), now + timedelta(days=1)),
+    }
+    for words, (start, stop) in ranges.items():
+        if re.search(rf"\b{words}\b", lower):
+            return _between(start, stop)
+    return None
+
+
+def _between(start: datetime, stop: datetime) -> DateRange:
+    return DateRange(int(start.timestamp() * 1000), int(stop.timestamp() * 1000))
+
+
+# -- A question parsed once, for every stage of the search.
+
+
+@dataclass(frozen=True, slots=True)
+class ParsedQuery:
+    """What the ranking knows of a question."""
+
+    text: str
+    #: Words that are no stop words, each once.
+    terms: tuple[str, ...]
+    #: Paths, symbols, flags and quoted code, in lower case.
+    names: tuple[str, ...]
+    #: The time that the question names; None if it names none.
+    date_range: DateRange | None
+    now_ms: int
+    intent: QueryIntent
+    #: Every word, in lower case.
+    words: frozenset[str] = frozenset()
+    session_id: str = ""
+    #: Words written like the name of a person, a product or a place, in lower case.
+    proper_names: tuple[str, ...] = ()
+
+
+def parse_query(query: Query, now_ms: int) -> ParsedQuery:
+    """Parse a question. The words of its files, command and error count as its own."""
+    context = " ".join([*query.files, query.command, query.error]).strip()
+    text = f"{query.text}\n{context}" if context else query.text
+    return ParsedQuery(
+        text=query.text,
+        terms=tuple(terms_of(text)),
+        names=tuple(names_of(text)),
+        date_range=parse_date_range(query.text, now_ms),
+        now_ms=now_ms,
+        intent=parse_intent(query.text),
+        words=frozenset(question_words_of(text)),
+        session_id=query.session_id,
+        proper_names=tuple(proper_names_of(query.text)),
+    )
+
+
+# -- Phrases in quotes of a question: found as they were written, and where a text has them. Pure.
+
+#: A phrase between quotation marks of one kind.
+_QUOTED = re.compile(r"\"([^\"]+)\"|[“„]([^“”„]+)[“”]|«([^«»]+)»|»([^«»]+)«|「([^「」]+)」|『([^『』]+)』")
+#: A word, white space, or one sign of a phrase.
+_PART = re.compile(r"\w+|\s+|[^\w\s]")
+#: What ends a quoted sentence is no part of the phrase.
+_END_SIGNS = ".,;:!?…。，、！？ \t\n"
+#: Signs that are written in more than one way.
+_ALIKE = ("'’‘ʼ`", '"“”„«»', "-‐‑‒–—−")
+#: What may stand between two words of a phrase, such as a line break, a comma or Markdown's emphasis.
+_GAP = r"[\W_]{1,8}?"
+#: A letter or digit that a word goes on with.
+_SPACED_LETTER = rf"[^\W{UNSPACED_LETTERS}]"
+#: Words of the text to show around a phrase.
+_MAX_SHOWN_WORDS = 60
+
+
+def phrases_of(text: str) -> tuple[str, ...]:
+    """Return what stands in quotes in a question and holds a word, each once, in order."""
+    quoted = (next(filter(None, match.groups())).strip().rstrip(_END_SIGNS) for match in _QUOTED.finditer(text))
+    return tuple(dict.fromkeys(phrase for phrase in quoted if re.search(r"\w", phrase)))
+
+
+def find_phrases(text: str, phrases: Sequence[str]) -> list[tuple[int, int]]:
+    """Return where a text has each phrase first, in characters; empty unless it has all of them.
+
+    Case, line breaks, and how quotes and dashes are written do not matter; the signs within a phrase do.
+    """
+    found = [re.search(_pattern(phrase), text, re.IGNORECASE) for phrase in phrases]
+    return [match.span() for match in found if match] if all(found) else []
+
+
+def text_around(text: str, spans: Sequence[tuple[int, int]]) -> str:
+    """Return the sentences that have the phrases at ``spans``, with what follows and precedes up to 60 words."""
+    sentences = sentence_spans(text)
+    start, stop = min(span[0] for span in spans), max(span[1] for span in spans)
+    chosen = [place for place, (first, last) in enumerate(sentences) if last > start and first < stop]
+    if not chosen:
+        return text[start:stop]
+    low, high = chosen[0], chosen[-1]
+    while len(text[sentences[low][0] : sentences[high][1]].split()) > _MAX_SHOWN_WORDS and low < high:
+        high -= 1
+    for step in (1, -1):
+        while 0 <= (wider := high + 1 if step > 0 else low - 1) < len(sentences):
+            bounds = (low, wider) if step > 0 else (wider, high)
+            if len(text[sentences[bounds[0]][0] : sentences[bounds[1]][1]].split()) > _MAX_SHOWN_WORDS:
+                break
+            low, high = bounds
+    return _cut_around(text, (sentences[low][0], sentences[high][1]), (start, stop))
+
+
+def _cut_around(text: str, shown: tuple[int, int], phrase: tuple[int, int]) -> str:
+    """Return a part of a text; of a sentence that is too long, the words around the phrase."""
+    words = list(re.finditer(r"\S+", text[slice(*shown)]))
+    if len(words) <= _MAX_SHOWN_WORDS:
+        return text[slice(*shown)]
+    at = next((place for place, word in enumerate(words) if shown[0] + word.end() > phrase[0]), 0)
+    first = max(0, min(at - _MAX_SHOWN_WORDS // 4, len(words) - _MAX_SHOWN_WORDS))
+    kept = words[first : first + _MAX_SHOWN_WORDS]
+    before, after = "… " if first else "", " …" if kept[-1] is not words[-1] else ""
+    return f"{before}{text[shown[0] + kept[0].start() : shown[0] + kept[-1].end()]}{after}"
+
+
+def _pattern(phrase: str) -> str:
+    parts = _PART.findall(phrase)
+    pattern = ""
+    for place, part in enumerate(parts):
+        if part.isspace():
+            is_between_words = _is_word(parts[place - 1]) and _is_word(parts[place + 1])
+            pattern += _GAP if is_between_words else r"\s*"
+        else:
+            pattern += re.escape(part) if _is_word(part) else _any_of(part)
+    before = f"(?<!{_SPACED_LETTER})" if _ends_alone(parts[0][0]) else ""
+    after = f"(?!{_SPACED_LETTER})" if _ends_alone(parts[-1][-1]) else ""
+    return before + pattern + after
+
+
+def _any_of(sign: str) -> str:
+    alike = next((signs for signs in _ALIKE if sign in signs), sign)
+    return "[" + "".join(re.escape(one) for one in alike) + "]"
+
+
+def _is_word(part: str) -> bool:
+    return part[0].isalnum() or part[0] == "_"
+
+
+def _ends_alone(letter: str) -> bool:
+    """Return whether a word may not go on behind this letter; scripts without spaces do not show where one ends."""
+    return _is_word(letter) and not is_unspaced(letter)
+
+
+# -- How much of a question's terms a text contains, each term weighed by its rarity. Pure.
+
+#: Where a short word ends; letters of scripts without spaces may follow.
+_END = rf"(?![^\W{UNSPACED_LETTERS}])"
+#: Weight of a term that occurs in every row.
+_MIN_WEIGHT = 0.01
+
+
+class Coverage:
+    """The stems of a question's terms with their weights, ready to be matched against many texts."""
+
+    def __init__(self, terms: Sequence[str], counts: Mapping[str, int], total: int) -> None:
+        """Weigh each term by its inverse document frequency.
+
+        Args:
+            terms: the question's terms.
+            counts: in how many of the ``total`` rows each term occurs; a term that never occurs has no weight.
+            total: number of rows.
+        """
+        #: Terms that occur in no row.
+        self.unknown_terms = frozenset(term for term in terms if not counts.get(term, 0))
+        self._weights: dict[str, float] = {}
+        for term in terms:
+            count = counts.get(term, 0)
+            if count:
+                stem = coverage_stem(term)
+                weight = math.log(1 + (total - count + 0.5) / (count + 0.5)) if total > count else 0.0
+                self._weights[stem] = max(weight, self._weights.get(stem, 0.0), _MIN_WEIGHT)
+        self._total_weight = sum(self._weights.values()) or 1.0
+        self._unknown_weight = len(self.unknown_terms) * math.log(1 + (total + 0.5) / 0.5)
+        #: Words of scripts without spaces, which stand anywhere in a run of letters.
+        self._unspaced = [stem for stem in self._weights if is_unspaced(stem)]
+        spaced = [stem for stem in self._weights if not is_unspaced(stem)]
+        patterns = [re.escape(stem) + ("" if len(stem) >= MIN_STEM_CHARS else _END) for stem in spaced]
+        self._pattern = (
+            re.compile(r"(?<![a-z0-9])(" + "|".join(sorted(patterns, key=len, reverse=True)) + ")")
+            if patterns
+            else None
+        )
+
+    def stems_in(self, text: str) -> frozenset[str]:
+        """Return the question's stems that a text contains."""
+        low = text.lower()
+        found = self._pattern.findall(low) if self._pattern is not None else []
+        return frozenset([*found, *(stem for stem in self._unspaced if stem in low)])
+
+    def share(self, stems: frozenset[str]) -> float:
+        """Return the weight of ``stems`` as a share of the whole question's, from 0 to 1."""
+        return sum(self._weights[stem] for stem in stems) / self._total_weight
+
+    def share_of_all(self, stems: frozenset[str]) -> float:
+        """Return the same share where a term that occurs in no row counts as the rarest of all."""
+        return sum(self._weights[stem] for stem in stems) / (self._total_weight + self._unknown_weight)
+
+
+# -- Select the terms of a question to query a text index with: few, and the rarest.
+
+#: Maximum number of terms in a query of a text index.
+MAX_TERMS = 12
+#: In a large index, terms in more than this share of the rows are left out if there are rarer ones.
+MAX_TERM_SHARE = 0.05
+#: So are terms in more than this number of rows.
+MAX_TERM_ROWS = 40_000
+#: Beyond this number of rows an index is large: the number of rows to score is bounded.
+LARGE_INDEX_ROWS = 20_000
+#: In a large index, about how many rows the terms that match alone may bring: scoring a row takes a microsecond.
+MAX_SINGLE_TERM_ROWS = 8_000
+#: Maximum number of terms whose counts are cached.
+_MAX_CACHED_TERMS = 20_000
+#: The cache is dropped when the index has grown by this factor.
+_MAX_GROWTH = 1.1
+
+
+@dataclass(slots=True)
+class TermCounts:
+    """In how many rows of a text index each term occurs; cached until the index has grown by a tenth."""
+
+    #: The text index: passage_fts, episode_fts or note_fts.
+    table: str
+    _counts: dict[str, int] = field(default_factory=dict)
+    _total: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def count(self, store: Store, terms: Sequence[str]) -> tuple[dict[str, int], int]:
+        """Return the number of rows with each term, and the number of all rows."""
+        total = count_documents(store, self.table)
+        with self._lock:
+            if total > self._total * _MAX_GROWTH or total < self._total or len(self._counts) > _MAX_CACHED_TERMS:
+                self._counts, self._total = {}, total
+            known = {term: self._counts[term] for term in terms if term in self._counts}
+        missing = [term for term in terms if term not in known]
+        if missing:
+            known |= document_counts(store, self.table, missing, total)
+            with self._lock:
+                self._counts |= {term: known.get(term, 0) for term in missing}
+        return {term: known.get(term, 0) for term in terms}, total
+
+
+def select_terms(terms: Sequence[str], counts: Mapping[str, int], total: int) -> list[Term]:
+    """Return at most ``MAX_TERMS`` terms that occur, the rarest first.
+
+    In a large index common terms are left out if there are rarer ones. There the rarest terms match alone, until they
+    bring ``MAX_SINGLE_TERM_ROWS`` rows; the others match in pairs, both in one row.
+    """
+    known = sorted((term for term in terms if counts.get(term, 0) > 0), key=lambda term: counts[term])
+    if total <= LARGE_INDEX_ROWS:
+        return list(known[:MAX_TERMS])
+    rare = [term for term in known if counts[term] <= min(MAX_TERM_SHARE * total, MAX_TERM_ROWS)] or known[:1]
+    rare = rare[:MAX_TERMS]
+    rows, single = 0, 0
+    while single < len(rare) and (not single or rows + counts[rare[single]] <= MAX_SINGLE_TERM_ROWS):
+        rows += counts[rare[single]]
+        single += 1
+    paired = rare[single:]
+    return [*rare[:single], *zip(paired[::2], paired[1::2], strict=False)]

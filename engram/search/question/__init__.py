@@ -1,1 +1,0 @@
-"""The question of a search: parsed once into its terms, names, date range and intent."""

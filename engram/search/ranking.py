@@ -1,0 +1,268 @@
+"""Rank memories for a question: candidates as columns, scorers of a few lines each, and their weights."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from engram.enums import Importance
+from engram.models.search.fulltext import EpisodeRow
+from engram.search.question import ParsedQuery
+
+# -- The memories that a question may find, as columns: each scorer is a few lines of arithmetic.
+
+#: One number for each candidate.
+Column = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeCandidates:
+    """Memories in the order of their row ids; all columns have the same length."""
+
+    ids: NDArray[np.int64]
+    #: BM25; 0 if the text did not match.
+    bm25: Column
+    #: Cosine to the question; NaN for a memory without a vector.
+    cosine: Column
+    #: Row id of the session; 0 for none.
+    session: NDArray[np.int64]
+    #: When it was said, in milliseconds since 1970; 0 if unknown.
+    at_ms: Column
+    #: Summary and entities.
+    texts: tuple[str, ...]
+    #: Superseded, archived or judged wrong.
+    is_retired: NDArray[np.bool_]
+    is_pinned: NDArray[np.bool_]
+    is_high: NDArray[np.bool_]
+    access_count: Column
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+
+def build_candidates(
+    rows: Mapping[int, EpisodeRow], bm25: Mapping[int, float], cosine: Mapping[int, float]
+) -> EpisodeCandidates:
+    """Return memories as columns. Each mapping is from a row id."""
+    ids = sorted(rows)
+    episodes = [rows[row_id] for row_id in ids]
+    return EpisodeCandidates(
+        ids=np.array(ids, dtype=np.int64),
+        bm25=_column(ids, bm25, 0.0),
+        cosine=_column(ids, cosine, np.nan),
+        session=np.array([episode.session_ref for episode in episodes], dtype=np.int64),
+        at_ms=np.array([episode.created_at_ms for episode in episodes], dtype=np.float64),
+        texts=tuple(f"{episode.summary}\n{episode.entities}" for episode in episodes),
+        is_retired=np.array([episode.is_lowered or not episode.status.is_current for episode in episodes], dtype=bool),
+        is_pinned=np.array([episode.is_pinned for episode in episodes], dtype=bool),
+        is_high=np.array([episode.importance is Importance.HIGH for episode in episodes], dtype=bool),
+        access_count=np.array([episode.access_count for episode in episodes], dtype=np.float64),
+    )
+
+
+def _column(ids: Sequence[int], values: Mapping[int, float], default: float) -> Column:
+    return np.array([values.get(row_id, default) for row_id in ids], dtype=np.float64)
+
+
+# -- The weights of the scorers of memories.
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The weight of each scorer. Text and vector are scaled to 0..1 over the candidates before they are weighed."""
+
+    text: float = 0.4
+    vector: float = 0.6
+    #: Share of the mean of its session's three best that a memory gets.
+    session: float = 0.05
+    #: The memory is of the time that the question names.
+    time: float = 0.15
+    #: Names of the question (paths, symbols, commands) that the memory contains.
+    names: float = 0.1
+    #: Deducted from memories that are superseded, archived or judged wrong.
+    validity: float = 0.8
+    pinned: float = 0.03
+    importance: float = 0.02
+    #: Tie-breakers.
+    recency: float = 0.005
+    access: float = 0.005
+
+
+EPISODE_WEIGHTS = Weights()
+
+
+# -- The scorers of memories: each turns the candidates and the question into one column of numbers.
+
+#: Half-life of recency, in days: a tie-breaker only.
+_RECENCY_DAYS = 30.0
+#: Best memories of a session whose mean each of its memories shares in.
+_SESSION_BEST = 3
+#: Distance to the named time of a memory whose own time is unknown, in days.
+_UNKNOWN_DAYS = 1e6
+_DAY_MS = 86_400_000
+
+
+@dataclass(frozen=True, slots=True)
+class Scorer:
+    """A named part of the score."""
+
+    name: str
+    #: (candidates, question, the score so far, weights) → what is added to each candidate's score.
+    score: Callable[[EpisodeCandidates, ParsedQuery, Column, Weights], Column]
+
+
+def score_text(candidates: EpisodeCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
+    """Return BM25 as a share of the best."""
+    best = candidates.bm25.max(initial=0.0)
+    return candidates.bm25 * (weights.text / best if best > 0 else 0.0)
+
+
+def score_vector(candidates: EpisodeCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
+    """Return the cosine, scaled from 0 for the worst to 1 for the best; without a vector the words speak for it."""
+    known = candidates.cosine[~np.isnan(candidates.cosine)]
+    if not len(known):
+        return np.zeros(len(candidates))
+    low, high = float(known.min()), float(known.max())
+    scaled = (candidates.cosine - low) / max(high - low, 1e-6)
+    by_words = candidates.bm25 / max(float(candidates.bm25.max(initial=0.0)), 1e-6)
+    return np.asarray(weights.vector * np.where(np.isnan(scaled), by_words, scaled), dtype=np.float64)
+
+
+def score_names(candidates: EpisodeCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
+    """Return the share of the question's names (paths, symbols, flags, quoted code) that the text contains."""
+    if not query.names:
+        return np.zeros(len(candidates))
+    texts = [text.lower() for text in candidates.texts]
+    return weights.names * np.array([sum(name in text for name in query.names) / len(query.names) for text in texts])
+
+
+def score_time(candidates: EpisodeCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
+    """Return how close a candidate's time is to the time that the question names."""
+    if query.date_range is None:
+        return np.zeros(len(candidates))
+    days = np.array([query.date_range.distance_days(at) if at else _UNKNOWN_DAYS for at in candidates.at_ms])
+    return np.asarray(weights.time * np.exp2(-days), dtype=np.float64)
+
+
+def score_session(candidates: EpisodeCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
+    """Return a share of the mean of the session's three best."""
+    _, groups = np.unique(candidates.session, return_inverse=True)
+    order = np.lexsort((-score, groups))
+    starts = np.searchsorted(groups[order], np.arange(groups.max(initial=-1) + 1))
+    rank = np.arange(len(order)) - starts[groups[order]]
+    is_best = rank < _SESSION_BEST
+    sums = np.bincount(groups[order][is_best], score[order][is_best], len(starts))
+    return np.where(candidates.session != 0, weights.session * sums[groups] / _SESSION_BEST, 0.0)
+
+
+def score_validity(candidates: EpisodeCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
+    """Return a deduction for memories that are superseded, archived or judged wrong."""
+    return -weights.validity * candidates.is_retired.astype(np.float64)
+
+
+def score_priority(candidates: EpisodeCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
+    """Return what puts pinned and important memories first among equals."""
+    return weights.pinned * candidates.is_pinned + weights.importance * candidates.is_high
+
+
+def score_ties(candidates: EpisodeCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
+    """Return recency and access, small enough to decide only between equals."""
+    age_days = np.maximum(query.now_ms - candidates.at_ms, 0) / _DAY_MS
+    recency: Column = np.where(candidates.at_ms > 0, np.exp2(-age_days / _RECENCY_DAYS), 0.0)
+    max_access = max(float(candidates.access_count.max(initial=0.0)), 1.0)
+    return weights.recency * recency + weights.access / max_access * candidates.access_count
+
+
+#: All scorers in their order; each sees the score that those before it made.
+SCORERS = (
+    Scorer("text", score_text),
+    Scorer("vector", score_vector),
+    Scorer("names", score_names),
+    Scorer("time", score_time),
+    Scorer("session", score_session),
+    Scorer("validity", score_validity),
+    Scorer("priority", score_priority),
+    Scorer("ties", score_ties),
+)
+
+
+# -- Run the scorers over the candidates: one score each, and what every scorer added to it.
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Scores in the order of the candidates."""
+
+    score: Column
+    #: Name of a scorer → what it added.
+    parts: Mapping[str, Column]
+
+    def parts_of(self, index: int) -> dict[str, float]:
+        """Return the parts of one candidate that are not 0."""
+        return {name: round(float(column[index]), 4) for name, column in self.parts.items() if column[index]}
+
+
+def rank(candidates: EpisodeCandidates, query: ParsedQuery, weights: Weights) -> Ranking:
+    """Score all candidates."""
+    score = np.zeros(len(candidates))
+    parts: dict[str, Column] = {}
+    for scorer in SCORERS:
+        parts[scorer.name] = scorer.score(candidates, query, score, weights)
+        score = score + parts[scorer.name]
+    return Ranking(score, parts)
+
+
+def best_places(score: Column, limit: int) -> list[int]:
+    """Return the places of the best scores, best first; minus infinity is left out."""
+    return [int(place) for place in np.argsort(-score, kind="stable")[:limit] if not np.isneginf(score[place])]
+
+
+# -- ``ranking = "classic"``: 0.5 relevance, 0.3 recency, 0.2 access, over the newest 200 memories. Pure.
+
+#: Number of memories that are ranked: the newest.
+MAX_CLASSIC_CANDIDATES = 200
+RELEVANCE_WEIGHT, RECENCY_WEIGHT, ACCESS_WEIGHT = 0.5, 0.3, 0.2
+#: Relevance of a single text match, which cannot be scaled.
+SINGLE_MATCH_RELEVANCE = 0.5
+#: Minimum relevance of a memory of high importance.
+MIN_HIGH_RELEVANCE = 0.3
+#: Recency falls from 1 to 0 over this number of days.
+RECENCY_DAYS = 30.0
+_CLASSIC_DAY_MS = 86_400_000.0
+
+
+def rank_classic(candidates: EpisodeCandidates, now_ms: int) -> Ranking:
+    """Score all candidates by the classic formula."""
+    age_days = np.maximum(now_ms - candidates.at_ms, 0.0) / _CLASSIC_DAY_MS
+    max_access = float(candidates.access_count.max(initial=0.0))
+    parts = {
+        "relevance": RELEVANCE_WEIGHT * _relevance(candidates),
+        "recency": RECENCY_WEIGHT * np.maximum(0.0, 1.0 - age_days / RECENCY_DAYS),
+        "access": ACCESS_WEIGHT * (candidates.access_count + 1.0) / (max_access + 1.0),
+    }
+    return Ranking(parts["relevance"] + parts["recency"] + parts["access"], parts)
+
+
+def _relevance(candidates: EpisodeCandidates) -> Column:
+    """Return the mean of scaled BM25 and cosine (BM25 alone if there are no vectors), from 0 to 1."""
+    text = _scaled_bm25(candidates.bm25)
+    has_vector = ~np.isnan(candidates.cosine)
+    cosine = np.maximum(np.nan_to_num(candidates.cosine), 0.0)
+    relevance = np.where(has_vector, (text + cosine) / 2, text if not has_vector.any() else text / 2)
+    return np.asarray(
+        np.where(candidates.is_high, np.maximum(relevance, MIN_HIGH_RELEVANCE), relevance), dtype=np.float64
+    )
+
+
+def _scaled_bm25(bm25: Column) -> Column:
+    """Return BM25 scaled to 0..1 over the matches."""
+    is_match = bm25 > 0
+    if is_match.sum() == 0:
+        return np.zeros(len(bm25))
+    low, high = float(bm25[is_match].min()), float(bm25[is_match].max())
+    if is_match.sum() == 1 or high == low:
+        return SINGLE_MATCH_RELEVANCE * is_match.astype(np.float64)
+    return np.asarray(np.where(is_match, (bm25 - low) / (high - low), 0.0), dtype=np.float64)

@@ -1,0 +1,409 @@
+"""The search service: rank memories or passages of one store for a question, and show them with their evidence."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import numpy as np
+
+from engram.embedding.embedder import Embedder
+from engram.models.engine.transaction import Store
+from engram.models.memories.branches import open_branches
+from engram.models.memories.memory_records import episodes_by_row, evidence_by_row
+from engram.models.memories.usefulness import usefulness_of
+from engram.models.search.fulltext import (
+    EpisodeRow,
+    Term,
+    episode_rows,
+    has_all_words,
+    search_episodes,
+    search_passages,
+)
+from engram.models.search.memory_lists import latest_episodes
+from engram.models.search.vectors import vectors_of
+from engram.models.sessions.passage_rows import passage_rows, texts_of_blocks
+from engram.models.sessions.passages import places_of
+from engram.search.abstain import select_relevant
+from engram.search.hits import Hit, sink_other_branches
+from engram.search.passages.candidate_set import SearchIndex
+from engram.search.passages.passage_search import find_notes, find_passages
+from engram.search.question import Coverage, ParsedQuery, Query, TermCounts, parse_query, phrases_of, select_terms
+from engram.search.ranking import (
+    EPISODE_WEIGHTS,
+    MAX_CLASSIC_CANDIDATES,
+    EpisodeCandidates,
+    Ranking,
+    best_places,
+    build_candidates,
+    rank,
+    rank_classic,
+)
+from engram.search.support import Support, evidence_cosines, rarity_of_words, text_support, usual_cosine
+from engram.search.vectors.stored_vectors import Floats, VectorCache
+from engram.settings import Settings
+from engram.text.words import QUESTION_STOP_WORDS, is_unspaced, question_words_of
+from engram.transcripts.project import is_excluded
+
+# -- Embed questions: the last few vectors are cached, and embedding can run beside a text search.
+
+#: Maximum number of vectors in the cache.
+_MAX_CACHED = 16
+#: Threads that embed questions while their words are looked up.
+_THREADS = 2
+
+
+class QueryEmbedder:
+    """Embeds questions. Any thread may call any method. Without an embedder every vector is None."""
+
+    def __init__(self, embedder: Embedder | None) -> None:
+        """Start no thread before the first question."""
+        self._embedder = embedder
+        self._vectors: dict[str, Floats] = {}
+        self._lock = threading.Lock()
+        self._pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="embed") if embedder is not None else None
+
+    def embed(self, text: str) -> Floats | None:
+        """Return the vector of a question; a prompt is usually asked more than once, so the last few are cached."""
+        if self._embedder is None or not text.strip():
+            return None
+        with self._lock:
+            cached = self._vectors.get(text)
+        if cached is not None:
+            return cached
+        vector: Floats = self._embedder.embed_query(text)
+        with self._lock:
+            self._vectors[text] = vector
+            while len(self._vectors) > _MAX_CACHED:
+                del self._vectors[next(iter(self._vectors))]
+        return vector
+
+    def start(self, text: str) -> Callable[[], Floats | None]:
+        """Start to embed a question in another thread; call the result to wait for its vector.
+
+        Both the model and SQLite let other threads run meanwhile.
+        """
+        with self._lock:
+            is_cached = text in self._vectors
+        if is_cached or self._pool is None:
+            return lambda: self.embed(text)
+        return self._pool.submit(self.embed, text).result
+
+
+# -- The search service: rank memories or passages of one store for a question, and show them with their evidence.
+
+__all__ = ["Hit", "Query", "Searcher"]
+
+#: Maximum number of memories from the text index, and from the vectors.
+MAX_CANDIDATES = 100
+#: Maximum number of text matches for the classic formula, which scales BM25 over all of them.
+_MAX_CLASSIC_MATCHES = 1000 * MAX_CANDIDATES
+#: Number of passages that may support a memory without a vector.
+SUPPORTING_PASSAGES = 40
+#: Share of the words of a question that a text has which has them all; the rest is rounding.
+MIN_SAID_SHARE = 0.999
+#: What is said first where no text has the words; the closest ones follow.
+NOBODY_SAID_PHRASE = "Nobody said this; closest:"
+NOBODY_SAID_WORDS = "Nobody said all of these words together; closest:"
+#: Maximum number of memories that a new one is compared with.
+MAX_SIMILAR = 40
+
+
+class Searcher:
+    """Answers queries over one store. Any thread may call any method.
+
+    Without an embedder it searches by text alone.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        settings: Settings,
+        *,
+        embedder: Embedder | None = None,
+        vectors: Mapping[str, VectorCache] | None = None,
+    ) -> None:
+        """Create a searcher.
+
+        Args:
+            store: where to search.
+            settings: ``ranking`` chooses the formula for memories.
+            embedder: the model; None to search by text alone.
+            vectors: the vectors of each owner kind (p, e, n); created empty, to be filled by ``refresh``, if None.
+        """
+        self._store = store
+        self._settings = settings
+        self._embedder = embedder
+        if vectors is None and embedder is not None:
+            vectors = {owner: VectorCache(owner, embedder.model_id, embedder.dimension) for owner in "pen"}
+        self._vectors = vectors or {}
+        #: True while the vectors are loaded for the first time.
+        self._is_filling = False
+        self._query_embedder = QueryEmbedder(embedder)
+        self._term_counts = {table: TermCounts(table) for table in ("passage_fts", "episode_fts", "note_fts")}
+
+    def refresh(self) -> int:
+        """Load new vectors and drop deleted ones; return the number of rows loaded.
+
+        Returns 0 at once while another thread does so for the first time.
+        """
+        if self._is_filling:
+            return 0
+        self._is_filling = not all(cache.is_filled for cache in self._vectors.values())
+        try:
+            return sum(cache.refresh(self._store) for cache in self._vectors.values())
+        finally:
+            self._is_filling = False
+
+    def catch_up(self) -> int:
+        """Load new vectors; returns immediately if there are none. Deleted ones are dropped by the next ``refresh``.
+
+        Nothing deleted is ever shown: every hit is read from memory.db.
+        """
+        if self._is_filling:
+            return 0
+        return sum(cache.catch_up(self._store) for cache in self._vectors.values())
+
+    @property
+    def index_bytes(self) -> int:
+        """Memory of the vectors, in bytes."""
+        return sum(cache.bytes_used for cache in self._vectors.values())
+
+    def recall(self, query: Query) -> list[Hit]:
+        """Return the best memories, best first; if the query names a project, only its own and global ones.
+
+        Weak matches are dropped unless ``thorough`` is set or the classic ranking is in use.
+        """
+        if self._settings.ranking == "classic":
+            return self._recall_classic(query)
+        parsed, wait_for_vector = self._parse(query), self._query_embedder.start(query.text)
+        candidates = self._retrieve_episodes(query, parsed, wait_for_vector)
+        ranking = rank(candidates, parsed, EPISODE_WEIGHTS)
+        if query.thorough:
+            best = best_places(ranking.score, query.limit)
+            return self._with_use_factors(self._episode_hits(candidates, ranking, best, query.branch))
+        counts, total = self._term_counts["episode_fts"].count(self._store, parsed.terms)
+        coverage = Coverage(parsed.terms, counts, total)
+        is_relevant, is_doubtful = select_relevant(candidates, parsed, coverage, self._relevance_floor)
+        best = best_places(np.where(is_relevant, ranking.score, -np.inf), query.limit)
+        hits = self._episode_hits(candidates, ranking, best, query.branch)
+        return [replace(hit, is_doubtful=is_doubtful) for hit in hits]
+
+    def _recall_classic(self, query: Query) -> list[Hit]:
+        parsed = self._parse(query)
+        candidates = self._newest_episodes(query, parsed, self._query_embedder.embed(query.text))
+        ranking = rank_classic(candidates, parsed.now_ms)
+        return self._episode_hits(candidates, ranking, best_places(ranking.score, query.limit), query.branch)
+
+    def _retrieve_episodes(
+        self, query: Query, parsed: ParsedQuery, wait_for_vector: Callable[[], Floats | None]
+    ) -> EpisodeCandidates:
+        """Return the matches of text and vectors; the text is searched while the question is being embedded."""
+        terms = self._select_terms(parsed, "episode_fts")
+        bm25 = dict(
+            search_episodes(
+                self._store, terms, MAX_CANDIDATES, project_id=query.project_id, with_global=query.with_global
+            )
+        )
+        vector = wait_for_vector()
+        ids = sorted({*bm25, *self._nearest_episodes(vector, query)})
+        rows = {row_id: row for row_id, row in episode_rows(self._store, ids).items() if _is_visible(query, row)}
+        return build_candidates(rows, bm25, self._episode_cosines(vector, sorted(rows)))
+
+    def _newest_episodes(self, query: Query, parsed: ParsedQuery, vector: Floats | None) -> EpisodeCandidates:
+        """Return the newest current memories, for the classic formula."""
+        newest = latest_episodes(
+            self._store, project_id=query.project_id, with_global=query.with_global, limit=MAX_CLASSIC_CANDIDATES
+        )
+        rows = episode_rows(self._store, [episode.id for episode in newest])
+        bm25 = dict(search_episodes(self._store, self._select_terms(parsed, "episode_fts"), _MAX_CLASSIC_MATCHES))
+        return build_candidates(rows, bm25, self._episode_cosines(vector, sorted(rows)))
+
+    def search(self, query: Query, *, without: Collection[str] = ()) -> list[Hit]:
+        """Return the best passages of turns and chunks of notes, word for word, best first.
+
+        Those of folders that are excluded now, and quotations that were judged wrong, are not among them.
+        ``without`` leaves feature groups out by name, to measure what each contributes.
+        """
+        parsed, vector = self._parse(query), self._query_embedder.embed(query.text)
+        hits = find_passages(self._search_index("p", "passage_fts"), query, parsed, vector, without=without)
+        # What was read before its folder was excluded is not told either.
+        hits = [hit for hit in hits if not is_excluded(hit.cwd, self._settings.exclude)]
+        if query.project_id is None or query.with_global:
+            hits += find_notes(self._search_index("n", "note_fts"), query, parsed, vector)
+        return sorted(hits, key=lambda hit: -hit.score)[: query.limit]
+
+    def look_up(self, query: Query) -> tuple[list[Hit], str]:
+        """Return what has the words of a question as they are, and "", or what comes closest and what nobody said.
+
+        A phrase in quotes is a phrase: only texts that have all of them are returned, if there are any. Without quotes
+        those that have the whole question come first.
+        """
+        phrases = phrases_of(query.text)
+        is_phrase = bool(phrases)
+        # A shell takes the quotes away: what has the question itself, word for word, comes first.
+        # So does one word of a script without spaces, whose pairs of letters many texts have.
+        is_asked_whole = len(question_words_of(query.text)) > 1 or is_unspaced(query.text)
+        phrases = phrases or ((query.text.strip(),) if is_asked_whole else ())
+        exact = self.search(replace(query, phrases=phrases)) if phrases else []
+        if exact and is_phrase:
+            return exact, ""
+        if is_phrase:
+            return self.search(query), NOBODY_SAID_PHRASE
+        if exact:
+            shown = set(map(_message_of, exact))
+            others = [hit for hit in self.search(query) if _message_of(hit) not in shown]
+            return [*exact, *others][: query.limit], ""
+        words = [
+            word for word in question_words_of(query.text) if word not in QUESTION_STOP_WORDS
+        ] or question_words_of(query.text)
+        return self.search(query), "" if self._is_said(words, query.project_id) else NOBODY_SAID_WORDS
+
+    def _is_said(self, words: Sequence[str], project_id: int | None) -> bool:
+        """True if one text has all words."""
+        if has_all_words(self._store, words, project_id=project_id):
+            return True
+        # A longer text has its words in several passages; each is indexed with what stands next to it.
+        near = search_passages(self._store, [tuple(words)], MAX_CANDIDATES, project_id=project_id)
+        blocks = {row.said_id for row in passage_rows(self._store, [row_id for row_id, _ in near]).values()}
+        wanted = Coverage(words, dict.fromkeys(words, 1), 2)
+        texts = texts_of_blocks(self._store, sorted(blocks)).values()
+        return any(wanted.share(wanted.stems_in(text)) > MIN_SAID_SHARE for text in texts)
+
+    def support(self, query: Query, hits: Sequence[Hit]) -> Support:
+        """Return what passages, other memories and rare words say about memories that were found for a prompt."""
+        vector, memories, passages = (
+            self._query_embedder.embed(query.text),
+            self._vectors.get("e"),
+            self._vectors.get("p"),
+        )
+        support = Support(rarity=rarity_of_words(self._store, self._term_counts["passage_fts"], query.text, hits))
+        if vector is not None and memories is not None and passages is not None:
+            by_source, by_turn = evidence_cosines(self._store, passages, vector, hits)
+            usual = usual_cosine(memories, vector, query.project_id)
+            support = replace(support, by_source=by_source, by_turn=by_turn, usual_cosine=usual)
+        if any(hit.cosine is None for hit in hits):
+            found = self.search(replace(query, limit=SUPPORTING_PASSAGES))
+            support = replace(support, text_by_turn=text_support(found))
+        return support
+
+    def quotable(self, query: Query) -> tuple[list[Hit], Support]:
+        """Return single passages that may answer a prompt, best first, and what speaks for them; none without a model.
+
+        None of them is doubtful: far from everything that was asked.
+        """
+        vector, passages = self._query_embedder.embed(query.text), self._vectors.get("p")
+        if vector is None or passages is None:
+            return [], Support()
+        found = [hit for hit in self.search(query) if hit.turn_id is not None and not hit.is_doubtful]
+        rows = passage_rows(self._store, [hit.row_id for hit in found])
+        hits = [replace(hit, text=rows[hit.row_id].text) for hit in found if hit.row_id in rows and hit.cosine]
+        return hits, Support(
+            usual_cosine=usual_cosine(passages, vector, query.project_id),
+            rarity=rarity_of_words(self._store, self._term_counts["passage_fts"], query.text, hits),
+        )
+
+    def similar_episodes(self, row_ids: Sequence[int], min_cosine: float) -> list[tuple[int, int, float]]:
+        """Return ``(one of row_ids, another row id, cosine)`` of similar memories, the most similar first.
+
+        Pairs within ``row_ids`` are left out: what was saved together is one statement. Empty without an embedder.
+        """
+        cache = self._vectors.get("e")
+        if cache is None or self._embedder is None:
+            return []
+        own = set(row_ids)
+        pairs = []
+        for row_id, _, data in vectors_of(self._store, "e", self._embedder.model_id, list(own)):
+            vector = np.frombuffer(data, dtype=np.float16).astype(np.float32)
+            nearest = cache.search(vector, MAX_SIMILAR, None)
+            pairs += [
+                (row_id, other, cosine)
+                for other, cosine in nearest.items()
+                if other not in own and cosine >= min_cosine
+            ]
+        return sorted(pairs, key=lambda pair: -pair[2])
+
+    @property
+    def _relevance_floor(self) -> float:
+        """The model's cosine below which a text is unrelated to a question; 0 without a model."""
+        return self._embedder.thresholds.relevance_floor if self._embedder is not None else 0.0
+
+    def _parse(self, query: Query) -> ParsedQuery:
+        return parse_query(query, self._store.now_ms() if query.now_ms is None else query.now_ms)
+
+    def _search_index(self, owner: str, table: str) -> SearchIndex:
+        return SearchIndex(self._store, self._vectors.get(owner), self._term_counts[table], self._relevance_floor)
+
+    def _nearest_episodes(self, vector: Floats | None, query: Query) -> dict[int, float]:
+        cache = self._vectors.get("e")
+        if vector is None or cache is None:
+            return {}
+        return cache.search(vector, MAX_CANDIDATES, query.project_id, with_global=query.with_global)
+
+    def _episode_cosines(self, vector: Floats | None, ids: Sequence[int]) -> dict[int, float]:
+        cache = self._vectors.get("e")
+        return {} if vector is None or cache is None else cache.scores_of(vector, ids)
+
+    def _select_terms(self, parsed: ParsedQuery, table: str) -> list[Term]:
+        """Return the terms to query the index with: few, and the most informative."""
+        counts, total = self._term_counts[table].count(self._store, parsed.terms)
+        return select_terms(parsed.terms, counts, total)
+
+    def _episode_hits(
+        self, candidates: EpisodeCandidates, ranking: Ranking, best: Sequence[int], branch: str
+    ) -> list[Hit]:
+        episodes = episodes_by_row(self._store, [int(candidates.ids[index]) for index in best])
+        evidence_by_id = evidence_by_row(self._store, list(episodes))
+        uuids = {entry.uuid for entries in evidence_by_id.values() for entry in entries if entry.uuid}
+        places_by_uuid = {place.uuid: place for place in places_of(self._store, uuids)}
+        hits = []
+        for index in best:
+            episode = episodes.get(int(candidates.ids[index]))
+            if episode is None:
+                continue
+            evidence = evidence_by_id.get(episode.id, [])
+            places = [places_by_uuid[entry.uuid] for entry in evidence if entry.uuid]
+            hits.append(
+                Hit(
+                    id=episode.episode_id,
+                    kind=episode.kind,
+                    text=episode.summary,
+                    score=float(ranking.score[index]),
+                    parts=ranking.parts_of(index),
+                    project=episode.project,
+                    created_at_ms=episode.created_at_ms,
+                    evidence=tuple(places),
+                    status=episode.status,
+                    importance=episode.importance,
+                    episode=episode,
+                    session_id=episode.session_id,
+                    turn_id=evidence[0].turn_id if evidence else None,
+                    row_id=episode.id,
+                    cosine=_cosine(candidates, index),
+                )
+            )
+        return sink_other_branches(hits, open_branches(self._store, [hit.row_id for hit in hits]), branch)
+
+    def _with_use_factors(self, hits: Sequence[Hit]) -> list[Hit]:
+        """Return the hits with how useful each memory proved."""
+        uses = usefulness_of(self._store, [hit.id for hit in hits])
+        return [replace(hit, use_factor=uses[hit.id].factor) if hit.id in uses else hit for hit in hits]
+
+
+def _message_of(hit: Hit) -> object:
+    """Return what stands for the message of a passage, or for the chunk of a note."""
+    return hit.evidence[0].uuid if hit.turn_id and hit.evidence else hit.id
+
+
+def _is_visible(query: Query, row: EpisodeRow) -> bool:
+    """Return whether a memory is of the query's project, or global."""
+    if query.project_id is None:
+        return True
+    return query.with_global if row.is_global else row.project_id == query.project_id
+
+
+def _cosine(candidates: EpisodeCandidates, index: int) -> float | None:
+    cosine = float(candidates.cosine[index])
+    return None if np.isnan(cosine) else cosine

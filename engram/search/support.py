@@ -1,0 +1,95 @@
+"""What the passages, the other memories and the words of a store say about memories that were found for a prompt."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from engram.models.engine.transaction import Store
+from engram.models.sessions.passage_rows import passages_of_evidence
+from engram.search.hits import Hit
+from engram.search.question import TermCounts
+from engram.text.words import stem_forms, stems, topic_words
+
+if TYPE_CHECKING:  # numpy is loaded by whoever has vectors
+    from engram.search.vectors.stored_vectors import Floats, VectorCache
+
+#: The mean cosine of a prompt to memories that have nothing to do with it, and how many memories it stands for in a
+#: store that has few.
+UNRELATED_COSINE, UNRELATED_MEMORIES = 0.12, 10
+#: A small store counts as one of at least, and a large one as one of at most this number of passages: the rarity of a
+#: word hardly depends on the size.
+MIN_ROWS, MAX_ROWS = 300, 3_000
+
+
+@dataclass(frozen=True, slots=True)
+class Support:
+    """What speaks for the memories that were found for a prompt, apart from their own text."""
+
+    #: Row id of a memory → best cosine of a passage of the entries, and of the turns, that it rests on.
+    by_source: Mapping[int, float] = field(default_factory=dict)
+    by_turn: Mapping[int, float] = field(default_factory=dict)
+    #: Mean cosine of the prompt to all memories that it may see.
+    usual_cosine: float = UNRELATED_COSINE
+    #: Stem of a word of the prompt that a memory contains → how rare it is in what was said.
+    rarity: Mapping[str, float] = field(default_factory=dict)
+    #: Without a model: row id of a turn → score of its best passage, as a share of the best score of all.
+    text_by_turn: Mapping[int, float] = field(default_factory=dict)
+
+
+def text_support(passages: Sequence[Hit]) -> dict[int, float]:
+    """Return the score of each turn's best passage, as a share of the best score of all."""
+    best = max((hit.score for hit in passages), default=0.0)
+    by_turn: dict[int, float] = {}
+    for hit in passages:
+        if hit.turn_id is not None and best > 0:
+            by_turn[hit.turn_id] = max(by_turn.get(hit.turn_id, 0.0), hit.score / best)
+    return by_turn
+
+
+def evidence_cosines(
+    store: Store, cache: VectorCache, vector: Floats, hits: Sequence[Hit]
+) -> tuple[dict[int, float], dict[int, float]]:
+    """Return the best cosine of a passage of each memory's entries, and of its turns, by the memory's row id."""
+    rows = passages_of_evidence(store, [hit.row_id for hit in hits])
+    cosines = cache.scores_of(vector, sorted({passage_id for _, passage_id, _ in rows}))
+    by_source: dict[int, float] = {}
+    by_turn: dict[int, float] = {}
+    for memory_id, passage_id, is_source in rows:
+        cosine = cosines[passage_id]
+        if not math.isnan(cosine):
+            by_turn[memory_id] = max(by_turn.get(memory_id, -1.0), cosine)
+            if is_source:
+                by_source[memory_id] = max(by_source.get(memory_id, -1.0), cosine)
+    return by_source, by_turn
+
+
+def usual_cosine(cache: VectorCache, vector: Floats, project_id: int | None) -> float:
+    """Return the mean cosine of a prompt to the memories that it may see; few memories count little."""
+    mean, count = cache.usual_cosine(vector, project_id)
+    return (mean * count + UNRELATED_COSINE * UNRELATED_MEMORIES) / (count + UNRELATED_MEMORIES)
+
+
+def rarity_of_words(store: Store, counts: TermCounts, prompt: str, hits: Sequence[Hit]) -> dict[str, float]:
+    """Return the stems of the prompt's words that a memory contains, each with the rarity of its word."""
+    forms = stem_forms(topic_words(prompt))
+    known: set[str] = set()
+    for hit in hits:
+        known |= stems_of(hit)
+    shared = {stem: form for stem, form in forms.items() if stem in known}
+    count_of, total = counts.count(store, sorted(set(shared.values())))
+    return {stem: _rarity(count_of[form], total) for stem, form in shared.items()}
+
+
+def stems_of(hit: Hit) -> frozenset[str]:
+    """Return the stems of a memory's text and of the names that it is about."""
+    entities = hit.episode.entities if hit.episode is not None else ()
+    return stems(topic_words(hit.text)) | stems(topic_words(" ".join(entities)))
+
+
+def _rarity(count: int, total: int) -> float:
+    rows = min(max(total, MIN_ROWS), MAX_ROWS)
+    share = min(1.0, rows / max(total, 1))
+    return math.log((rows + 1) / (max(count * share, 1.0) + 0.5))

@@ -1,0 +1,1 @@
+"""What each coding agent gets: the plugin, hooks, the MCP server."""

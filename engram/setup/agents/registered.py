@@ -1,0 +1,341 @@
+"""The files of the Claude Code plugin, and which parts of Engram are registered in Claude Code."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final
+
+from engram.paths import Home
+from engram.reports.claude_checks import NAME as _NAME
+from engram.reports.claude_checks import OTHER_NAME, is_our_hook, names
+from engram.system.atomic import read_regular
+from engram.version import VERSION
+from engram_hooks.block import STAMP, settings_block
+
+# -- The files of the plugin: made from the installed hooks, the MCP server and the texts in ``content/``.
+
+#: Name of the plugin and of its MCP server.
+NAME: Final = _NAME
+#: Name of the marketplace that holds nothing but this plugin.
+MARKETPLACE: Final = "engram-local"
+#: Path of the manifest in the folder of the plugin.
+MANIFEST: Final = ".claude-plugin/plugin.json"
+#: Path of the list of plugins in the folder of a marketplace.
+MARKETPLACE_LIST: Final = ".claude-plugin/marketplace.json"
+#: What the manifest says its author is; tells Engram's plugin from another one of the same name.
+AUTHOR: Final = "Engram"
+#: One line for the lists of Claude Code.
+DESCRIPTION: Final = "Long-term memory: what earlier sessions decided, tried and fixed, on this machine only."
+
+_CONTENT = Path(__file__).resolve().parent / "content"
+#: Path in the plugin → file of ``content/``.
+_COPIED = {
+    "README.md": "README.md",
+    "skills/memory/SKILL.md": "skills/memory/SKILL.md",
+    ".claude-plugin/icon.png": "icon.png",
+}
+
+
+def plugin_files(
+    home: Home | None = None, interpreter: str = sys.executable, name: str = NAME, *, declares_hosts: bool = False
+) -> dict[str, bytes]:
+    """Return every file of the plugin: its path in the folder, with ``/``, and its content.
+
+    The hooks are those that the settings would get. Two installations of the same version, home and interpreter give
+    the same bytes, so that files that differ were made by another one.
+
+    Args:
+        home: a memory folder other than the default; None leaves it to the environment.
+        interpreter: absolute path of the interpreter that Engram is installed in.
+        name: of the plugin; its MCP server is always called ``NAME``, since the plugin's name stands before that.
+        declares_hosts: say in the manifest that the plugin talks to no host; earlier versions of Claude Code warn about
+            the key, see ``declares_hosts``.
+    """
+    block = settings_block(home, interpreter)
+    made = {
+        MANIFEST: _manifest(name) | ({"network": {"hosts": []}} if declares_hosts else {}),
+        "hooks/hooks.json": {"description": f"Engram {VERSION}", "hooks": block["hooks"]},
+        ".mcp.json": {"mcpServers": block["mcpServers"]},
+    }
+    copied = {path: (_CONTENT / name).read_bytes() for path, name in _COPIED.items()}
+    return {path: _to_json(document) for path, document in made.items()} | copied
+
+
+def marketplace_files(home: Home | None = None, interpreter: str = sys.executable) -> dict[str, bytes]:
+    """Return every file of a folder that ``claude plugin marketplace add`` takes, with the plugin in ``engram/``.
+
+    Claude Code reads such a folder in place: it must stay where it is.
+    """
+    listed = {
+        "name": MARKETPLACE,
+        "description": "Engram, as it is installed on this machine.",
+        "owner": {"name": AUTHOR},
+        "plugins": [{"name": NAME, "source": f"./{NAME}", "description": DESCRIPTION}],
+    }
+    plugin = {f"{NAME}/{path}": content for path, content in plugin_files(home, interpreter).items()}
+    return {MARKETPLACE_LIST: _to_json(listed)} | plugin
+
+
+def _manifest(name: str) -> dict[str, Any]:
+    return {
+        "name": name,
+        "description": DESCRIPTION,
+        "version": VERSION,
+        "author": {"name": AUTHOR},
+        "license": "MIT",
+        "keywords": ["memory", "recall"],
+    }
+
+
+def _to_json(document: Mapping[str, Any]) -> bytes:
+    return (json.dumps(document, ensure_ascii=False, indent=2) + "\n").encode()
+
+
+# -- What of Engram is registered in Claude Code: by a plugin, by settings, or by both. Only ``read_documents`` reads.
+
+#: Files of Claude Code larger than this are not read, in bytes.
+MAX_FILE_BYTES = 4_000_000
+#: How Claude Code names the place of a plugin in the folder ``skills``.
+SKILLS_PLACE = "skills-dir"
+#: Stands for the manifest of a plugin of Engram's name whose files can't be read: it counts as Engram's.
+_UNREAD: Mapping[str, Any] = {"name": NAME, "author": {"name": AUTHOR}}
+_VERSION = re.compile(re.escape(STAMP) + r"(\S+)\s*$")
+
+Document = Mapping[str, Any]
+
+
+class Way(StrEnum):
+    """How the hooks come into Claude Code."""
+
+    #: The folder ``skills/engram`` in Claude Code's configuration folder.
+    SKILLS_FOLDER = "plugin folder"
+    #: A plugin that was installed from a marketplace.
+    MARKETPLACE = "plugin from a marketplace"
+    #: A settings file.
+    SETTINGS = "settings"
+
+
+@dataclass(frozen=True, slots=True)
+class ClaudeDocuments:
+    """What of Claude Code's files says which hooks and plugins it loads."""
+
+    #: Claude Code's configuration folder.
+    folder: Path
+    #: Settings file → its object, in the order in which they count: user, project, local. {} for a missing one.
+    settings: Mapping[Path, Document] = field(default_factory=dict)
+    #: The manifest of Engram's plugin in the folder ``skills``; None if it is not there.
+    skills_manifest: Document | None = None
+    #: The name that the plugin in the folder ``skills`` has, or would get.
+    plugin_name: str = NAME
+    #: Plugin → its manifest, of plugins from a marketplace that have one.
+    manifests: Mapping[str, Document] = field(default_factory=dict)
+    #: ``plugins/installed_plugins.json``.
+    installed: Document = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """One place that makes Claude Code run Engram's hooks."""
+
+    way: Way
+    #: The plugin's folder, or the settings file.
+    path: Path
+    #: The version that wrote it; "" if it does not say.
+    version: str
+    #: Name by which ``claude plugin`` knows it; "" for settings.
+    plugin_id: str = ""
+    #: False for a plugin that was disabled, and where settings disable all hooks.
+    is_enabled: bool = True
+    #: The commands in a settings file. Claude Code runs equal ones of several files once.
+    commands: frozenset[str] = frozenset()
+
+
+def skills_folder(claude_folder: Path, name: str = NAME) -> Path:
+    """Return the folder of the plugin of a name in Claude Code's configuration folder."""
+    return claude_folder / "skills" / name
+
+
+def find_registrations(documents: ClaudeDocuments) -> list[Registration]:
+    """Return every place that registers Engram's hooks, disabled plugins included."""
+    found = [*_plugins(documents), *_settings(documents)]
+    if _merged(documents, "disableAllHooks") is True:
+        return [replace(registration, is_enabled=False) for registration in found]
+    return found
+
+
+def find_double(registrations: Sequence[Registration]) -> list[Registration]:
+    """Return the places that run the hooks at the same time; [] if there are fewer than two.
+
+    Claude Code does not load a plugin of the skills folder beside an installed plugin of the same name. Hooks of
+    settings run beside those of a plugin; equal hooks of several settings files run once.
+    """
+    running: list[Registration] = []
+    for found in registrations:
+        if found.is_enabled and not any(found.commands and found.commands <= other.commands for other in running):
+            running.append(found)
+    if any(found.way is Way.MARKETPLACE for found in running):
+        running = [found for found in running if found.way is not Way.SKILLS_FOLDER]
+    return running if len(running) > 1 else []
+
+
+def is_ours(manifest: Document | None) -> bool:
+    """Return True for the manifest of Engram's plugin, and False for another plugin of the same name."""
+    if manifest is None:
+        return False
+    name, author = manifest.get("name"), manifest.get("author")
+    is_our_name = name == NAME or str(name).startswith(OTHER_NAME)
+    return is_our_name and isinstance(author, dict) and author.get("name") == AUTHOR
+
+
+def version_of_command(command: str) -> str:
+    """Return the version that wrote a hook's command; "" if it does not say."""
+    match = _VERSION.search(command)
+    return match[1] if match else ""
+
+
+def hook_groups(settings: Document) -> Iterator[tuple[str, Document]]:
+    """Yield the event and the group (``{"matcher", "hooks"}``) of every group with a hook of Engram."""
+    hooks = settings.get("hooks")
+    for event, groups in (hooks if isinstance(hooks, dict) else {}).items():
+        for group in groups if isinstance(groups, list) else []:
+            if isinstance(group, dict) and any(is_our_hook(handler) for handler in _handlers(group)):
+                yield str(event), group
+
+
+def read_documents(claude_folder: Path, project: Path | None = None) -> ClaudeDocuments:
+    """Read what Claude Code would read. What is missing, too large or no JSON counts as absent.
+
+    Args:
+        claude_folder: Claude Code's configuration folder.
+        project: the folder of a project whose own settings count too.
+    """
+    paths = [claude_folder / "settings.json"]
+    if project is not None:
+        paths += [project / ".claude" / "settings.json", project / ".claude" / "settings.local.json"]
+    installed = _read(claude_folder / "plugins" / "installed_plugins.json") or {}
+    manifests = {
+        plugin_id: manifest
+        for plugin_id, place in _installed(installed)
+        if (manifest := _read(Path(str(place.get("installPath", ""))) / MANIFEST)) is not None
+    }
+    others = {plugin_id.partition("@")[0] for plugin_id, manifest in manifests.items() if not is_ours(manifest)}
+    name = _plugin_name(claude_folder, others)
+    manifest = _read(skills_folder(claude_folder, name) / MANIFEST)
+    return ClaudeDocuments(
+        folder=claude_folder,
+        settings={path: _read(path) or {} for path in dict.fromkeys(paths)},
+        skills_manifest=manifest if is_ours(manifest) else None,
+        plugin_name=name,
+        installed=installed,
+        manifests=manifests,
+    )
+
+
+def _plugin_name(claude_folder: Path, others: Collection[str]) -> str:
+    """Return the name of Engram's plugin in the folder ``skills``: the one it has, else the first that is free.
+
+    Claude Code loads no plugin of that folder beside an installed one of the same name.
+    """
+    folders = claude_folder / "skills"
+    known = [path.parent.parent.name for path in sorted(folders.glob(f"{NAME}*/{MANIFEST}")) if is_ours(_read(path))]
+    free = [name for name in known if name not in others]
+    return (
+        free[0]
+        if free
+        else next(name for name in names() if name not in others and (name in known or not _is_taken(folders / name)))
+    )
+
+
+def _is_taken(folder: Path) -> bool:
+    """Return True for the folder of another program's skill; the rest of an interrupted installation is none."""
+    if folder.is_symlink() and not folder.is_dir():
+        return True
+    own = set(plugin_files())
+    return (
+        any(
+            str(path.relative_to(folder)) not in own or path == folder / MANIFEST
+            for path in folder.rglob("*")
+            if not path.is_dir() and not path.name.startswith(".")
+        )
+        or (folder / MANIFEST).exists()
+    )
+
+
+def _installed(installed: Document) -> Iterator[tuple[str, Document]]:
+    """Yield id and latest place of each plugin from a marketplace that is called as Engram's may be."""
+    plugins = installed.get("plugins")
+    for plugin_id, places in (plugins if isinstance(plugins, dict) else {}).items():
+        name = str(plugin_id).partition("@")[0]
+        if (name == NAME or name.startswith(OTHER_NAME)) and isinstance(places, list) and places:
+            yield str(plugin_id), places[-1] if isinstance(places[-1], dict) else {}
+
+
+def _plugins(documents: ClaudeDocuments) -> Iterator[Registration]:
+    if is_ours(documents.skills_manifest) and documents.skills_manifest is not None:
+        plugin_id = f"{documents.plugin_name}@{SKILLS_PLACE}"
+        yield Registration(
+            way=Way.SKILLS_FOLDER,
+            path=skills_folder(documents.folder, documents.plugin_name),
+            version=str(documents.skills_manifest.get("version", "")),
+            plugin_id=plugin_id,
+            # A plugin of this folder needs no entry: only an explicit "false" keeps it from loading.
+            is_enabled=_enabled(documents).get(plugin_id) is not False,
+        )
+    for plugin_id, place in _installed(documents.installed):
+        if plugin_id.partition("@")[0] != NAME or not is_ours(documents.manifests.get(plugin_id, _UNREAD)):
+            continue
+        yield Registration(
+            way=Way.MARKETPLACE,
+            path=Path(str(place.get("installPath", ""))),
+            version=str(place.get("version", "")),
+            plugin_id=plugin_id,
+            is_enabled=_enabled(documents).get(plugin_id) is True,
+        )
+
+
+def _settings(documents: ClaudeDocuments) -> Iterator[Registration]:
+    for path, settings in documents.settings.items():
+        commands = frozenset(
+            str(handler["command"])
+            for _, group in hook_groups(settings)
+            for handler in _handlers(group)
+            if is_our_hook(handler)
+        )
+        if commands:
+            versions = {version_of_command(command) for command in commands}
+            version = versions.pop() if len(versions) == 1 else ""
+            yield Registration(way=Way.SETTINGS, path=path, version=version, commands=commands)
+
+
+def _enabled(documents: ClaudeDocuments) -> dict[str, object]:
+    """Return plugin → whether it is enabled; a later settings file counts more."""
+    merged: dict[str, object] = {}
+    for settings in documents.settings.values():
+        plugins = settings.get("enabledPlugins")
+        merged.update(plugins if isinstance(plugins, dict) else {})
+    return merged
+
+
+def _merged(documents: ClaudeDocuments, name: str) -> object:
+    """Return a value of the settings; that of a later file counts."""
+    values = [settings[name] for settings in documents.settings.values() if name in settings]
+    return values[-1] if values else None
+
+
+def _handlers(group: Document) -> list[Any]:
+    handlers = group.get("hooks")
+    return handlers if isinstance(handlers, list) else []
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    try:
+        value = json.loads(read_regular(path, MAX_FILE_BYTES) or b"")
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,201 @@
+"""What is at a path outside the memory folder, and how it is written: atomic, with its mode, links kept."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from engram.errors import InstallError
+from engram.system.atomic import explain_error
+
+#: Largest file that is read, in bytes.
+MAX_BYTES = 64_000_000
+#: Name of the file that is renamed over ``{}``; fixed, so that a killed installer's leftover is found.
+TEMPORARY = ".{}.engram-new"
+
+
+class StateKind(StrEnum):
+    """What is there."""
+
+    ABSENT = "absent"
+    FILE = "file"
+    LINK = "link"
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """What is at a path; the content of a file is stored elsewhere, under its digest."""
+
+    kind: StateKind
+    #: SHA-256 of a file's content.
+    digest: str = ""
+    #: Permission bits of a file.
+    mode: int = 0
+    #: Target of a link.
+    target: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        """The state as it stands in the journal."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> FileState:
+        """The state from the journal."""
+        return cls(**{**stored, "kind": StateKind(stored["kind"])})
+
+    def has_same_content(self, other: FileState) -> bool:
+        """The same but for the permission bits."""
+        return (self.kind, self.digest, self.target) == (other.kind, other.digest, other.target)
+
+
+ABSENT = FileState(StateKind.ABSENT)
+
+
+def digest_of(data: bytes) -> str:
+    """The name under which a content is stored."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def real_path(path: Path, *, is_link: bool) -> Path:
+    """The file that a change of ``path`` is about: links are followed, but for a change of the link itself.
+
+    Raises:
+        InstallError: the links form a circle.
+    """
+    try:
+        return path.parent.resolve() / path.name if is_link else path.resolve()
+    except (OSError, RuntimeError) as error:
+        raise InstallError(f"can't follow the link {path}: it leads to itself") from error
+
+
+def read_state(real: Path) -> tuple[FileState, bytes]:
+    """What is there, and its content.
+
+    Raises:
+        InstallError: it is a folder or a device, too large, or can't be read.
+    """
+    try:
+        facts = os.lstat(real)
+    except (FileNotFoundError, NotADirectoryError):
+        return ABSENT, b""
+    except OSError as error:
+        raise InstallError(f"can't read {real}: {explain_error(error)}") from error
+    if stat.S_ISLNK(facts.st_mode):
+        return FileState(StateKind.LINK, target=os.readlink(real)), b""
+    if not stat.S_ISREG(facts.st_mode):
+        raise InstallError(f"{real} is not a file. Move it away")
+    if facts.st_size > MAX_BYTES:
+        raise InstallError(f"{real} is larger than {MAX_BYTES // 1_000_000} MB. Move it away")
+    try:
+        data = real.read_bytes()
+    except OSError as error:
+        raise InstallError(f"can't read {real}: {explain_error(error)}") from error
+    return FileState(StateKind.FILE, digest_of(data), stat.S_IMODE(facts.st_mode)), data
+
+
+def check_writable(path: Path, real: Path, state: FileState) -> None:
+    """Refuse a file that its owner made read-only. Raises InstallError."""
+    if state.kind is StateKind.FILE and not state.mode & stat.S_IWUSR:
+        raise InstallError(
+            f"{path} is read-only. Make it writable (chmod u+w {real}), or change it where it is generated"
+        )
+
+
+def make_folders(folder: Path) -> list[Path]:
+    """Create a folder and its missing parents; returns those that were created, the outermost first.
+
+    Raises:
+        InstallError: a file is in the way.
+    """
+    missing: list[Path] = []
+    while not folder.is_dir():
+        if folder.exists():
+            raise InstallError(f"{folder} is not a folder. Move it away")
+        missing.append(folder)
+        folder = folder.parent
+    for folder in reversed(missing):
+        folder.mkdir(exist_ok=True)
+    return missing[::-1]
+
+
+def write_state(real: Path, state: FileState, data: bytes) -> None:
+    """Bring a path into a state. Its folder exists.
+
+    Atomic by a rename. A file with several names (hard links), or one that can't be renamed over (a mount of a single
+    file), is written in place.
+
+    Raises:
+        OSError: it can't be written; the old content is still there.
+    """
+    if state.kind is StateKind.ABSENT:
+        real.unlink(missing_ok=True)
+        return
+    temporary = real.with_name(TEMPORARY.format(real.name))
+    temporary.unlink(missing_ok=True)
+    try:
+        if state.kind is StateKind.LINK:
+            temporary.symlink_to(state.target)
+        elif _is_shared(real):
+            _write_in_place(real, state, data)
+            return
+        else:
+            _write_new(temporary, real, state, data)
+        os.replace(temporary, real)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        if error.errno not in (errno.EBUSY, errno.EXDEV) or state.kind is not StateKind.FILE:
+            raise
+        _write_in_place(real, state, data)
+    _sync_folder(real.parent)
+
+
+def drop_temporary(real: Path) -> None:
+    """Delete what a killed installer left beside a file."""
+    with contextlib.suppress(OSError):
+        real.with_name(TEMPORARY.format(real.name)).unlink(missing_ok=True)
+
+
+def _is_shared(real: Path) -> bool:
+    try:
+        return os.lstat(real).st_nlink > 1 and real.is_file() and not real.is_symlink()
+    except OSError:
+        return False
+
+
+def _write_new(temporary: Path, real: Path, state: FileState, data: bytes) -> None:
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        with contextlib.suppress(OSError):
+            # A superuser keeps the owner of somebody's file.
+            facts = os.lstat(real)
+            os.fchown(descriptor, facts.st_uid, facts.st_gid)
+        os.fchmod(descriptor, state.mode)
+        os.fsync(descriptor)
+
+
+def _write_in_place(real: Path, state: FileState, data: bytes) -> None:
+    with open(real, "r+b") as file:
+        file.write(data)
+        file.truncate()
+        file.flush()
+        os.fchmod(file.fileno(), state.mode)
+        os.fsync(file.fileno())
+
+
+def _sync_folder(folder: Path) -> None:
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,266 @@
+"""The journal of an installation in the memory folder: what was there before, what was written, how far it got.
+
+It is written before each change, so that a killed installer can be finished or taken back by the next one. Beside it
+are the contents of changed files, by their digest; they may hold keys, as the files did, and go at uninstall.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from engram.errors import InstallError
+from engram.paths import Home
+from engram.setup.edits.file_state import FileState, StateKind, digest_of
+from engram.system.atomic import make_private_folder, read_regular, write_atomic
+
+#: Version of the journal's format.
+VERSION = 1
+#: Largest journal that is read, in bytes.
+_LIMIT_BYTES = 16_000_000
+
+
+class Phase(StrEnum):
+    """What the installer is or was doing."""
+
+    INSTALLING = "installing"
+    INSTALLED = "installed"
+    #: A failed installation is taken back.
+    UNDOING = "undoing"
+    UNINSTALLING = "uninstalling"
+
+
+@dataclass(slots=True)
+class FileRecord:
+    """One changed file."""
+
+    path: str
+    #: The file behind links.
+    real: str
+    step: str
+    #: Before Engram.
+    original: FileState
+    #: As Engram wrote it.
+    written: FileState
+    #: What an edit did: ``{"json": AppliedJson}``, ``{"toml": AppliedToml}`` or ``{"block": BlockEdit}``; None for a
+    #: file of Engram's own.
+    applied: dict[str, Any] | None = None
+    is_written: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as it stands in the journal."""
+        return {
+            "path": self.path,
+            "real": self.real,
+            "step": self.step,
+            "original": self.original.to_json(),
+            "written": self.written.to_json(),
+            "applied": self.applied,
+            "is_written": self.is_written,
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> FileRecord:
+        """The record from the journal."""
+        states = {name: FileState.from_json(stored[name]) for name in ("original", "written")}
+        return cls(**{**stored, **states})
+
+
+@dataclass(slots=True)
+class StepRecord:
+    """One step, with its actions as JSON."""
+
+    name: str
+    summary: str
+    before: list[dict[str, Any]] = field(default_factory=list)
+    after: list[dict[str, Any]] = field(default_factory=list)
+    #: Its changes without contents (``kept_steps.py``).
+    changes: list[dict[str, Any]] = field(default_factory=list)
+    #: Its actions may have been applied.
+    is_begun: bool = False
+    is_done: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as it stands in the journal."""
+        return {
+            "name": self.name,
+            "summary": self.summary,
+            "before": self.before,
+            "after": self.after,
+            "changes": self.changes,
+            "is_begun": self.is_begun,
+            "is_done": self.is_done,
+        }
+
+
+@dataclass(slots=True)
+class Ledger:
+    """All steps and files of an installation."""
+
+    steps: list[StepRecord] = field(default_factory=list)
+    files: dict[str, FileRecord] = field(default_factory=dict)
+    #: Folders that were created for them, outer ones first.
+    folders: list[str] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """The ledger as it stands in the journal."""
+        return {
+            "steps": [step.to_json() for step in self.steps],
+            "files": [record.to_json() for record in self.files.values()],
+            "folders": self.folders,
+        }
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> Ledger:
+        """The ledger from the journal."""
+        records = [FileRecord.from_json(record) for record in stored["files"]]
+        return cls(
+            steps=[StepRecord(**step) for step in stored["steps"]],
+            files={record.path: record for record in records},
+            folders=list(stored["folders"]),
+        )
+
+    def step(self, name: str) -> StepRecord | None:
+        """The step of that name."""
+        return next((step for step in self.steps if step.name == name), None)
+
+
+@dataclass(slots=True)
+class Journal:
+    """The state of an installation."""
+
+    phase: Phase
+    #: The user's choices, for the next installation.
+    options: dict[str, Any] = field(default_factory=dict)
+    ledger: Ledger = field(default_factory=Ledger)
+    #: The installation before the one that runs; what a failure goes back to.
+    previous: Ledger = field(default_factory=Ledger)
+    #: Path of each file that the running installation changed → what was there before.
+    before: dict[str, FileState] = field(default_factory=dict)
+    #: Version of Engram that wrote it.
+    engram: str = ""
+
+    @property
+    def is_half_done(self) -> bool:
+        """An installation or its removal was interrupted."""
+        return self.phase is not Phase.INSTALLED
+
+
+def folder_of(home: Home) -> Path:
+    """The folder of the journal."""
+    return home.install_journal.parent
+
+
+def load_journal(home: Home) -> Journal | None:
+    """Return the journal; None if Engram's installer never ran here, or was taken back.
+
+    Raises:
+        InstallError: it can't be read, or a newer version wrote it.
+    """
+    path = home.install_journal
+    data = read_regular(path, _LIMIT_BYTES)
+    if data is None:
+        return None
+    try:
+        stored = json.loads(data)
+        if stored["version"] > VERSION:
+            raise InstallError(f"a newer version of Engram wrote {path}. Update Engram")
+        return Journal(
+            phase=Phase(stored["phase"]),
+            options=stored["options"],
+            ledger=Ledger.from_json(stored["ledger"]),
+            previous=Ledger.from_json(stored["previous"]),
+            before={path: FileState.from_json(state) for path, state in stored["before"].items()},
+            engram=stored["engram"],
+        )
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InstallError(
+            f"{path} is damaged ({error}). The files as they were before Engram are in {folder_of(home) / 'originals'}"
+        ) from error
+
+
+def save_journal(home: Home, journal: Journal) -> None:
+    """Write the journal. Raises OSError."""
+    make_private_folder(folder_of(home), with_parents=True)
+    stored = {
+        "version": VERSION,
+        "phase": journal.phase.value,
+        "engram": journal.engram,
+        "options": journal.options,
+        "ledger": journal.ledger.to_json(),
+        "previous": journal.previous.to_json(),
+        "before": {path: state.to_json() for path, state in journal.before.items()},
+    }
+    write_atomic(home.install_journal, json.dumps(stored, indent=1).encode())
+
+
+def keep_content(home: Home, data: bytes) -> str:
+    """Store a file's content and return its digest. Raises OSError."""
+    digest = digest_of(data)
+    folder = make_private_folder(folder_of(home) / "originals", with_parents=True)
+    if not (folder / digest).is_file():
+        write_atomic(folder / digest, data)
+    return digest
+
+
+def kept_content(home: Home, state: FileState) -> bytes:
+    """The content of a file's state. Raises InstallError if it is gone."""
+    if state.kind is not StateKind.FILE:
+        return b""
+    path = folder_of(home) / "originals" / state.digest
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise InstallError(f"the backup {path} is gone") from error
+
+
+def drop_contents(home: Home, states: Iterable[FileState]) -> None:
+    """Delete stored contents but those of ``states``. Raises OSError."""
+    wanted = {state.digest for state in states}
+    for path in (folder_of(home) / "originals").glob("*"):
+        if path.name not in wanted:
+            path.unlink(missing_ok=True)
+
+
+def drop_journal(home: Home) -> None:
+    """Delete the journal, then everything beside it. Raises OSError."""
+    folder = folder_of(home)
+    home.install_journal.unlink(missing_ok=True)
+    shutil.rmtree(folder / "originals", ignore_errors=True)
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def explain_half_done(home: Home) -> tuple[str, str] | None:
+    """Return what is half done and what to do, one line each; None if nothing is.
+
+    For ``engram doctor``. A journal that can't be read is such a finding too.
+    """
+    try:
+        journal = load_journal(home)
+    except InstallError as error:
+        return str(error), "run `engram install`"
+    if journal is None or not journal.is_half_done:
+        return None
+    steps = journal.ledger.steps
+    done = [step.name for step in steps if step.is_done]
+    open_steps = [step.name for step in steps if not step.is_done]
+    match journal.phase:
+        case Phase.INSTALLING:
+            what = f"an installation was interrupted: {_listed(done) or 'no step'} done, {_listed(open_steps)} open"
+            return what, "run `engram install` to finish it, or `engram uninstall` to take it back"
+        case Phase.UNDOING:
+            what = f"a failed installation was not taken back completely: {_listed(list(journal.before))} may be left"
+            return what, "run `engram install` to take it back and try again, or `engram uninstall`"
+        case _:
+            what = f"an uninstallation was interrupted: {_listed([step.name for step in steps])} may be left"
+            return what, "run `engram uninstall` to finish it, or `engram install` to install again"
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,253 @@
+"""Brings the machine into the state that steps describe: each change is recorded, made, then verified."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from engram.errors import InstallError
+from engram.setup.edits.changes import NEW_FILE_MODE, Action, FileChange, Step
+from engram.setup.edits.edits import apply_change, drop_stale, merge_changes, revert_change
+from engram.setup.edits.file_state import (
+    ABSENT,
+    FileState,
+    StateKind,
+    check_writable,
+    digest_of,
+    drop_temporary,
+    make_folders,
+    read_state,
+    real_path,
+    write_state,
+)
+from engram.setup.edits.journal import FileRecord, Ledger, Phase, StepRecord, drop_contents, keep_content, kept_content
+from engram.setup.installing.run import Run, action_to_json, change_to_json, first_actions, undo_actions
+from engram.setup.installing.undo_steps import drop_folders, keep_copy, take_back
+from engram.system.failpoint import reach
+
+#: How often a change of a file begins anew that another program writes at the same time.
+MAX_TRIES = 5
+
+
+def plan_files(steps: Sequence[Step]) -> dict[Path, tuple[str, FileChange]]:
+    """Path → the name of the first step that changes it, and all changes of it as one. Raises InstallError."""
+    changes: dict[Path, list[tuple[str, FileChange]]] = {}
+    for step in steps:
+        for change in step.changes:
+            changes.setdefault(change.path, []).append((step.name, change))
+    return {path: (named[0][0], merge_changes([change for _, change in named])) for path, named in changes.items()}
+
+
+def apply_steps(run: Run, steps: Sequence[Step]) -> None:
+    """Retire what the steps no longer contain, then apply them in order.
+
+    Raises:
+        InstallError: a file or an action failed. The caller undoes the run.
+        OSError: the disk failed.
+    """
+    files = plan_files(steps)
+    run.save()
+    reach("install.begun")
+    _retire(run, {step.name for step in steps}, {str(path) for path in files})
+    ledger = run.journal.ledger
+    names = [step.name for step in steps]
+    ledger.steps = [_record_of(step, run.journal.previous.step(step.name)) for step in steps]
+    run.save()
+    for step, record in zip(steps, ledger.steps, strict=True):
+        run.tell(step)
+        record.is_begun = True
+        run.save()
+        _act(step.before)
+        for path, (name, change) in files.items():
+            if name == step.name:
+                _change_until_quiet(run, path, step.name, change)
+        _act(step.after)
+        record.is_done = True
+        run.save()
+        reach("install.step")
+    ledger.files = dict(sorted(ledger.files.items(), key=lambda item: _position(names, item[1].step)))
+    run.check()
+    _finish(run)
+
+
+def _finish(run: Run) -> None:
+    """The run is complete: the machine is as the ledger says."""
+    run.journal.phase = Phase.INSTALLED
+    run.journal.previous, run.journal.before = Ledger(), {}
+    run.save()
+    reach("install.finished")
+    drop_contents(run.home, [record.original for record in run.journal.ledger.files.values()])
+
+
+def _retire(run: Run, steps: set[str], files: set[str]) -> None:
+    """Take back what the installation before had and this one has not."""
+    ledger = run.journal.ledger
+    for record in reversed([step for step in ledger.steps if step.name not in steps]):
+        undo_actions(run, record.after)
+        undo_actions(run, record.before)
+    if run.outcome.problems:
+        raise InstallError("; ".join(run.outcome.problems))
+    for file in [record for path, record in ledger.files.items() if path not in files]:
+        _remember(run, file.path, Path(file.real))
+        run.note(take_back(run.home, file, file.original))
+        drop_folders(ledger.folders)
+        run.outcome.changed.append(file.path)
+        del ledger.files[file.path]
+        run.save()
+        reach("install.retired")
+
+
+class _Raced(InstallError):
+    """Another program wrote the file between reading and writing."""
+
+
+def _change_until_quiet(run: Run, path: Path, step: str, change: FileChange) -> None:
+    """Change one file; begin anew if another program, such as Claude Code itself, writes it at this moment."""
+    for _ in range(MAX_TRIES - 1):
+        try:
+            return _change(run, path, step, change)
+        except _Raced:
+            run.journal.before.pop(str(path), None)
+    return _change(run, path, step, change)
+
+
+def _change(run: Run, path: Path, step: str, change: FileChange) -> None:
+    """Record, write and verify one file. Raises _Raced if it changed meanwhile; nothing is written then."""
+    is_link = change.link_target is not None or change.is_removal
+    real = real_path(path, is_link=is_link)
+    drop_temporary(real)
+    state, data = read_state(real)
+    state, data = _mend_partial(run, path, real, state, data)
+    original, base = _base(run, path, change, state, data)
+    written, content, applied = _wanted(change, state, base)
+    if written != state:
+        check_writable(path, real, state)
+    _remember(run, str(path), real)
+    if original.kind is StateKind.FILE:
+        keep_content(run.home, base)
+    if change.content is not None and _is_changed_by_others(run, path, state):
+        run.note(keep_copy(run.home, real, data))
+    record = FileRecord(
+        path=str(path),
+        real=str(real),
+        step=step,
+        original=original,
+        written=written,
+        applied=applied,
+    )
+    if written.kind is not StateKind.ABSENT:
+        run.journal.ledger.folders += [str(folder) for folder in _missing_folders(real.parent)]
+    run.journal.ledger.files[str(path)] = record
+    run.save()
+    reach("install.recorded")
+    if written != state:
+        if written.kind is not StateKind.ABSENT:
+            make_folders(real.parent)
+        if read_state(real)[0] != state:
+            raise _Raced(f"another program keeps changing {path}. Close it, then run `engram install` again")
+        write_state(real, written, content)
+        reach("install.written")
+        if read_state(real)[0] != written:
+            raise InstallError(f"{path} is not what was written. Run `engram install` again")
+        run.outcome.changed.append(str(path))
+    record.is_written = True
+    run.save()
+    reach("install.verified")
+
+
+def _mend_partial(run: Run, path: Path, real: Path, state: FileState, data: bytes) -> tuple[FileState, bytes]:
+    """Restore a file with several names of which a killed installer wrote a part."""
+    record = run.journal.ledger.files.get(str(path))
+    before = run.journal.before.get(str(path))
+    if record is None or before is None or record.is_written or state.kind is not StateKind.FILE:
+        return state, data
+    if real.stat().st_nlink < 2 or state.digest in (before.digest, record.written.digest):
+        return state, data
+    old = kept_content(run.home, before)
+    write_state(real, before, old)
+    return read_state(real)
+
+
+def _is_changed_by_others(run: Run, path: Path, state: FileState) -> bool:
+    """A file of Engram's own has another content than Engram wrote."""
+    ledgers = (run.journal.ledger, run.journal.previous)
+    known = [ledger.files[str(path)].written for ledger in ledgers if str(path) in ledger.files]
+    return bool(known) and state.kind is StateKind.FILE and not any(map(state.has_same_content, known))
+
+
+def _base(run: Run, path: Path, change: FileChange, state: FileState, data: bytes) -> tuple[FileState, bytes]:
+    """What uninstall goes back to, and its content: the file without anything of Engram's."""
+    record = run.journal.ledger.files.get(str(path))
+    former = run.journal.previous.files.get(str(path))
+    for known in (record, former):
+        if known is not None and state.has_same_content(known.written):
+            return known.original, kept_content(run.home, known.original)
+    known = record if record is not None and record.is_written else former
+    if known is not None and known.applied is not None and state.kind is StateKind.FILE:
+        original = kept_content(run.home, known.original)
+        data = revert_change(path, data, known.applied, original)
+        if known.original.kind is StateKind.ABSENT and not data.strip():
+            return ABSENT, b""
+    elif known is not None:
+        return known.original, kept_content(run.home, known.original)
+    if state.kind is not StateKind.FILE:
+        return state, b""
+    data = drop_stale(path, data, change)
+    return FileState(StateKind.FILE, digest_of(data), state.mode), data
+
+
+def _remember(run: Run, path: str, real: Path) -> None:
+    """Keep what was there before this run."""
+    if path in run.journal.before:
+        return
+    state, data = read_state(real)
+    if state.kind is StateKind.FILE:
+        keep_content(run.home, data)
+    run.journal.before[path] = state
+
+
+def _record_of(step: Step, former: StepRecord | None) -> StepRecord:
+    before = [action_to_json(action) for action in step.before]
+    return StepRecord(
+        name=step.name,
+        summary=step.summary,
+        before=first_actions(former.before if former else (), before),
+        after=[action_to_json(action) for action in step.after],
+        changes=[change_to_json(change) for change in step.changes],
+    )
+
+
+def _act(actions: Sequence[Action]) -> None:
+    """Apply actions, then verify them all. Raises InstallError."""
+    for action in actions:
+        action.apply()
+        reach("install.action")
+    for action in actions:
+        if wrong := action.verify():
+            raise InstallError(wrong)
+
+
+def _wanted(change: FileChange, state: FileState, base: bytes) -> tuple[FileState, bytes, dict[str, Any] | None]:
+    """The state to write, its content, and the record of an edit."""
+    if change.is_removal:
+        return ABSENT, b"", None
+    if change.link_target is not None:
+        return FileState(StateKind.LINK, target=change.link_target), b"", None
+    content, applied = apply_change(change, base)
+    if change.edit is not None and not content and state.kind is StateKind.ABSENT:
+        return ABSENT, b"", applied
+    mode = change.mode if change.mode is not None else state.mode if state.kind is StateKind.FILE else NEW_FILE_MODE
+    return FileState(StateKind.FILE, digest_of(content), mode), content, applied
+
+
+def _missing_folders(folder: Path) -> list[Path]:
+    missing: list[Path] = []
+    while not folder.is_dir():
+        missing.append(folder)
+        folder = folder.parent
+    return missing[::-1]
+
+
+def _position(names: Sequence[str], name: str) -> int:
+    return names.index(name) if name in names else len(names)

@@ -1,0 +1,128 @@
+"""Installs and uninstalls as one transaction: a failure undoes everything, a kill can be finished or taken back.
+
+Each change is recorded in the journal before it is made.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from engram.errors import AlreadyRunning, EngramError, InstallError
+from engram.paths import Home
+from engram.setup.edits.changes import Step
+from engram.setup.edits.journal import Journal, Ledger, Phase, folder_of, load_journal
+from engram.setup.installing.apply_steps import apply_steps
+from engram.setup.installing.run import BeforeStep, Outcome, Run
+from engram.setup.installing.undo_steps import undo_installation, undo_run
+from engram.system.atomic import explain_error, make_private_folder
+from engram.system.process_lock import ProcessLock
+
+
+def _quiet(_: Step) -> None:
+    return
+
+
+def _nothing() -> None:
+    return
+
+
+def install_steps(
+    home: Home,
+    steps: Sequence[Step],
+    *,
+    options: Mapping[str, Any],
+    version: str,
+    before_step: BeforeStep = _quiet,
+    check: Callable[[], None] = _nothing,
+    put_back: Callable[[], None] = _nothing,
+) -> Outcome:
+    """Bring the machine into the state that the steps describe; steps of an earlier installation that are gone go.
+
+    Args:
+        home: the memory folder.
+        steps: what to do, in order.
+        options: the user's choices, for the journal.
+        version: of Engram, for the journal.
+        before_step: called before each step.
+        check: called after the last step. If it fails, everything is undone.
+        put_back: takes back what the caller did before; called in an undo, while nothing runs.
+
+    Raises:
+        InstallError: something failed. Everything of this run was undone, or the message says what was not.
+    """
+    with _locked(home):
+        run = Run(home, before_step, check=check, put_back=put_back)
+        journal = _recover(run, load_journal(home))
+        if journal.phase is not Phase.INSTALLING:
+            journal.previous, journal.before = _copy(journal.ledger), {}
+        journal.phase, journal.options, journal.engram = Phase.INSTALLING, dict(options), version
+        run.journal = journal
+        try:
+            apply_steps(run, steps)
+        except BaseException as error:
+            problems = undo_run(run)
+            if isinstance(error, EngramError | OSError):
+                text = explain_error(error) if isinstance(error, OSError) else str(error)
+                undone = (
+                    "Not everything could be undone: " + "; ".join(problems) if problems else "Nothing was changed."
+                )
+                said = text.rstrip(".").removesuffix(". Nothing was changed").removesuffix("; nothing was changed")
+                raise InstallError(f"{said}. {undone}") from error
+            raise
+        return run.outcome
+
+
+def uninstall(home: Home, *, stray: Journal | None = None, before_step: BeforeStep = _quiet) -> Outcome:
+    """Take an installation back, whole or half done. What could not be taken back stands in ``problems``.
+
+    Args:
+        home: the memory folder.
+        stray: what to take back if there is no journal.
+        before_step: called before each step.
+
+    Raises:
+        InstallError: the journal can't be read.
+    """
+    if load_journal(home) is None and stray is None:
+        return Outcome()
+    with _locked(home):
+        run = Run(home, before_step)
+        journal = load_journal(home) or stray
+        if journal is not None:
+            undo_installation(run, journal)
+        return run.outcome
+
+
+@contextlib.contextmanager
+def _locked(home: Home) -> Iterator[None]:
+    make_private_folder(folder_of(home), with_parents=True)
+    try:
+        lock = ProcessLock(home.root / "install.lock")
+    except AlreadyRunning as error:
+        raise AlreadyRunning("another `engram install` or `engram uninstall` is running. Wait for its end") from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _copy(ledger: Ledger) -> Ledger:
+    return Ledger.from_json(ledger.to_json())
+
+
+def _recover(run: Run, journal: Journal | None) -> Journal:
+    """Finish an interrupted undo or uninstallation first."""
+    if journal is None:
+        return Journal(Phase.INSTALLED)
+    run.journal = journal
+    if journal.phase is Phase.UNDOING:
+        problems = undo_run(run)
+        if problems:
+            raise InstallError("can't take back the installation that failed before: " + "; ".join(problems))
+    elif journal.phase is Phase.UNINSTALLING:
+        undo_installation(run, journal)
+        if run.outcome.problems:
+            raise InstallError("can't finish the uninstallation: " + "; ".join(run.outcome.problems))
+    return load_journal(run.home) or Journal(Phase.INSTALLED)

@@ -1,0 +1,274 @@
+"""What must be true before anything is changed; each failure says what to do."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from engram.embedding.source import BUNDLED, is_bundled_intact
+from engram.enums import Actor
+from engram.errors import EngramError, InstallError
+from engram.forgetting.forget import forget_episode
+from engram.ingest.read_sources import ingest_all
+from engram.models.engine.transaction import Store
+from engram.models.rescue.copies import open_memory
+from engram.models.search.memory_lists import latest_episodes
+from engram.redaction import redact
+from engram.search.question import Query
+from engram.settings import Settings
+from engram.system.atomic import make_private_folder
+from engram.tasks.runtime import Runtime, make_runtime
+from engram.transcripts import registry
+from engram.transcripts.agents import Source
+from engram.transcripts.claude_code import AGENT
+from engram.version import SOURCE
+
+#: Free space that an installation needs, in bytes.
+MIN_FREE_BYTES = 300_000_000
+#: Parts of the path of an interpreter that is gone soon: `uvx` and `pipx run` delete their environments.
+_TEMPORARY_PARTS = ("archive-v0", "builds-v0", ".cache/pipx", "pipx/.cache")
+
+
+def check_machine(settings: Settings, *, is_dry: bool = False, interpreter: str = sys.executable) -> None:
+    """Check the user, the interpreter, the memory folder and Claude Code's folder.
+
+    Args:
+        is_dry: don't create the memory folder.
+        interpreter: the interpreter of the hooks and the service.
+
+    Raises:
+        InstallError: an installation would not work.
+        HomeError: the memory folder can't be used.
+    """
+    if os.geteuid() == 0 and os.environ.get("SUDO_USER", "root") != "root":
+        raise InstallError("Engram belongs to one user: run `engram install` without sudo")
+    if not interpreter or not os.access(interpreter, os.X_OK):
+        raise InstallError(
+            f"Python's interpreter {interpreter!r} can't be run by others. Install Engram in a new environment"
+        )
+    if any(part in interpreter for part in _TEMPORARY_PARTS):
+        raise InstallError(
+            f"{interpreter} is a temporary environment, which will be deleted. Install Engram first, with "
+            f"`uv tool install {SOURCE}` or `pipx install {SOURCE}` in Engram's folder, then run `engram install`"
+        )
+    if settings.embedding_model == BUNDLED and not is_bundled_intact():
+        raise InstallError("the bundled model is missing or damaged. Install Engram again")
+    if not is_dry:
+        settings.places.prepare()
+    free = shutil.disk_usage(_existing(settings.home)).free
+    if free < MIN_FREE_BYTES:
+        needed = f"Free {MIN_FREE_BYTES / 1e6:.0f} MB first"
+        raise InstallError(f"only {free / 1e6:.0f} MB are free on the disk of {settings.home}. {needed}")
+    for folder in settings.all_claude_folders:
+        _check_folder(folder)
+
+
+def _check_folder(folder: Path) -> None:
+    """Claude Code's folder, or the first one above it that exists, takes files."""
+    existing = _existing(folder)
+    if not existing.is_dir():
+        raise InstallError(f"{existing} is not a folder. Move it away, or set CLAUDE_CONFIG_DIR")
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise InstallError(f"{existing} is not writable. Make it writable, or set CLAUDE_CONFIG_DIR to another folder")
+
+
+def _existing(folder: Path) -> Path:
+    """The folder, or the first one above it that exists."""
+    while not folder.exists() and folder != folder.parent:
+        folder = folder.parent
+    return folder
+
+
+# -- What it would cost to let a language model write this user's memories, from the sessions of the last days.
+
+#: Days that are looked at.
+DAYS = 30
+#: Dollars for a thousand turns at list price, from the cheapest to the dearest case of docs/language-model.md: an
+#: import of whole sessions with Claude Haiku 5.5, and memories while you work with Claude Haiku 4.5.
+LOW_DOLLARS, HIGH_DOLLARS = 0.20, 2.41
+#: Where these figures come from.
+ESTIMATE_SOURCE: Final = "measured on 516 turns of 93 real sessions, list prices of Claude Haiku of 2026-11-22"
+#: Bytes of transcripts that are counted; the number of turns of the rest follows from their size.
+MAX_COUNTED_BYTES = 200_000_000
+_DAY_NS = 86_400 * 10**9
+_USER, _NO_PROMPT = (
+    b'"type":"user"',
+    (b'"tool_result"', b'"isMeta":true', b'"isSidechain":true', b'"isCompactSummary":true'),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CostEstimate:
+    """The cost of a month like the last one."""
+
+    #: Sessions of Claude Code that changed in the last ``DAYS`` days.
+    sessions: int
+    #: Their turns, estimated.
+    turns: int
+
+    @property
+    def low_dollars(self) -> float:
+        """Lowest cost of these turns at list price."""
+        return self.turns * LOW_DOLLARS / 1000
+
+    @property
+    def high_dollars(self) -> float:
+        """Highest cost of these turns at list price."""
+        return self.turns * HIGH_DOLLARS / 1000
+
+
+def estimate_cost(
+    sources: Iterable[Source], now_seconds: float, *, max_counted_bytes: int = MAX_COUNTED_BYTES
+) -> CostEstimate:
+    """Count the prompts in the transcripts of the last ``DAYS`` days. Nothing is stored or sent."""
+    since_ns = int(now_seconds * 10**9) - DAYS * _DAY_NS
+    recent = [source for source in sources if source.agent == AGENT and source.changed_at_ns >= since_ns]
+    recent.sort(key=lambda source: -source.changed_at_ns)
+    counted = prompts = 0
+    for source in recent:
+        if counted >= max_counted_bytes:
+            break
+        counted += source.size or 0
+        prompts += _count_prompts(source)
+    total = sum(source.size or 0 for source in recent)
+    return CostEstimate(len(recent), round(prompts * total / counted) if counted else 0)
+
+
+def _count_prompts(source: Source) -> int:
+    """Lines that look like a prompt; close to what reading finds, and much faster."""
+    try:
+        with open(source.path, "rb") as file:
+            return sum(1 for line in file if _USER in line and not any(mark in line for mark in _NO_PROMPT))
+    except OSError:
+        return 0
+
+
+# -- Makes up a session, makes a memory of it, recalls it and forgets it, in a folder of its own that is deleted then.
+
+#: A word that no other text contains.
+CANARY = "Quagmarine"
+_SESSION = "5e1f7e57-0000-4000-8000-000000000001"
+_PROMPT = (
+    f"We decided to keep the {CANARY} queue in SQLite instead of Redis, because a second service must not be needed. "
+    "Never change that without asking me."
+)
+_ANSWER = f"Understood: the {CANARY} queue stays in SQLite, so that no second service is needed."
+_QUESTION = f"Why is the {CANARY} queue in SQLite?"
+
+
+@dataclass(frozen=True, slots=True)
+class SelfTest:
+    """How the test went."""
+
+    #: What did not work; "" if everything did.
+    problem: str
+    seconds: float
+    #: The model took part; False if recall used text alone.
+    has_vectors: bool = False
+
+
+def run_self_test(settings: Settings) -> SelfTest:
+    """Test reading, making a memory, recall and forgetting with this installation's model and disk.
+
+    It works in a folder inside the memory folder, and leaves nothing.
+    """
+    started = time.monotonic()
+    has_vectors = False
+    try:
+        with _folder(settings) as folder:
+            has_vectors = _test(settings, folder)
+            problem = ""
+    except EngramError as error:
+        problem = str(error)
+    return SelfTest(problem, time.monotonic() - started, has_vectors)
+
+
+@contextmanager
+def _folder(settings: Settings) -> Iterator[Path]:
+    folder = Path(tempfile.mkdtemp(prefix=".self-test-", dir=make_private_folder(settings.home, with_parents=True)))
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _test(settings: Settings, folder: Path) -> bool:
+    """Run all steps; returns whether the model took part. Raises EngramError for one that fails."""
+    own = Settings(
+        home=folder,
+        claude_folder=folder / "claude",
+        embedding_model=settings.embedding_model,
+        sqlite_driver=settings.sqlite_driver,
+    )
+    models = settings.places.models
+    if models.is_dir():
+        own.places.models.symlink_to(models)
+    path = _write_session(own.projects_folder / "-self-test")
+    own.places.prepare()
+    with open_memory(own.places.memory_db, driver=own.sqlite_driver, is_made=True) as store:
+        ingest_all(store, settings=own, redact=redact, sources=registry.sources_at(path, own))
+        runtime = make_runtime(replace(own, exclude=()), store, compile_if_missing=False)
+        # The queue is loaded only where it is used: every command imports this module.
+        from engram.tasks.drain import drain
+
+        drain(runtime, with_waiting=True)
+        episode_id = _recall(store, runtime)
+        forget_episode(store, own.places, episode_id, actor=Actor.USER, also_source=True)
+        runtime.refresh_index()
+        if _hits(runtime):
+            raise EngramError("a forgotten memory was found again")
+    left = [file.name for file in folder.glob("memory.db*") if CANARY.encode() in file.read_bytes()]
+    if left:
+        raise EngramError(f"words of a forgotten memory are still in {', '.join(left)}")
+    return runtime.embedder is not None
+
+
+def _recall(store: Store, runtime: Runtime) -> str:
+    memories = latest_episodes(store)
+    if not any(CANARY in memory.summary for memory in memories):
+        raise EngramError("no memory was made of a session")
+    runtime.refresh_index()
+    hits = _hits(runtime)
+    if not hits:
+        raise EngramError("a memory that was just made was not found")
+    return hits[0]
+
+
+def _hits(runtime: Runtime) -> list[str]:
+    return [hit.id for hit in runtime.searcher.recall(Query(text=_QUESTION, limit=3))]
+
+
+def _write_session(folder: Path) -> Path:
+    """A session as Claude Code writes it: a prompt and an answer."""
+    folder.mkdir(parents=True)
+    common = {"sessionId": _SESSION, "cwd": str(folder), "isSidechain": False, "version": "2.1.330"}
+    lines = [
+        {
+            **common,
+            "type": "user",
+            "uuid": "5e1f7e57-0000-4000-8000-000000000002",
+            "parentUuid": None,
+            "timestamp": "2026-01-05T10:00:00.000Z",
+            "message": {"role": "user", "content": _PROMPT},
+        },
+        {
+            **common,
+            "type": "assistant",
+            "uuid": "5e1f7e57-0000-4000-8000-000000000003",
+            "parentUuid": "5e1f7e57-0000-4000-8000-000000000002",
+            "timestamp": "2026-01-05T10:00:09.000Z",
+            "message": {"id": "msg_1", "role": "assistant", "content": [{"type": "text", "text": _ANSWER}]},
+        },
+    ]
+    path = folder / f"{_SESSION}.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
+    return path

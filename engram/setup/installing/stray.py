@@ -1,0 +1,239 @@
+"""Finds what of Engram is on a machine without a journal: the memory folder was deleted, or hooks merged by hand."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from engram.errors import InstallError
+from engram.paths import Home
+from engram.reports.claude_checks import SERVER_MARK, claude_json, other_servers, our_server_names
+from engram.settings import Settings
+from engram.setup.agents.claude_code import read_document
+from engram.setup.agents.other_agents import codex_tables, opencode_file, opencode_folder
+from engram.setup.agents.plugin import permission_rule, without_our_hooks, without_our_server, without_our_statusline
+from engram.setup.agents.registered import NAME, is_ours, read_documents, skills_folder
+from engram.setup.edits.changes import JsonEdit, JsonEntry
+from engram.setup.edits.file_state import ABSENT, MAX_BYTES, FileState, StateKind, read_state, real_path
+from engram.setup.edits.journal import FileRecord, Journal, Ledger, Phase, StepRecord
+from engram.setup.edits.json_edit import AppliedJson
+from engram.setup.edits.toml_edit import AppliedToml
+from engram.setup.installing.run import action_to_json
+from engram.setup.services.service_plan import StartServices, agent_folders, installed_system
+from engram.system.atomic import explain_error, read_regular
+
+#: No file is in this state, so that the file of now counts as changed by others: only Engram's part goes.
+_UNKNOWN = FileState(StateKind.FILE, digest="unknown")
+
+
+def find_stray(settings: Settings) -> Journal | None:
+    """Return a journal of what ``engram install`` would have changed and is there; None if nothing is.
+
+    ``uninstall`` takes that back as if it had been written by the installer.
+
+    Raises:
+        InstallError: a settings file can't be read.
+    """
+    ledger = Ledger()
+    agents = (*_codex(settings), *_json_agents(settings))
+    claude: list[FileRecord] = []
+    for folder in settings.all_claude_folders:
+        of_folder = replace(settings, claude_folder=folder)
+        claude += [*_plugin(of_folder, ledger), *_settings_files(of_folder)]
+    for record in (*claude, *agents, *_service(settings)):
+        ledger.files[record.path] = record
+    steps = {record.step: StepRecord(record.step, _SUMMARIES[record.step]) for record in ledger.files.values()}
+    system = installed_system(settings)
+    if "service" in steps or system.status().is_running:
+        action = StartServices(system=system.name.value, home=str(settings.home), folders=agent_folders(settings))
+        steps["service"] = StepRecord("service", _SUMMARIES["service"], after=[action_to_json(action)])
+    ledger.steps = list(steps.values())
+    return Journal(Phase.UNINSTALLING, ledger=ledger) if ledger.steps else None
+
+
+_SUMMARIES = {
+    "plugin": "The plugin in Claude Code's folder",
+    "settings": "Engram's entries in Claude Code's settings",
+    "codex": "The memory tools in Codex's configuration",
+    "gemini": "The memory tools in Gemini CLI's settings",
+    "opencode": "The memory tools in OpenCode's configuration",
+    "service": "Worker and watcher as a service",
+}
+
+
+def _plugin(settings: Settings, ledger: Ledger) -> Iterator[FileRecord]:
+    known = read_documents(settings.claude_folder)
+    if not is_ours(known.skills_manifest):
+        return
+    folder = skills_folder(settings.claude_folder, known.plugin_name)
+    ledger.folders += [str(path) for path in sorted([folder, *folder.rglob("*")]) if path.is_dir()]
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            yield _own_file(path, "plugin")
+
+
+def _service(settings: Settings) -> Iterator[FileRecord]:
+    for change in installed_system(settings).files():
+        if change.path.is_file():
+            yield _own_file(change.path, "service")
+
+
+def _own_file(path: Path, step: str) -> FileRecord:
+    real = real_path(path, is_link=False)
+    state = read_state(real)[0]
+    return FileRecord(str(path), str(real), step, original=ABSENT, written=state, is_written=True)
+
+
+def _settings_files(settings: Settings) -> Iterator[FileRecord]:
+    path, servers = settings.claude_folder / "settings.json", claude_json(settings)
+    document = _read_document(path)
+    hooks = without_our_hooks(document)
+    permissions = document.get("permissions")
+    allowed = permissions.get("allow") if isinstance(permissions, dict) else None
+    server_document = _read_document(servers)
+    taken = other_servers(server_document)
+    names = [
+        NAME,
+        read_documents(settings.claude_folder).plugin_name,
+        *our_server_names(server_document.get("mcpServers")),
+    ]
+    rules = [
+        permission_rule(name, is_plugin=is_plugin)
+        for name in dict.fromkeys(names)
+        for is_plugin in (True, False)
+        if is_plugin or name not in taken
+    ]
+    entries = tuple(
+        JsonEntry(("permissions", "allow"), rule, is_item=True)
+        for rule in rules
+        if isinstance(allowed, list) and rule in allowed
+    )
+    entries += without_our_statusline(document)
+    for file, edit in (
+        (path, JsonEdit(drop=(*hooks.drop, *entries))),
+        (servers, without_our_server(server_document)),
+    ):
+        if edit.drop:
+            yield _edited_file(file, "settings", _without_entries(edit))
+
+
+def _codex(settings: Settings) -> Iterator[FileRecord]:
+    path = settings.codex_folder / "config.toml"
+    for table in codex_tables(path)[:1]:
+        yield _edited_file(path, "codex", {"toml": AppliedToml(table, blank="\n", marker=SERVER_MARK).to_json()})
+
+
+def _json_agents(settings: Settings) -> Iterator[FileRecord]:
+    files = {
+        "gemini": (settings.gemini_folder / "settings.json", "mcpServers"),
+        "opencode": (opencode_file(opencode_folder()), "mcp"),
+    }
+    for name, (path, key) in files.items():
+        edit = without_our_server(_read_document(path), key)
+        if edit.drop:
+            yield _edited_file(path, name, _without_entries(edit))
+
+
+def _read_document(path: Path) -> dict[str, Any]:
+    """The object in a settings file; {} for one that can't be read but does not name Engram.
+
+    Raises:
+        InstallError: it can't be read, and Engram's entries may be in it.
+    """
+    try:
+        return read_document(path)
+    except InstallError:
+        real = Path(os.path.realpath(path))
+        data = read_regular(real, MAX_BYTES)
+        if real.is_file() and (data is None or NAME.encode() in data):
+            raise
+        return {}
+
+
+def _without_entries(edit: JsonEdit) -> dict[str, Any]:
+    """What removes the entries to drop, with the objects and lists that are empty then."""
+    containers = [entry.path if entry.is_item else entry.path[:-1] for entry in edit.drop]
+    applied = AppliedJson(
+        added=edit.drop,
+        created=tuple({path[:length] for path in containers for length in range(1, len(path) + 1)}),
+        former="",
+    )
+    return {"json": applied.to_json()}
+
+
+def _edited_file(path: Path, step: str, applied: dict[str, Any]) -> FileRecord:
+    """A record of a file that others write too."""
+    return FileRecord(
+        path=str(path),
+        real=str(real_path(path, is_link=False)),
+        step=step,
+        original=ABSENT,
+        written=_UNKNOWN,
+        applied=applied,
+        is_written=True,
+    )
+
+
+# -- Deletes the memory folder: what this program keeps there, and nothing else.
+
+#: Names of files and folders in the memory folder, as patterns.
+PATTERNS = (
+    "memory.db*",
+    "memory.*.db*",
+    "queue.db*",
+    "*.sock",
+    "*.lock",
+    "python",
+    "config.toml",
+    ".env",
+    "recollections",
+    "notes",
+    "logs",
+    "models",
+    "backups",
+    "calls",
+    "install",
+    ".self-test-*",
+    ".*.tmp",
+)
+
+
+def purge_memory(home: Home, *, keep: Collection[Path] = ()) -> list[Path]:
+    """Delete this program's files in the memory folder, and the folder if it is empty then.
+
+    Args:
+        keep: files of the earlier Engram.
+
+    Returns:
+        What is left.
+
+    Raises:
+        InstallError: a file can't be deleted.
+    """
+    if not home.root.is_dir():
+        return []
+    try:
+        for path in _ours(home.root, set(keep)):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink(missing_ok=True)
+    except OSError as error:
+        raise InstallError(f"can't delete the memory: {explain_error(error)}") from error
+    left = sorted(home.root.iterdir())
+    if not left:
+        with contextlib.suppress(OSError):
+            os.rmdir(home.root)
+    return left
+
+
+def _ours(root: Path, keep: set[Path]) -> Iterator[Path]:
+    for pattern in PATTERNS:
+        for path in sorted(root.glob(pattern)):
+            if path not in keep:
+                yield path

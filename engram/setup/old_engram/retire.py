@@ -1,0 +1,222 @@
+"""What stops the earlier Engram: unregister a LaunchAgent, end a process, give memory.db back at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from engram.errors import InstallError
+from engram.settings import Settings
+from engram.setup.edits.changes import Action, FileChange, JsonEdit, Step
+from engram.setup.old_engram.find import EarlierEngram, bring_back_earlier, set_earlier_aside
+from engram.setup.old_engram.old_processes import MAX_SHOWN_CHARACTERS, find_process
+from engram.setup.old_engram.signs import SettingsEntry
+
+#: Seconds that a process has to end after SIGTERM, before SIGKILL; and seconds that ``launchctl`` has.
+TERM_SECONDS = 5.0
+LAUNCHCTL_SECONDS = 20
+_POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class BootOut:
+    """Unregister a LaunchAgent, so that launchd neither runs it nor starts it again; undo registers it again."""
+
+    kind: ClassVar[str] = "earlier-boot-out"
+
+    label: str
+    #: The file that registers it; it moves away after this.
+    plist: str
+    #: launchd had it registered when this was planned.
+    was_loaded: bool
+
+    def describe(self) -> str:
+        """Say what it will do."""
+        return f"stop the LaunchAgent {self.label} and unregister it"
+
+    def apply(self) -> None:
+        """Unregister it. Raises InstallError if it is still registered afterwards."""
+        if not is_loaded(self.label):
+            return
+        said = _launchctl("bootout", f"{_domain()}/{self.label}")
+        until = time.monotonic() + TERM_SECONDS
+        while is_loaded(self.label):
+            if time.monotonic() > until:
+                raise InstallError(f"launchctl can't unregister {self.label}: {said or 'it is still there'}")
+            time.sleep(_POLL_SECONDS)
+
+    def verify(self) -> str:
+        """Return "" if launchd does not know it any more."""
+        return f"launchd still runs {self.label}" if is_loaded(self.label) else ""
+
+    def undo(self) -> None:
+        """Register it again, if it was and its file is back. Raises InstallError."""
+        if self.was_loaded and os.path.exists(self.plist) and not is_loaded(self.label):
+            said = _launchctl("bootstrap", _domain(), self.plist)
+            if not is_loaded(self.label):
+                raise InstallError(f"launchctl can't register {self.label} again: {said or 'no reason given'}")
+
+
+@dataclass(frozen=True, slots=True)
+class EndProcess:
+    """End a process of the earlier Engram. Undo starts nothing: its LaunchAgent does, and Claude Code its server."""
+
+    kind: ClassVar[str] = "earlier-end-process"
+
+    pid: int
+    #: When it started: another process may have its pid by now.
+    started: str
+    command: str
+
+    def describe(self) -> str:
+        """Say what it will do."""
+        return f"end process {self.pid} ({self.command[:MAX_SHOWN_CHARACTERS]})"
+
+    def apply(self) -> None:
+        """End it, with SIGKILL where SIGTERM does not. Raises InstallError if it still runs."""
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            if not self._is_running():
+                return
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+            until = time.monotonic() + TERM_SECONDS
+            while self._is_running() and time.monotonic() < until:
+                time.sleep(_POLL_SECONDS)
+        if self._is_running():
+            raise InstallError(f"process {self.pid} of the earlier Engram can't be ended")
+
+    def verify(self) -> str:
+        """Return "" if it has ended."""
+        return f"process {self.pid} of the earlier Engram still runs" if self._is_running() else ""
+
+    def undo(self) -> None:
+        """Do nothing."""
+
+    def _is_running(self) -> bool:
+        process = find_process(self.pid)
+        return process is not None and process.started == self.started
+
+
+@dataclass(frozen=True, slots=True)
+class SetDatabaseAside:
+    """Move the earlier Engram's memory.db out of the way; undo puts it back, and this program's aside."""
+
+    kind: ClassVar[str] = "earlier-database"
+
+    #: The memory folder.
+    folder: str
+
+    def describe(self) -> str:
+        """Say what it will do."""
+        return f"move the earlier Engram's memory.db in {self.folder} to memory.v2.db"
+
+    def apply(self) -> None:
+        """Move it. Raises StoreError if another program holds it."""
+        set_earlier_aside(Path(self.folder))
+
+    def verify(self) -> str:
+        """Return "" if memory.db is not the earlier Engram's."""
+        return ""
+
+    def undo(self) -> None:
+        """Put it back."""
+        bring_back_earlier(Path(self.folder))
+
+
+def is_loaded(label: str) -> bool:
+    """Return True if launchd knows a label; False where there is no launchd."""
+    try:
+        finished = _run(["launchctl", "print", f"{_domain()}/{label}"])
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return finished.returncode == 0
+
+
+def has_launchd() -> bool:
+    """Return True on macOS, or where a ``launchctl`` is on PATH."""
+    return sys.platform == "darwin" or any(
+        os.access(os.path.join(folder, "launchctl"), os.X_OK) for folder in os.environ.get("PATH", "").split(os.pathsep)
+    )
+
+
+def _domain() -> str:
+    return f"gui/{os.getuid()}"
+
+
+def _launchctl(*arguments: str) -> str:
+    """Run ``launchctl``; return what it says, on one line."""
+    try:
+        finished = _run(["launchctl", *arguments])
+    except (OSError, subprocess.SubprocessError) as error:
+        return str(error)
+    return " ".join((finished.stderr or finished.stdout).split())
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=LAUNCHCTL_SECONDS,
+        stdin=subprocess.DEVNULL,
+        check=False,
+    )
+
+
+# -- Plan how the earlier Engram is retired: stopped, unregistered, its files kept. The installer applies the plan.
+
+#: Name of the step.
+STEP_NAME = "earlier"
+
+
+def plan_retirement(found: EarlierEngram, settings: Settings) -> Step:
+    """Return the step that stops the earlier Engram and takes it out of Claude Code. Its files stay.
+
+    First its LaunchAgent is unregistered, which would start it again, then what runs is ended; the LaunchAgent's file
+    moves into the backup, and its entries leave the settings files. Undo brings all of that back.
+    """
+    before: list[Action] = []
+    if has_launchd():
+        before += [BootOut(agent.label, str(agent.path), is_loaded(agent.label)) for agent in found.launch_agents]
+    before += [EndProcess(process.pid, process.started, process.command) for process in found.processes]
+    if any(database.path.parent == settings.home for database in found.databases):
+        before.append(SetDatabaseAside(str(settings.home)))
+    changes = [FileChange(agent.path) for agent in found.launch_agents]
+    changes += [FileChange(file, edit=edit) for file, edit in _edits(found.entries).items()]
+    return Step(
+        name=STEP_NAME,
+        summary="Stop the earlier Engram and take it out of Claude Code; its files stay",
+        changes=tuple(changes),
+        before=tuple(before),
+        notes=_notes(found),
+    )
+
+
+def _edits(entries: tuple[SettingsEntry, ...]) -> Mapping[Path, JsonEdit]:
+    """Return one edit for each file."""
+    edits = {}
+    for file in dict.fromkeys(entry.file for entry in entries):
+        of_file = [entry for entry in entries if entry.file == file]
+        edits[file] = JsonEdit(
+            remove=tuple(entry.removed for entry in of_file),
+            add=tuple(entry.kept for entry in of_file if entry.kept is not None),
+        )
+    return edits
+
+
+def _notes(found: EarlierEngram) -> tuple[str, ...]:
+    notes = []
+    if any(entry.approves_tools for entry in found.entries):
+        notes.append("its hook approves every tool call without asking you; without it, Claude Code asks again")
+    if found.listener is not None and found.listener.pid not in {process.pid for process in found.processes}:
+        notes.append(f"{found.listener.described} listens on {found.listener.path}; end it yourself if it is not yours")
+    return tuple(notes)

@@ -1,0 +1,318 @@
+"""What tells the earlier Engram from every other program: the commands it runs, and what its scripts say.
+
+It was a checkout of TypeScript files, run by Bun or Node, with any name at any path. So a command counts by the script
+that it runs, and a script by its text. Nothing here writes or runs anything.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import plistlib
+import re
+import xml.parsers.expat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from engram.setup.edits.changes import Json, JsonEntry
+from engram.system.atomic import read_regular
+
+#: Bytes of a script that are read.
+MAX_SCRIPT_BYTES = 1_000_000
+
+#: Names that only the earlier program has.
+_ITS_NAMES = re.compile(r"pretooluse-recollection|engram-start\.sh|engram\.std(?:out|err)\.log")
+#: What this program's own commands contain.
+_OUR_NAMES = re.compile(r"engram_hooks|engram_mcp|engram\.cli|\bhuey_consumer\b|-m\s+engram\b")
+_SCRIPT = re.compile(r"""(?:"([^"]+)"|'([^']+)'|([^\s"';&|()]+))""")
+_SUFFIXES = (".ts", ".tsx", ".js", ".mjs", ".cjs", ".mts")
+#: Folders of its checkout that hold scripts, and where a build puts them.
+_FOLDERS = ("hooks", "processor", "mcp", "scripts", "statusline")
+_BUILDS = ("dist", "build", "src", "out")
+_STARTS = ("processor/index", "hooks/pretooluse-recollection", "mcp/server")
+#: The folder and the socket that its scripts name.
+_ITS_FOLDER = ".claude-memory"
+_ITS_SOCKET = "engram.sock"
+#: The key that grants a tool call. Spelled so that no source file of this program contains the word.
+_GRANT = "permission" + "Decision"
+_RUNS_SCRIPT = re.compile(r"\b(?:bun|node|deno|tsx|npx)\b")
+
+
+def is_earlier_command(command: str, user_home: Path) -> bool:
+    """Return True if a command line runs a script of the earlier Engram."""
+    if _OUR_NAMES.search(command):
+        return False
+    if _ITS_NAMES.search(command):
+        return True
+    roots = [root for script in scripts_in(command, user_home) if (root := checkout_of(script)) is not None]
+    if _ITS_FOLDER in command and roots and _RUNS_SCRIPT.search(command):
+        return True
+    return any(map(is_checkout, roots))
+
+
+def is_earlier_process(words: Sequence[str], user_home: Path) -> bool:
+    """Return True if a process, by its words, runs a script of the earlier Engram.
+
+    The first argument that is no option decides: an editor that shows such a script, or an agent that was asked about
+    one, is no such process.
+    """
+    if not words:
+        return False
+    program = Path(words[0]).name
+    arguments = [word for word in words[1:] if not word.startswith("-") and word != "run"]
+    if not arguments:
+        return False
+    if program in ("bash", "sh", "zsh"):
+        return "-c" not in words and Path(arguments[0]).name == "engram-start.sh"
+    return program in ("bun", "node", "deno", "tsx") and is_earlier_command(arguments[0], user_home)
+
+
+def is_earlier_script(path: Path) -> bool:
+    """Return True if a shell script starts the earlier Engram."""
+    text = _text_of(path)
+    if not text or _OUR_NAMES.search(text):
+        return False
+    is_start = "processor/index" in text or _ITS_NAMES.search(text) is not None
+    return is_start and (_ITS_FOLDER in text or _RUNS_SCRIPT.search(text) is not None)
+
+
+def scripts_in(command: str, user_home: Path) -> list[Path]:
+    """Return the scripts (TypeScript or JavaScript) that a command line names by an absolute path."""
+    paths = []
+    for groups in _SCRIPT.findall(command):
+        word = next(part for part in groups if part)
+        for variable in ("${HOME}", "$HOME", "~"):
+            if word.startswith(f"{variable}/"):
+                word = str(user_home) + word[len(variable) :]
+        if word.endswith(_SUFFIXES) and os.path.isabs(word):
+            paths.append(Path(os.path.normpath(word)))
+    return paths
+
+
+def checkout_of(script: Path) -> Path | None:
+    """Return the checkout that a script would belong to, by its place; None if it is no place of the earlier Engram."""
+    for folder in script.parents:
+        if folder.name in _FOLDERS:
+            return folder.parent.parent if folder.parent.name in _BUILDS else folder.parent
+    return None
+
+
+def is_checkout(root: Path) -> bool:
+    """Return True if a folder is a checkout of the earlier Engram: by its scripts, or by its name if it is gone."""
+    if not root.is_dir():
+        return "claude-memory" in root.name
+    for build in ("", *_BUILDS):
+        for start in _STARTS:
+            for suffix in (".ts", ".js", ".mjs"):
+                text = _text_of(root / build / f"{start}{suffix}")
+                if _ITS_FOLDER in text or _ITS_SOCKET in text:
+                    return True
+    return "claude-memory" in root.name and any((root / folder).is_dir() for folder in _FOLDERS)
+
+
+def approves_tools(command: str, user_home: Path) -> bool:
+    """Return True if a hook's script grants permission in its answer, which approves every tool call."""
+    if "pretooluse-recollection" in command:
+        return True
+    texts = [_text_of(script) for script in scripts_in(command, user_home)]
+    return any(_GRANT in text and "allow" in text for text in texts)
+
+
+def _text_of(path: Path) -> str:
+    return (read_regular(path, MAX_SCRIPT_BYTES) or b"").decode("utf-8", "replace")
+
+
+# -- LaunchAgents of the earlier Engram, by what their files say: the label and the file may have any name.
+
+#: Bytes of a LaunchAgent's file that are read.
+MAX_PLIST_BYTES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchAgent:
+    """A LaunchAgent that starts the earlier Engram."""
+
+    path: Path
+    label: str
+    #: What it runs, on one line.
+    command: str
+    #: launchd starts it again when it ends.
+    is_kept_alive: bool
+
+
+def find_launch_agents(user_home: Path) -> list[LaunchAgent]:
+    """Return the user's LaunchAgents that start the earlier Engram, by file name."""
+    folder = user_home / "Library" / "LaunchAgents"
+    agents = []
+    for path in sorted(folder.glob("*.plist")) if folder.is_dir() else ():
+        agent = _read_agent(path, user_home)
+        if agent is not None:
+            agents.append(agent)
+    return agents
+
+
+def _read_agent(path: Path, user_home: Path) -> LaunchAgent | None:
+    try:
+        # A link is followed: some users keep such files in a repository.
+        values = plistlib.loads(read_regular(path.resolve(), MAX_PLIST_BYTES) or b"")
+    except (OSError, ValueError, plistlib.InvalidFileException, xml.parsers.expat.ExpatError):
+        return None
+    if not isinstance(values, Mapping):
+        return None
+    arguments = values.get("ProgramArguments")
+    words = [str(word) for word in arguments] if isinstance(arguments, list) else []
+    program = [values["Program"]] if isinstance(values.get("Program"), str) else []
+    command = " ".join([*program, *words])
+    is_its = is_earlier_command(command, user_home) or any(
+        is_earlier_script(Path(word)) for word in [*program, *words] if word.startswith("/")
+    )
+    if not is_its and not any(is_earlier_command(text, user_home) for text in _logs(values)):
+        return None
+    return LaunchAgent(
+        path=path,
+        label=str(values.get("Label") or path.stem),
+        command=command,
+        is_kept_alive=bool(values.get("KeepAlive")),
+    )
+
+
+def _logs(values: Mapping[str, Any]) -> Iterator[str]:
+    for key in ("StandardOutPath", "StandardErrorPath"):
+        if isinstance(values.get(key), str):
+            yield values[key]
+
+
+# -- Entries of the earlier Engram in the files of Claude Code: hooks, the status line and MCP servers.
+
+#: Bytes of a settings file that are read. ``~/.claude.json`` of a long-time user has a few megabytes.
+MAX_SETTINGS_BYTES = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsEntry:
+    """An entry that runs the earlier Engram."""
+
+    #: The settings file.
+    file: Path
+    #: "hook", "status line" or "MCP server".
+    kind: str
+    #: The event of a hook, or the name of a server; "" for the status line.
+    name: str
+    #: What it runs, on one line.
+    command: str
+    #: What is to be removed from the file, and what to be put back of it: other programs' hooks in the same entry.
+    removed: JsonEntry
+    kept: JsonEntry | None = None
+    #: Its answer approves every tool call.
+    approves_tools: bool = False
+
+
+def find_settings_entries(files: Iterable[Path], user_home: Path) -> list[SettingsEntry]:
+    """Return the entries of the earlier Engram in some settings files; files that cannot be read have none."""
+    entries = []
+    for file in dict.fromkeys(files):
+        document = _read_document(file)
+        if document is not None:
+            entries += [*_hooks(file, document, user_home), *_status_line(file, document, user_home)]
+            entries += _servers(file, document, user_home)
+    return entries
+
+
+def _read_document(file: Path) -> Mapping[str, Any] | None:
+    try:
+        # A link is followed, as Claude Code does.
+        data = read_regular(Path(os.path.realpath(file)), MAX_SETTINGS_BYTES)
+        document = json.loads(without_comments((data or b"").decode("utf-8-sig")))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def without_comments(text: str) -> str:
+    """Return JSON without comments and trailing commas; each becomes blanks, so that places stay what they were."""
+    result: list[str] = []
+    place, is_string = 0, False
+    last_comma = -1
+    while place < len(text):
+        char = text[place]
+        if is_string:
+            result.append(char)
+            if char == "\\" and place + 1 < len(text):
+                result.append(text[place + 1])
+                place += 1
+            is_string = char != '"'
+        elif text.startswith(("//", "/*"), place):
+            end = text.find("\n" if text[place + 1] == "/" else "*/", place)
+            end = len(text) if end < 0 else end + (2 if text[place + 1] == "*" else 0)
+            result.append(" " * (end - place))
+            place = end
+            continue
+        else:
+            if char == ",":
+                last_comma = len(result)
+            elif char in "]}" and last_comma >= 0:
+                result[last_comma] = " "
+            if not char.isspace() and char != ",":
+                last_comma = -1
+            is_string = char == '"'
+            result.append(char)
+        place += 1
+    return "".join(result)
+
+
+def _hooks(file: Path, document: Mapping[str, Any], user_home: Path) -> Iterator[SettingsEntry]:
+    hooks = document.get("hooks")
+    for event, groups in hooks.items() if isinstance(hooks, dict) else ():
+        for group in groups if isinstance(groups, list) else ():
+            handlers = group.get("hooks") if isinstance(group, dict) else None
+            if not isinstance(handlers, list):
+                continue
+            its = [handler for handler in handlers if _runs_earlier(handler, user_home)]
+            if not its:
+                continue
+            others = [handler for handler in handlers if handler not in its]
+            command = " && ".join(_command(handler) for handler in its)
+            path = ("hooks", str(event))
+            yield SettingsEntry(
+                file=file,
+                kind="hook",
+                name=str(event),
+                command=command,
+                removed=JsonEntry(path, group, is_item=True),
+                kept=JsonEntry(path, {**group, "hooks": others}, is_item=True) if others else None,
+                approves_tools=str(event) in ("PreToolUse", "PermissionRequest") and approves_tools(command, user_home),
+            )
+
+
+def _status_line(file: Path, document: Mapping[str, Any], user_home: Path) -> Iterator[SettingsEntry]:
+    line = document.get("statusLine")
+    if isinstance(line, dict) and _runs_earlier(line, user_home):
+        entry: Json = line
+        yield SettingsEntry(file, "status line", "", _command(line), JsonEntry(("statusLine",), entry))
+
+
+def _servers(file: Path, document: Mapping[str, Any], user_home: Path) -> Iterator[SettingsEntry]:
+    """Yield the servers of a file: the user's, and in ``~/.claude.json`` those of each project."""
+    places: list[tuple[tuple[str, ...], Any]] = [(("mcpServers",), document.get("mcpServers"))]
+    projects = document.get("projects")
+    for folder, facts in projects.items() if isinstance(projects, dict) else ():
+        if isinstance(facts, dict):
+            places.append((("projects", str(folder), "mcpServers"), facts.get("mcpServers")))
+    for path, servers in places:
+        for name, server in servers.items() if isinstance(servers, dict) else ():
+            if isinstance(server, dict) and _runs_earlier(server, user_home):
+                removed = JsonEntry((*path, str(name)), server)
+                yield SettingsEntry(file, "MCP server", str(name), _command(server), removed)
+
+
+def _runs_earlier(handler: object, user_home: Path) -> bool:
+    return isinstance(handler, dict) and is_earlier_command(_command(handler), user_home)
+
+
+def _command(handler: Mapping[str, Any]) -> str:
+    """Return what a hook, a status line or a server runs, with its arguments."""
+    arguments = handler.get("args")
+    words = [str(word) for word in arguments] if isinstance(arguments, list) else []
+    return " ".join([str(handler.get("command") or ""), *words])

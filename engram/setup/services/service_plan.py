@@ -1,0 +1,240 @@
+"""Finds what starts the processes of a memory folder, or what could."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar
+
+from engram.errors import ServiceError
+from engram.paths import Home
+from engram.reports.processes import OtherProcess, processes_of_other_code
+from engram.settings import Settings
+from engram.setup.edits.changes import Step
+from engram.setup.services.definition import AGENT_FOLDERS, ServiceSystem, SystemName, define_services
+from engram.setup.services.launchd import Launchd, agent_files
+from engram.setup.services.service_tools import is_working, wait_until
+from engram.setup.services.supervisor import Background
+from engram.setup.services.systemd import Systemd, unit_files
+
+#: How long a process of another version has for a clean end, and after that for any, in seconds.
+END_SECONDS = 20.0
+
+
+def installed_system(settings: Settings, arguments: Sequence[str] = ()) -> ServiceSystem:
+    """What starts the processes of this memory folder: launchd or systemd if its files are there, else a supervisor.
+
+    Args:
+        settings: whose memory folder counts.
+        arguments: global flags for a supervisor's processes.
+    """
+    for system in (Launchd(settings), Systemd(settings)):
+        if any(change.path.exists() for change in system.files()) and _has_command(system.name):
+            return system
+    return Background(settings, arguments)
+
+
+def best_system(settings: Settings) -> ServiceSystem:
+    """The best system that this machine has: launchd on macOS, systemd on Linux, else a supervisor."""
+    if sys.platform == "darwin":
+        launchd = Launchd(settings)
+        return launchd if launchd.is_available() else Background(settings)
+    systemd = Systemd(settings)
+    return systemd if systemd.is_available() else Background(settings)
+
+
+def system_by_name(name: SystemName, settings: Settings) -> ServiceSystem:
+    """The system of a name."""
+    systems: dict[SystemName, type[Launchd] | type[Systemd] | type[Background]] = {
+        SystemName.LAUNCHD: Launchd,
+        SystemName.SYSTEMD: Systemd,
+        SystemName.BACKGROUND: Background,
+    }
+    return systems[name](settings)
+
+
+def restart_if_running(settings: Settings) -> bool:
+    """Restart the processes if a service or a supervisor runs them; False if none does. Raises ServiceError.
+
+    Processes of an `engram up` in a terminal are left alone.
+    """
+    system = installed_system(settings)
+    if not system.status().is_running:
+        return False
+    system.restart()
+    return True
+
+
+def end_other_versions(settings: Settings) -> list[OtherProcess]:
+    """End the processes of this memory folder that run other code, whoever started them; returns which those were.
+
+    Call it with the user's consent. An `engram up` in a terminal ends with its processes.
+
+    Raises:
+        ServiceError: one of them can't be ended.
+    """
+    home = settings.places
+    ended = processes_of_other_code(home)
+    system = installed_system(settings)
+    if ended and system.status().is_running:
+        system.stop()
+    until = time.monotonic() + END_SECONDS
+    while others := processes_of_other_code(home):
+        is_late = time.monotonic() > until
+        for other in others:
+            if other.pid is None or time.monotonic() > until + END_SECONDS:
+                raise ServiceError(f"the {other.described} of another version of Engram does not end. End it yourself")
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(other.pid, signal.SIGKILL if is_late else signal.SIGTERM)
+        wait_until(lambda: not processes_of_other_code(home), 1.0)
+    return ended
+
+
+def _has_command(name: SystemName) -> bool:
+    return shutil.which({SystemName.LAUNCHD: "launchctl", SystemName.SYSTEMD: "systemctl"}.get(name, "sh")) is not None
+
+
+# -- The service as a step of an installation: its files, and the actions that start and stop it.
+
+
+@dataclass(frozen=True, slots=True)
+class StopServices:
+    """Stops what runs, before the files change; undone by starting it again if it ran and its files are back."""
+
+    system: str
+    home: str
+    #: Setting of an agent's folder → the folder.
+    folders: Mapping[str, str]
+    was_running: bool
+    kind: ClassVar[str] = "stop-services"
+
+    def describe(self) -> str:
+        """What it will do."""
+        return f"stop the worker and the watcher ({self.system})"
+
+    def apply(self) -> None:
+        """Stop both processes if the system runs them."""
+        system = _system(self)
+        if system.status().is_running:
+            system.stop()
+
+    def verify(self) -> str:
+        """ "" once nothing runs."""
+        running = _system(self).status().is_running
+        return f"{self.system} still runs the worker or the watcher" if running else ""
+
+    def undo(self) -> None:
+        """Let the system see that the files are as before, and start what ran before."""
+        system = _system(self)
+        if isinstance(system, Systemd):
+            system.reload()
+        if self.was_running and (system.status().is_installed or self.system == SystemName.BACKGROUND):
+            system.start()
+
+
+@dataclass(frozen=True, slots=True)
+class StartServices:
+    """Starts the worker and the watcher; undone by stopping them."""
+
+    system: str
+    home: str
+    #: Setting of an agent's folder → the folder.
+    folders: Mapping[str, str]
+    kind: ClassVar[str] = "start-services"
+
+    def describe(self) -> str:
+        """What it will do."""
+        return f"start the worker and the watcher ({self.system})"
+
+    def apply(self) -> None:
+        """Start both processes and wait until they run."""
+        _system(self).start()
+
+    def verify(self) -> str:
+        """ "" if both processes run."""
+        if is_working(Home(Path(self.home))):
+            return ""
+        return "the worker or the watcher does not run. See: engram service logs"
+
+    def undo(self) -> None:
+        """Stop both processes."""
+        _system(self).stop()
+
+
+def plan_service(settings: Settings) -> Step:
+    """The step that makes the processes start at login and starts them now, with the best system of this machine.
+
+    A supervisor of an earlier installation is stopped if launchd or systemd takes over.
+    """
+    system, present = best_system(settings), installed_system(settings)
+    home, folders = str(settings.home), agent_folders(settings)
+    before = tuple(
+        StopServices(system=known.name.value, home=home, folders=folders, was_running=_is_running(known))
+        for known in {known.name: known for known in (present, system)}.values()
+    )
+    return Step(
+        name="service",
+        summary=_SUMMARIES[system.name],
+        changes=system.files(),
+        before=before,
+        after=(StartServices(system=system.name.value, home=home, folders=folders),),
+        notes=_notes(system),
+    )
+
+
+def agent_folders(settings: Settings) -> dict[str, str]:
+    """The agents' folders as an action stores them."""
+    return {name: str(getattr(settings, name)) for name in AGENT_FOLDERS}
+
+
+_SUMMARIES = {
+    SystemName.LAUNCHD: "Start the worker and the watcher at login (launchd)",
+    SystemName.SYSTEMD: "Start the worker and the watcher at login (systemd user units)",
+    SystemName.BACKGROUND: "Start the worker and the watcher in the background (no launchd or systemd here)",
+}
+
+
+def _notes(system: ServiceSystem) -> tuple[str, ...]:
+    if isinstance(system, Systemd) and system.is_lingering() is False:
+        return ("They stop when you log out. To keep them running, run: loginctl enable-linger",)
+    if system.name is SystemName.BACKGROUND:
+        return (
+            "They do not start again after a restart of this machine. Run `engram service start` then, or let Claude "
+            "Code's sessions start them: engram config set start_with_session true",
+        )
+    return ()
+
+
+def _system(action: StopServices | StartServices) -> ServiceSystem:
+    folders: dict[str, Any] = {name: Path(folder) for name, folder in action.folders.items() if name in AGENT_FOLDERS}
+    return system_by_name(SystemName(action.system), replace(Settings(home=Path(action.home)), **folders))
+
+
+def _is_running(system: ServiceSystem) -> bool:
+    try:
+        return system.status().is_running
+    except ServiceError:
+        return False
+
+
+# -- The example service files in the repository: those of a user called "you".
+
+
+def example_files() -> dict[str, bytes]:
+    """Path in the repository → content."""
+    files: dict[str, bytes] = {}
+    for system, home in (("launchd", Path("/Users/you")), ("systemd", Path("/home/you"))):
+        settings = Settings(home=home / ".claude-memory", claude_folder=home / ".claude", codex_folder=home / ".codex")
+        services = define_services(
+            settings, python=home / "engram" / ".venv" / "bin" / "python", environ={"HOME": str(home), "PATH": ""}
+        )
+        changes = agent_files(services, home) if system == "launchd" else unit_files(services, home)
+        files |= {f"{system}/{change.path.name}": change.content for change in changes if change.content is not None}
+    return files

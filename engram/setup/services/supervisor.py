@@ -1,0 +1,392 @@
+"""Watcher and worker as child processes: start, restart and stop them together."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from engram.errors import AlreadyRunning, MissingDatabase, ServiceError
+from engram.extraction.model.claude_provider import drop_session
+from engram.log import start_logging
+from engram.models.engine.database import is_deleted
+from engram.redaction import redact
+from engram.reports.processes import holder_of, is_held
+from engram.settings import Settings
+from engram.setup.edits.changes import FileChange
+from engram.setup.services.definition import ServiceStatus, SystemName, engram_command, folder_variables
+from engram.setup.services.service_tools import last_lines, wait_until, wait_until_working
+from engram.system.process_lock import EXIT_RESTART, MAX_SILENCE_SECONDS, ProcessLock
+from engram.version import code_version
+
+#: Shortest time between two starts of a child that failed, in seconds.
+THROTTLE_SECONDS = 5.0
+#: Longest time between two starts of a child that is refused again and again, such as by a wrong setting, in seconds.
+MAX_THROTTLE_SECONDS = 60.0
+#: Failures in a row, each soon after a start, after which a child is given up, unless it is never given up.
+MAX_FAILURES = 5
+#: A child that ran for this long did not fail at its start, in seconds.
+STEADY_SECONDS = 60.0
+#: How long children may take to stop cleanly before they are killed, in seconds.
+STOP_SECONDS = 15.0
+#: Exit codes of failures that a new start would only repeat: an expected error, and a wrong command line.
+_LASTING_FAILURES = (1, 2)
+
+
+@dataclass(slots=True)
+class Child:
+    """One child process and its state."""
+
+    name: str
+    command: Sequence[str]
+    #: Restart it forever; otherwise it is given up after some failures, and left alone after a clean end.
+    is_kept: bool = False
+    #: The lock that it holds while it works, and touches with every heartbeat; None if it has none.
+    lock: Path | None = None
+    process: subprocess.Popen[bytes] | None = None
+    #: Our end of the pipe whose closing tells the child that this process has ended.
+    lifeline: int | None = None
+    errors: IO[bytes] | None = None
+    started_seconds: float = 0.0
+    starts: int = 0
+    failures: int = 0
+    #: When it is restarted, by the steady clock; None while it runs or if it will not be.
+    again_seconds: float | None = None
+    #: Why it no longer runs; "" while it runs or will be restarted.
+    ended: str = ""
+    #: The last line that it printed before it ended; "" if it never ended or printed nothing.
+    last_words: str = ""
+    #: True if it was given up after too many failures.
+    has_failed: bool = False
+    #: The time of the last heartbeat, and when it was first seen by the steady clock.
+    _beat_ns: int = 0
+    _beat_seen_seconds: float = 0.0
+
+    @property
+    def is_running(self) -> bool:
+        """True while the process is running."""
+        return self.process is not None and self.process.poll() is None
+
+    def start(self) -> None:
+        """Start the process in its own group: Ctrl-C then reaches only this process, which stops the child cleanly."""
+        ours, theirs = os.pipe()[::-1]
+        self._drop_errors()
+        self.errors = tempfile.TemporaryFile()  # noqa: SIM115 - read after the process has ended
+        try:
+            self.process = subprocess.Popen(
+                [*self.command, "--lifeline", str(theirs)],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self.errors,
+                pass_fds=(theirs,),
+                process_group=0,
+            )
+        except OSError:
+            os.close(ours)
+            raise
+        finally:
+            os.close(theirs)
+        self.lifeline = ours
+        self.starts += 1
+        self.started_seconds = self._beat_seen_seconds = time.monotonic()
+
+    def look(self) -> None:
+        """Restart the process if it has ended or hangs; otherwise record why it ended."""
+        if self.is_running:
+            self._end_if_silent()
+        if self.ended or self.is_running:
+            return
+        if self.again_seconds is None:
+            self._note_end(self.process.returncode if self.process else 0)
+        now = time.monotonic()
+        if self.again_seconds is None or now < self.again_seconds:
+            return
+        if self.lock is not None and is_held(self.lock):
+            # Somebody else does its work, such as `engram up` in a terminal.
+            self.again_seconds = now + THROTTLE_SECONDS
+            return
+        self.again_seconds = None
+        self.start()
+
+    def _end_if_silent(self) -> None:
+        """Kill a process whose heartbeat stopped. SIGABRT makes it print where its threads are."""
+        if self.lock is None or self.process is None:
+            return
+        now = time.monotonic()
+        with contextlib.suppress(OSError):
+            beat_ns = self.lock.stat().st_mtime_ns
+            # Not compared with the time of day: a laptop that slept finds every file old.
+            if beat_ns != self._beat_ns:
+                self._beat_ns, self._beat_seen_seconds = beat_ns, now
+        if now - self._beat_seen_seconds > MAX_SILENCE_SECONDS:
+            self.process.send_signal(signal.SIGABRT)
+            self.wait(1.0)
+
+    def _note_end(self, code: int) -> None:
+        """Decide what an ended process means: restart it now, restart it later, or leave it."""
+        self._let_go()
+        self.last_words = self._read_last_words()
+        if code == EXIT_RESTART:
+            self.again_seconds = 0.0
+        elif code == 0:
+            if self.is_kept:
+                self.again_seconds = self.started_seconds + THROTTLE_SECONDS
+            else:
+                self.ended = self.last_words or "ended"
+        else:
+            self._note_failure(code)
+
+    def _note_failure(self, code: int) -> None:
+        ran_seconds = time.monotonic() - self.started_seconds
+        self.failures = 1 if ran_seconds > STEADY_SECONDS else self.failures + 1
+        if self.is_kept:
+            # One that was killed is back as fast as the first time, however often that happens.
+            doublings = min(self.failures - 1, 10) if code in _LASTING_FAILURES else 0
+            pause_seconds = min(MAX_THROTTLE_SECONDS, THROTTLE_SECONDS * 2**doublings)
+            self.again_seconds = self.started_seconds + pause_seconds
+            return
+        self.has_failed = self.failures >= MAX_FAILURES or code in _LASTING_FAILURES
+        if self.has_failed:
+            self.ended = self.last_words or f"failed with exit code {code}"
+        else:
+            self.again_seconds = self.started_seconds + THROTTLE_SECONDS
+
+    def _read_last_words(self) -> str:
+        if self.errors is None:
+            return ""
+        self.errors.seek(0)
+        lines = self.errors.read(100_000).decode("utf-8", "replace").strip().splitlines()
+        return lines[-1] if lines else ""
+
+    def _let_go(self) -> None:
+        if self.lifeline is not None:
+            os.close(self.lifeline)
+            self.lifeline = None
+
+    def _drop_errors(self) -> None:
+        if self.errors is not None:
+            self.errors.close()
+            self.errors = None
+
+    def ask_to_stop(self) -> None:
+        """Send SIGTERM; the process finishes its current work."""
+        if self.is_running and self.process is not None:
+            self.process.send_signal(signal.SIGTERM)
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for the end, and kill the process with its group after too long. False if it was killed."""
+        if self.process is None:
+            return True
+        try:
+            self.process.wait(max(0.1, seconds))
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)
+            self.process.wait()
+            return False
+        finally:
+            self._let_go()
+        return True
+
+
+@dataclass(slots=True)
+class Supervisor:
+    """All children."""
+
+    children: list[Child] = field(default_factory=list)
+
+    def start(self) -> None:
+        """Start all children."""
+        for child in self.children:
+            child.start()
+
+    def look(self) -> bool:
+        """Check each child once. False if none runs or will run again, or if one was given up."""
+        for child in self.children:
+            child.look()
+        return not any(child.has_failed for child in self.children) and not all(child.ended for child in self.children)
+
+    def stop(self) -> bool:
+        """Stop all children together and wait for them. False if one had to be killed."""
+        until = time.monotonic() + STOP_SECONDS
+        for child in self.children:
+            child.ask_to_stop()
+        were_clean = [child.wait(until - time.monotonic()) for child in self.children]
+        return all(were_clean)
+
+
+# -- The supervisor in the background: one for each memory folder; it keeps the worker and the watcher running.
+
+logger = logging.getLogger(__name__)
+
+#: Time between two looks at the children, in seconds.
+LOOK_SECONDS = 1.0
+
+
+def run_supervisor(settings: Settings, arguments: Sequence[str] = ()) -> int:
+    """Run until SIGTERM, SIGINT or SIGHUP, or until the memory folder is gone; call it from the main thread.
+
+    Args:
+        settings: whose memory folder counts.
+        arguments: global flags for both children.
+
+    Returns:
+        0 after a clean stop, 1 if a child had to be killed.
+
+    Raises:
+        AlreadyRunning: a supervisor runs for this memory folder.
+        HomeError: the memory folder can't be used.
+    """
+    os.umask(0o077)
+    home = settings.places.prepare()
+    try:
+        lock = ProcessLock(home.supervisor_lock, code_version())
+    except AlreadyRunning as error:
+        raise AlreadyRunning(f"a supervisor is already running for {home.root}; this one ends") from error
+    start_logging(home.logs, "supervisor", settings.log_level, redact)
+    stopping = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, lambda *_: stopping.set())
+    locks = {"watch": home.watcher_lock, "work": home.worker_lock}
+    supervisor = Supervisor(
+        [Child(name, engram_command(arguments, name), is_kept=True, lock=path) for name, path in locks.items()]
+    )
+    logger.info("action=start pid=%d", os.getpid())
+    try:
+        _keep_running(supervisor, lock, stopping, home.memory_db)
+    finally:
+        was_clean = supervisor.stop()
+        # The lock is held until the process is gone: whoever waits for it waits for all three.
+        logger.info("action=end clean=%s", was_clean)
+    return 0 if was_clean else 1
+
+
+def _keep_running(supervisor: Supervisor, lock: ProcessLock, stopping: threading.Event, memory_db: Path) -> None:
+    """Look after the children every second. Without its lock file the memory folder is gone: nothing is made anew.
+
+    Nor is a memory.db that was deleted beside its backups: the children end, and would be started again for ever.
+    """
+    supervisor.start()
+    starts = dict.fromkeys((child.name for child in supervisor.children), 1)
+    while not stopping.wait(LOOK_SECONDS) and lock.is_in_place() and not is_deleted(memory_db):
+        lock.touch()
+        try:
+            supervisor.look()
+        except OSError as error:
+            # No process or file left on this machine: try again.
+            logger.warning("action=look failed=%s", error)
+        for child in supervisor.children:
+            if child.starts != starts[child.name]:
+                starts[child.name] = child.starts
+                logger.warning(
+                    "action=restart process=%s starts=%d said=%s", child.name, child.starts, child.last_words
+                )
+
+
+# -- A supervisor in the background, for machines without launchd and systemd: containers, WSL without systemd.
+
+#: Variables that concern the process that starts the supervisor, not the supervisor.
+_DROPPED = frozenset({"ENGRAM_DISABLE", "NOTIFY_SOCKET"})
+
+
+class Background:
+    """The supervisor of a memory folder. It outlives the terminal or session that starts it, but no reboot."""
+
+    name = SystemName.BACKGROUND
+
+    def __init__(self, settings: Settings, arguments: Sequence[str] = ()) -> None:
+        """Nothing is run yet. ``arguments`` are global flags for the processes."""
+        self._settings = settings
+        self._home = settings.places
+        self._command = (*engram_command(arguments, "service"), "run")
+        self._output = self._home.logs / "supervisor.service.log"
+
+    def files(self) -> tuple[FileChange, ...]:
+        """None: nothing outside the memory folder starts it. See the setting ``start_with_session``."""
+        return ()
+
+    def start(self) -> None:
+        """Start the supervisor and wait until both processes run."""
+        self.launch()
+        wait_until_working(self._home, lambda: self.output(1))
+
+    def launch(self) -> None:
+        """Start the supervisor if none runs, without waiting for it.
+
+        Raises:
+            MissingDatabase: memory.db was deleted, and there are backups of it.
+            ServiceError, HomeError: it can't be started.
+        """
+        if is_held(self._home.supervisor_lock):
+            return
+        if is_deleted(self._home.memory_db):
+            raise MissingDatabase()
+        self._home.prepare()
+        environ = {name: value for name, value in drop_session(os.environ).items() if name not in _DROPPED}
+        environ |= {"ENGRAM_HOME": str(self._settings.home), **folder_variables(self._settings)}
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            output = os.open(self._output, flags, 0o600)
+            try:
+                subprocess.Popen(
+                    self._command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=output,
+                    cwd=self._home.root,
+                    env=environ,
+                    start_new_session=True,
+                )
+            finally:
+                os.close(output)
+        except OSError as error:
+            raise ServiceError(f"can't start the supervisor: {error}") from error
+
+    def stop(self) -> None:
+        """Stop the supervisor, which stops both processes; waits until all three have ended."""
+        if not self._signal(signal.SIGTERM, STOP_SECONDS + 10.0):
+            # Its children end by themselves when it is gone.
+            self._signal(signal.SIGKILL, 10.0)
+        if is_held(self._home.supervisor_lock):
+            raise ServiceError(f"the supervisor (pid {holder_of(self._home.supervisor_lock)}) does not end")
+
+    def _signal(self, number: signal.Signals, seconds: float) -> bool:
+        """Send a signal to the supervisor; False if it still runs after ``seconds``."""
+        lock = self._home.supervisor_lock
+        pid = holder_of(lock)
+        if pid is not None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+        return wait_until(lambda: not is_held(lock), seconds)
+
+    def restart(self) -> None:
+        """Stop the supervisor and start it again."""
+        self.stop()
+        self.start()
+
+    def status(self) -> ServiceStatus:
+        """What the locks say."""
+        locks = {"work": self._home.worker_lock, "watch": self._home.watcher_lock}
+        pid = holder_of(self._home.supervisor_lock)
+        details = {}
+        for name, lock in locks.items():
+            child = holder_of(lock) if pid is not None else None
+            details[name] = f"running, pid {child}" if child is not None else "not running"
+        return ServiceStatus(
+            system=self.name,
+            is_installed=self._settings.start_with_session,
+            is_running=pid is not None,
+            details=details,
+        )
+
+    def output(self, lines: int) -> str:
+        """The last lines that the supervisor printed."""
+        return last_lines(self._output, lines)

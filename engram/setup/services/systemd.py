@@ -1,0 +1,214 @@
+"""systemd (Linux): starts and stops the two user units."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from engram.errors import ServiceError
+from engram.settings import Settings
+from engram.setup.edits.changes import FileChange
+from engram.setup.services.definition import (
+    OPEN_FILES,
+    START_SECONDS,
+    STOP_SECONDS,
+    THROTTLE_SECONDS,
+    Service,
+    ServiceStatus,
+    SystemName,
+    define_services,
+)
+from engram.setup.services.service_tools import Finished, run_command, wait_until_working, with_runtime_folder
+from engram.system.process_lock import MAX_SILENCE_SECONDS
+
+# -- The files of systemd (Linux): one user unit for the worker, one for the watcher, and the links that start them.
+
+#: Units hold no secrets; by convention, others may read them.
+_MODE = 0o644
+
+
+def unit_name(service: Service) -> str:
+    """The name of a service's unit, such as ``engram-work.service``."""
+    return f"engram-{service.name}{service.suffix}.service"
+
+
+def unit_folder(environ: Mapping[str, str]) -> Path:
+    """The folder of the user's own units."""
+    configuration = environ.get("XDG_CONFIG_HOME", "")
+    home = Path(environ.get("HOME") or Path.home())
+    return (Path(configuration) if configuration.startswith("/") else home / ".config") / "systemd" / "user"
+
+
+def unit_files(services: Sequence[Service], folder: Path) -> tuple[FileChange, ...]:
+    """The units of both services, and the links by which ``systemctl enable`` starts them at login."""
+    units = tuple(
+        FileChange(folder / unit_name(service), content=unit_text(service).encode(), mode=_MODE) for service in services
+    )
+    wanted = folder / "default.target.wants"
+    links = tuple(FileChange(wanted / unit.path.name, link_target=str(unit.path)) for unit in units)
+    return units + links
+
+
+def unit_text(service: Service) -> str:
+    """The text of a unit; it means the same as the launchd agent.
+
+    The process says when it is ready and then sends a heartbeat, so that systemd restarts one that hangs.
+    """
+    command = " ".join(_quoted(part).replace("$", "$$") for part in service.command)
+    environment = "\n".join(f"Environment={_quoted(f'{key}={value}')}" for key, value in service.environment.items())
+    return f"""\
+[Unit]
+Description={service.description}
+StartLimitIntervalSec=0
+
+[Service]
+Type=notify
+ExecStart={command}
+{environment}
+Restart=on-failure
+RestartSec={THROTTLE_SECONDS}
+TimeoutStartSec={START_SECONDS}
+TimeoutStopSec={STOP_SECONDS}
+WatchdogSec={MAX_SILENCE_SECONDS}
+KillMode=mixed
+MemoryHigh={service.memory_mb}M
+MemoryMax={2 * service.memory_mb}M
+LimitNOFILE={OPEN_FILES}
+LimitCORE=0
+UMask=0077
+NoNewPrivileges=yes
+
+[Install]
+WantedBy=default.target
+"""
+
+
+def _quoted(text: str) -> str:
+    """A quoted word of a line. ``%`` is doubled, since systemd expands it everywhere."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%")
+    return f'"{escaped}"'
+
+
+#: Answers of ``systemctl --user is-system-running`` that mean that there is a user's service manager.
+_AVAILABLE = frozenset({"initializing", "starting", "running", "degraded", "maintenance"})
+_PROPERTIES = "Id,LoadState,ActiveState,SubState,MainPID,NRestarts"
+#: Exit code of ``systemctl stop`` for a unit that does not exist.
+_NOT_LOADED = 5
+
+
+class Systemd:
+    """The two units of a memory folder. Their files must be in place before ``start``."""
+
+    name = SystemName.SYSTEMD
+
+    def __init__(self, settings: Settings) -> None:
+        """Nothing is run yet."""
+        self._home = settings.places
+        self._services = define_services(settings)
+        self._units = [unit_name(service) for service in self._services]
+        self._folder = unit_folder(os.environ)
+        self._environ = with_runtime_folder()
+
+    def files(self) -> tuple[FileChange, ...]:
+        """The units, and the links that start them at login."""
+        return unit_files(self._services, self._folder)
+
+    def is_available(self) -> bool:
+        """True if a service manager runs for this user. In most containers, and in WSL without systemd, none does."""
+        try:
+            return self._systemctl("is-system-running").last_line in _AVAILABLE
+        except ServiceError:
+            return False
+
+    def start(self) -> None:
+        """Read the units and start both; waits until they run."""
+        missing = [unit for unit in self._units if not (self._folder / unit).is_file()]
+        if missing:
+            raise ServiceError(f"{self._folder / missing[0]} does not exist. Run: engram install")
+        self.reload()
+        self._change("start")
+
+    def stop(self) -> None:
+        """Stop both units, and wait until their processes have ended. They start again at the next login."""
+        finished = self._systemctl("stop", *self._units)
+        if finished.code not in (0, _NOT_LOADED):
+            raise ServiceError(f"systemd did not stop Engram's units: {finished.last_line}")
+
+    def restart(self) -> None:
+        """Stop both units and start them again."""
+        self.reload()
+        self._change("restart")
+
+    def reload(self) -> None:
+        """Let systemd read the unit files again, after they were written or removed."""
+        finished = self._systemctl("daemon-reload")
+        if finished.code != 0:
+            raise ServiceError(f"systemd did not read the units: {finished.last_line}")
+
+    def status(self) -> ServiceStatus:
+        """What ``systemctl show`` says."""
+        finished = self._systemctl("show", f"--property={_PROPERTIES}", *self._units)
+        if finished.code != 0:
+            raise ServiceError(f"systemd can't be asked: {finished.last_line}")
+        shown = {block.get("Id", ""): block for block in _blocks(finished.text)}
+        blocks = {service.name: shown.get(unit, {}) for service, unit in zip(self._services, self._units, strict=True)}
+        return ServiceStatus(
+            system=self.name,
+            is_installed=all((self._folder / "default.target.wants" / unit).exists() for unit in self._units),
+            is_running=any(
+                block.get("ActiveState") in ("active", "activating", "reloading") for block in blocks.values()
+            ),
+            details={name: _describe(block) for name, block in blocks.items()},
+        )
+
+    def output(self, lines: int) -> str:
+        """The last lines of both units in systemd's journal."""
+        units = [argument for unit in self._units for argument in ("--user-unit", unit)]
+        command = ["journalctl", "--no-pager", "--output=short-iso", f"--lines={lines}", *units]
+        try:
+            finished = run_command(command, self._environ)
+        except ServiceError as error:
+            return f"{error}\n"
+        return finished.text
+
+    def is_lingering(self) -> bool | None:
+        """True if this user's services run without a login; None if that is unknown."""
+        try:
+            finished = run_command(
+                ["loginctl", "show-user", str(os.getuid()), "--property=Linger", "--value"], self._environ
+            )
+        except ServiceError:
+            return None
+        return {"yes": True, "no": False}.get(finished.last_line)
+
+    def _change(self, verb: str) -> None:
+        """Start or restart both units, and wait until their processes run."""
+        # Without blocking: the first start after an update may migrate memory.db for minutes.
+        finished = self._systemctl(verb, "--no-block", *self._units)
+        if finished.code != 0:
+            raise ServiceError(f"systemd did not {verb} Engram's units: {finished.last_line}")
+        wait_until_working(self._home, lambda: self.output(1))
+
+    def _systemctl(self, *arguments: str) -> Finished:
+        return run_command(["systemctl", "--user", *arguments], self._environ)
+
+
+def _blocks(text: str) -> list[dict[str, str]]:
+    """The blocks of ``key=value`` lines that ``systemctl show`` prints, one for each unit."""
+    return [
+        dict(line.split("=", 1) for line in block.splitlines() if "=" in line) for block in text.strip().split("\n\n")
+    ]
+
+
+def _describe(block: dict[str, str]) -> str:
+    if block.get("LoadState", "not-found") == "not-found":
+        return "no such unit"
+    pid, restarts = block.get("MainPID", "0"), block.get("NRestarts", "0")
+    return ", ".join(
+        [
+            f"{block.get('ActiveState', '?')} ({block.get('SubState', '?')})",
+            *([f"pid {pid}"] if pid != "0" else []),
+            *([f"{restarts} restarts"] if restarts not in ("", "0") else []),
+        ]
+    )

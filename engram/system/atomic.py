@@ -1,0 +1,138 @@
+"""Files that are written completely or not at all, readable by the owner only."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+#: Mode of every file in ENGRAM_HOME.
+FILE_MODE = 0o600
+#: Mode of every folder in ENGRAM_HOME.
+FOLDER_MODE = 0o700
+
+
+def write_atomic(path: Path, data: bytes) -> None:
+    """Write ``data`` to ``path`` through a temporary file and a rename; mode 0600.
+
+    A reader sees the old or the new content, never a part. Raises OSError; the old file then still exists.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.{os.urandom(4).hex()}.tmp")
+    try:
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, FILE_MODE)
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+@contextlib.contextmanager
+def locked_folder(folder: Path) -> Iterator[None]:
+    """Hold a lock (flock) on the folder itself; waits while another process holds it. Raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def drop_leftovers(folder: Path, older_than_seconds: float) -> int:
+    """Delete temporary files in ``folder`` that killed writers left, and return their number. Never fails."""
+    count = 0
+    for path in folder.rglob(".*.tmp"):
+        with contextlib.suppress(OSError):
+            if path.lstat().st_mtime <= time.time() - older_than_seconds and not path.is_dir():
+                path.unlink()
+                count += 1
+    return count
+
+
+def read_regular(path: Path, limit_bytes: int) -> bytes | None:
+    """The first ``limit_bytes`` of a regular file; None if there is none, or for a link or a device."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        return None
+    with os.fdopen(descriptor, "rb") as file:
+        return file.read(limit_bytes)
+
+
+def read_whole(path: Path, limit_bytes: int) -> bytes | None:
+    """Return all bytes of a regular file, ``b""`` if it does not exist.
+
+    Returns None if the file must not be rewritten from what was read: it is larger than ``limit_bytes``, a link, a
+    device, or unreadable.
+    """
+    data = read_regular(path, limit_bytes + 1)
+    if data is None:
+        return None if os.path.lexists(path) else b""
+    return None if len(data) > limit_bytes else data
+
+
+def make_private_folder(path: Path, *, with_parents: bool = False) -> Path:
+    """Create ``path`` with mode 0700 if it is missing.
+
+    Without ``with_parents``, a missing parent is an OSError: what works inside the memory folder must not make it anew
+    after it was moved away.
+    """
+    path.mkdir(mode=FOLDER_MODE, parents=with_parents, exist_ok=True)
+    return path
+
+
+# -- Explains why a file can't be written: the disk is full, has no inodes left, or is read-only.
+
+#: A disk with less free space than this counts as full after a failed write, in bytes.
+_FULL_BYTES = 1_000_000
+
+
+def explain_disk(path: Path) -> str:
+    """What prevents writing to ``path``; "" if nothing can be seen."""
+    with contextlib.suppress(OSError):
+        folder = path if path.is_dir() else path.parent
+        facts = os.statvfs(folder)
+        if facts.f_flag & os.ST_RDONLY:
+            return f"the file system of {folder} is read-only"
+        # A file system without blocks, as /proc, is no disk.
+        if facts.f_blocks and facts.f_files and not facts.f_favail:
+            return f"the file system of {folder} has no inodes left: delete files that you don't need"
+        if facts.f_blocks and facts.f_bavail * facts.f_frsize < _FULL_BYTES:
+            return f"the disk of {folder} is full: free some space"
+        if not os.access(folder, os.W_OK | os.X_OK):
+            return f"the folder {folder} is not writable"
+        if path.is_file() and not os.access(path, os.W_OK):
+            return f"the file {path} is not writable"
+    return ""
+
+
+def explain_error(error: OSError, path: Path | None = None) -> str:
+    """One line that names the system's error, and the state of the disk if that is the cause."""
+    if path is None and isinstance(error.filename, str | os.PathLike):
+        path = Path(error.filename)
+    reason = error.strerror or str(error) or type(error).__name__
+    cause = "" if path is None else explain_disk(path)
+    if cause:
+        return f"{reason}: {cause}"
+    return reason if path is None else f"{path}: {reason}"
+
+
+def behind_rollback(error: BaseException) -> BaseException:
+    """Return what ended a transaction where the error is only that nothing was left to roll back.
+
+    SQLite itself rolls back where the disk is full or fails.
+    """
+    while "rollback" in str(error).lower() and error.__context__ is not None:
+        error = error.__context__
+    return error

@@ -1,0 +1,180 @@
+"""Resident memory, threads, open files and cyclic garbage of this process, and which of its threads go first."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import importlib
+import os
+import resource
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+#: glibc's name for the number of arenas.
+_ARENA_MAX = -8
+#: glibc's name for the size from which on memory is mapped by itself, and that size in bytes: it goes back at once.
+_MMAP_THRESHOLD, _MAPPED_BYTES = -3, 1 << 20
+#: Open files that this process may need: databases, sockets and clients.
+_FILES = 1024
+#: Load above the number of processors up to which nothing of another program waits.
+QUIET_LOAD = 0.5
+#: Time limit of ``ps``, in seconds.
+_PS_SECONDS = 5
+
+
+def rss_mb() -> float:
+    """Return the resident memory in MB (10^6 bytes); 0 if it can't be determined."""
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        return round(pages * os.sysconf("SC_PAGE_SIZE") / 1e6, 1)
+    with contextlib.suppress(OSError, ValueError, subprocess.SubprocessError):
+        result = subprocess.run(
+            ["ps", "-o", "rss=", "-p", str(os.getpid())],
+            capture_output=True,
+            text=True,
+            timeout=_PS_SECONDS,
+            check=True,
+        )
+        return round(int(result.stdout) * 1024 / 1e6, 1)
+    return 0.0
+
+
+def is_quiet() -> bool:
+    """Return True if two threads of this process leave a processor to nobody who wants it.
+
+    The load counts them too, so that they go on as two while nothing else runs.
+    """
+    processors = os.cpu_count() or 1
+    return processors > 1 and os.getloadavg()[0] <= processors + QUIET_LOAD
+
+
+def give_back_memory() -> None:
+    """Let the allocator (glibc) return unused memory to the system: a heavy task leaves a lot of it."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+@contextlib.contextmanager
+def collector_paused() -> Iterator[None]:
+    """Do not look for cyclic garbage: for short work that makes many objects and no cycles.
+
+    It counts for all threads. Of several that pause it, the last one that found it running starts it again.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def limit_arenas() -> None:
+    """Let threads share few allocation arenas (glibc), since each arena keeps what it once needed.
+
+    Large blocks are mapped one by one, so that what a search over many vectors needs is returned immediately.
+    """
+    with contextlib.suppress(OSError, AttributeError):
+        library = ctypes.CDLL(None)
+        library.mallopt(_ARENA_MAX, 2)
+        library.mallopt(_MMAP_THRESHOLD, _MAPPED_BYTES)
+
+
+def limit_matrix_threads() -> None:
+    """Let numpy multiply in one thread unless the user set another number; call it before numpy is loaded.
+
+    Its threads wait for one another by spinning, which doubled the processor time on a busy machine and took longer.
+    """
+    for name in ("OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ.setdefault(name, "1")
+
+
+def raise_file_limit() -> None:
+    """Raise the limit of open files as far as the system's hard limit allows: macOS starts with 256."""
+    with contextlib.suppress(OSError, ValueError):
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        wanted = _FILES if hard == resource.RLIM_INFINITY else min(_FILES, hard)
+        if soft != resource.RLIM_INFINITY and soft < wanted:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+# -- who asks goes before who works
+#
+# Threads of one process share an interpreter and its processors. Lowering the priority of the working threads would let
+# one of them hold the interpreter's lock while it waits for a processor; so they stop at their next step instead.
+
+#: Longest pause of one step, in seconds: work goes on slowly however many questions there are.
+MAX_PAUSE_SECONDS = 1.0
+
+_nobody_asks = threading.Event()
+_nobody_asks.set()
+_lock = threading.Lock()
+_asking = 0
+_thread = threading.local()
+
+
+@contextlib.contextmanager
+def asking() -> Iterator[None]:
+    """A question is being answered."""
+    global _asking
+    with _lock:
+        _asking += 1
+        _nobody_asks.clear()
+    try:
+        yield
+    finally:
+        with _lock:
+            _asking -= 1
+            if not _asking:
+                _nobody_asks.set()
+
+
+@contextlib.contextmanager
+def giving_way() -> Iterator[None]:
+    """What this thread does is work that can wait."""
+    before = is_giving_way()
+    _thread.gives_way = True
+    try:
+        yield
+    finally:
+        _thread.gives_way = before
+
+
+def is_giving_way() -> bool:
+    """Return True if what this thread does can wait."""
+    return getattr(_thread, "gives_way", False)
+
+
+def pause() -> None:
+    """Wait while a question is being answered, if what this thread does can wait. Call it without holding a lock."""
+    if is_giving_way():
+        let_questions_pass()
+
+
+def let_questions_pass() -> None:
+    """Wait while a question is being answered, whatever this thread does. Call it without holding a lock."""
+    _nobody_asks.wait(MAX_PAUSE_SECONDS)
+
+
+# -- Load a library without the PostgreSQL drivers that it would load where they are installed.
+
+#: What peewee and huey try to import. It costs each process 0.3 s and 15 MB, and only the hub's service needs one.
+DRIVERS = ("psycopg2cffi", "psycopg2", "psycopg")
+
+
+def import_without_drivers(module: str) -> None:
+    """Import a module so that it takes the drivers for missing, unless it or they are loaded already."""
+    if module in sys.modules:
+        return
+    hidden = set(DRIVERS) - sys.modules.keys()
+    # None makes an import fail; who needs a driver imports it afterwards.
+    sys.modules.update(dict.fromkeys(hidden))  # type: ignore[arg-type]
+    try:
+        importlib.import_module(module)
+    finally:
+        for name in hidden:
+            del sys.modules[name]

@@ -1,0 +1,157 @@
+"""A lock that only one process can hold (flock). The system releases it when its holder dies, in any way."""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import fcntl
+import os
+import socket
+import threading
+import time
+import weakref
+from pathlib import Path
+
+from engram.errors import AlreadyRunning
+from engram.system.atomic import FILE_MODE
+
+#: Exit code of a worker or watcher that asks to be restarted (EX_TEMPFAIL).
+EXIT_RESTART = 75
+#: How long a held lock is retried, in seconds: a status command holds a shared one for an instant.
+PATIENCE_SECONDS = 0.3
+
+
+class ProcessLock:
+    """A held lock; its file names the process. Keep the object as long as the lock must be held."""
+
+    def __init__(self, path: Path, note: str = "") -> None:
+        """Take the lock.
+
+        Args:
+            path: the lock file; it is created if it is missing.
+            note: the second line of the file, after the process id: the version of the code.
+
+        Raises:
+            AlreadyRunning: another process holds it.
+        """
+        self.path = path
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
+        until = time.monotonic() + PATIENCE_SECONDS
+        while not self._try():
+            if time.monotonic() > until:
+                os.close(self._descriptor)
+                raise AlreadyRunning(f"another process holds {path}. Nothing to do")
+            time.sleep(0.02)
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, f"{os.getpid()}\n{note}\n".encode(), 0)
+
+    def _try(self) -> bool:
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    def touch(self) -> None:
+        """Set the time of the lock file to now: the heartbeat of its holder."""
+        with contextlib.suppress(OSError):
+            os.utime(self._descriptor)
+
+    def is_in_place(self) -> bool:
+        """True while ``path`` is the file that this object holds: nobody removed or replaced it."""
+        try:
+            return os.path.samestat(os.fstat(self._descriptor), os.stat(self.path))
+        except OSError:
+            return False
+
+    def release(self) -> None:
+        """Release the lock; the file stays."""
+        os.close(self._descriptor)
+
+
+def is_process_alive(pid: int) -> bool:
+    """True if the process may still run; also if that can't be determined."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (OSError, OverflowError):
+        return True
+    return True
+
+
+# -- The heartbeat of watcher and worker: the time of the lock file for every reader, and systemd's watchdog.
+#
+# A beat means progress: the process calls ``beat`` only after it did something. One that hangs falls silent, and a
+# thread of its own ends it then: launchd has no watchdog, but starts again what failed.
+
+#: A process that is silent for longer than this hangs, in seconds. Its slowest step (a backup of a large memory.db on
+#: a slow disk) is much shorter.
+MAX_SILENCE_SECONDS = 300
+#: Shortest time between two beats that are recorded, in seconds.
+MIN_INTERVAL_SECONDS = 1.0
+#: Seconds between two looks of the thread that ends a silent process.
+LOOK_SECONDS = 5.0
+
+
+class Heartbeat:
+    """Records the beats of the process that holds a lock."""
+
+    def __init__(self, lock: ProcessLock) -> None:
+        """Read systemd's address from the environment, and remove it there: child processes must not answer for us."""
+        self._lock = lock
+        self._address = os.environ.pop("NOTIFY_SOCKET", "")
+        #: When it beat last, by the steady clock.
+        self.last_beat_seconds = float("-inf")
+        self._is_stopping = threading.Event()
+
+    def announce_ready(self) -> None:
+        """Tell systemd that the start is over: the process works from now on, and must not fall silent."""
+        self.beat()
+        arguments = (weakref.ref(self), self._is_stopping)
+        threading.Thread(target=_end_if_silent, args=arguments, name="heartbeat", daemon=True).start()
+        self._notify("READY=1")
+
+    def beat(self) -> None:
+        """Record progress. Cheap: at most one beat a second is recorded."""
+        now = time.monotonic()
+        if now - self.last_beat_seconds >= MIN_INTERVAL_SECONDS:
+            self.last_beat_seconds = now
+            self._lock.touch()
+            self._notify("WATCHDOG=1")
+
+    def announce_stop(self) -> None:
+        """Tell systemd that the process stops on purpose."""
+        self._is_stopping.set()
+        self._notify("STOPPING=1")
+
+    def _notify(self, message: str) -> None:
+        """Send one datagram to systemd; a failure is ignored."""
+        if not self._address:
+            return
+        # An address that begins with @ is not in the file system: a NUL byte stands for the @.
+        address = f"\0{self._address[1:]}" if self._address.startswith("@") else self._address
+        with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.setblocking(False)
+            sender.sendto(message.encode(), address)
+
+
+def _end_if_silent(of_process: weakref.ref[Heartbeat], is_stopping: threading.Event) -> None:
+    """End the process with ``EXIT_RESTART`` after too long a silence; its threads are printed first.
+
+    Returns once the process stops on purpose, or the heartbeat is gone.
+    """
+    last_beat, silent_seconds, last_look = float("-inf"), 0.0, time.monotonic()
+    while not is_stopping.wait(LOOK_SECONDS):
+        heartbeat = of_process()
+        if heartbeat is None:
+            return
+        beat, now = heartbeat.last_beat_seconds, time.monotonic()
+        del heartbeat
+        # A long gap between two looks is a laptop that slept, or this thread's own delay.
+        silent_seconds = 0.0 if beat != last_beat else silent_seconds + min(now - last_look, 2 * LOOK_SECONDS)
+        last_beat, last_look = beat, now
+        if silent_seconds > MAX_SILENCE_SECONDS:
+            with contextlib.suppress(OSError, ValueError, RuntimeError):
+                faulthandler.dump_traceback(2)
+            os._exit(EXIT_RESTART)

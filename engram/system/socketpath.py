@@ -1,0 +1,73 @@
+"""Addresses of Unix sockets. A path longer than the kernel allows is reached through a short link."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from engram.system.atomic import FILE_MODE
+
+#: Longest path of a Unix socket on every system, in bytes (macOS 103, Linux 107).
+MAX_SOCKET_PATH_BYTES = 103
+#: Longest path of a folder in which a link to a socket is made, in bytes.
+MAX_PARENT_BYTES = 60
+#: Folders in which it is made where /tmp can't be written.
+_FOLDERS = ("/var/tmp", "/dev/shm", "/run/shm")
+
+
+@contextlib.contextmanager
+def socket_address(path: Path) -> Iterator[str]:
+    """An address of ``path`` for ``bind`` or ``connect``.
+
+    A long path goes through a link in a private temporary folder, which is removed afterwards; sockets that were
+    bound or connected meanwhile keep working. Thread-safe, since the working folder does not change.
+    """
+    if len(os.fsencode(path)) <= MAX_SOCKET_PATH_BYTES:
+        yield str(path)
+        return
+    folder = _make_short_folder()
+    link = os.path.join(folder, "h")
+    try:
+        os.symlink(path.parent, link)
+        yield os.path.join(link, path.name)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(link)
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
+
+
+def _make_short_folder() -> str:
+    """Make a private folder with a short path, where the system lets one. Raises OSError where no folder does."""
+    error: OSError | None = None
+    for parent in dict.fromkeys(("/tmp", os.environ.get("XDG_RUNTIME_DIR", ""), *_FOLDERS, os.path.expanduser("~"))):
+        if not os.path.isabs(parent) or len(os.fsencode(parent)) > MAX_PARENT_BYTES:
+            continue
+        try:
+            return tempfile.mkdtemp(prefix="engram-", dir=parent)
+        except OSError as refused:
+            error = error or refused
+    raise error or OSError("there is no folder with a short path for a socket")
+
+
+def bind_at(listener: socket.socket, path: Path) -> None:
+    """Bind a Unix socket to ``path``, mode 0600. An existing file is replaced atomically.
+
+    Raises:
+        OSError: the socket can't be made, or ``path`` is a folder.
+    """
+    temporary = path.with_name(f".{os.getpid()}.{path.name[0]}.tmp")
+    with contextlib.suppress(OSError):
+        temporary.unlink()
+    try:
+        with socket_address(temporary) as address:
+            listener.bind(address)
+        os.chmod(temporary, FILE_MODE)
+        os.replace(temporary, path)
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()

@@ -1,0 +1,276 @@
+"""Recognize what a shell command does, and what identifies one that fails. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shlex
+from collections.abc import Callable, Collection, Iterable, Iterator
+
+# -- Recognize what a shell command does.
+
+_TEST_COMMAND = re.compile(
+    r"\b(?:pytest|py\.test|tox|nox|unittest|jest|vitest|mocha|ava|playwright|cypress|rspec|phpunit|ctest|go test|"
+    r"cargo (?:test|nextest)|(?:npm|pnpm|yarn|bun|deno|make|mvn|gradle|gradlew|dotnet|mix|swift|bazel|just|rake) "
+    r"(?:run )?(?:\S+:)?(?:test|check|verify)\w*)\b"
+)
+
+
+#: What a command that works in another folder than its own holds.
+_MAY_ENTER = re.compile(r"\b(?:cd|pushd)\s|\s-C\s|\s--(?:prefix|cwd|dir|directory|work-tree|project)\b")
+_ASSIGNED = re.compile(r"[A-Za-z_]\w*=")
+_SIGNS = re.compile(r"[();<>|&\n]+")
+#: A path that names one folder, whatever the shell would make of it.
+_KNOWN_PATH = re.compile(r"(?!-)[^$`*?\[\]{}<>|&;\n]{1,4096}")
+#: Program → options that name the folder that it works in.
+_FOLDER_OPTIONS = {
+    **dict.fromkeys(("git", "make", "gmake", "ninja", "go", "just", "meson", "tar"), ("-C",)),
+    "git": ("-C", "--work-tree"),
+    "npm": ("--prefix", "-C"),
+    "pnpm": ("-C", "--dir"),
+    "yarn": ("--cwd",),
+    "bun": ("--cwd",),
+    "uv": ("--directory", "--project"),
+    "poetry": ("-C", "--directory", "--project"),
+    "cargo": ("-C",),
+}
+#: A quoted text, an escaped character, or a comment with what stands before it.
+_COMMENT = re.compile(r"'[^']*'|\"(?:\\.|[^\"\\])*\"|\\.|(^|(?<=[\s;&|(]))#[^\n]*", re.MULTILINE | re.DOTALL)
+
+
+def without_comments(command: str) -> str:
+    """Return a shell command without its comments, which say nothing of what it does."""
+    bare = _COMMENT.sub(lambda found: "" if found[0].startswith("#") else found[0], command)
+    return "\n".join(line.rstrip() for line in bare.splitlines() if line.strip())
+
+
+def entered_folders(command: str) -> list[str]:
+    """Return the folders that a shell command works in, in order: those it goes to, and those it names as the folder.
+
+    ``cd a && make``, ``(cd b; npm test)``, ``git -C a log``, ``npm --prefix=web test``. A relative path is relative to
+    the folder that the command begins in. What a variable or another command gives is not known and left out, and
+    nothing behind the beginning of a here-document is read.
+    """
+    if not _MAY_ENTER.search(command):
+        return []
+    found: list[str] = []
+    here, outer = "", [""]
+    for words, end in _simple_commands(command):
+        while words and _ASSIGNED.match(words[0]):
+            words.pop(0)
+        folder = words[1] if len(words) > 1 and words[0] in ("cd", "pushd") else ""
+        if folder and _KNOWN_PATH.fullmatch(folder):
+            here = os.path.join(here, folder)
+            found.append(here)
+        found += [os.path.join(here, path) for path in _named_folders(words)]
+        for sign in end:
+            if sign == "(":
+                outer.append(here)
+            elif sign == ")" and len(outer) > 1:
+                here = outer.pop()
+    return found
+
+
+def _simple_commands(command: str) -> Iterator[tuple[list[str], str]]:
+    """Yield the words of each simple command with the signs that end it; stops where the shell's grammar is needed."""
+    lexer = shlex.shlex(command, posix=True, punctuation_chars="();<>|&\n")
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
+    words: list[str] = []
+    try:
+        for word in lexer:
+            if not _SIGNS.fullmatch(word):
+                words.append(word)
+            elif word.startswith(("<", ">")):
+                if "<<" in word:
+                    break
+                words.append(word)
+            else:
+                yield words, word
+                words = []
+    except ValueError:
+        # A quotation that does not end: the command was cut.
+        return
+    yield words, ""
+
+
+def _named_folders(words: list[str]) -> Iterator[str]:
+    """Yield the folders that a program is told to work in."""
+    options = _FOLDER_OPTIONS.get(words[0], ()) if words else ()
+    for number, word in enumerate(words[1:], start=1):
+        name, equals, value = word.partition("=")
+        path = value if equals else words[number + 1] if number + 1 < len(words) else ""
+        if name in options and path and _KNOWN_PATH.fullmatch(path):
+            yield path
+
+
+def is_test_command(command: str) -> bool:
+    """Return True for a command that runs tests or checks."""
+    return bool(_TEST_COMMAND.search(command))
+
+
+# -- What identifies a failing command: the programs that it runs, and keys of the telling lines of its error. Pure.
+#
+# A key is a hash of a line without what differs between two runs: folders, numbers, dates, hexadecimal ids, the
+# branch.
+
+#: Telling lines of one error that are kept.
+MAX_LINES = 8
+#: Longest line that is looked at, in characters; the rest is cut off.
+MAX_LINE_CHARACTERS = 300
+#: Lines of one error that are looked at, from its beginning and from its end.
+MAX_SCANNED_LINES = 400
+#: Words that a line must have beside general ones, to identify an error.
+MIN_WORDS = 2
+#: With so many of them, a line identifies an error without the names that it quotes, such as that of a variable.
+MIN_WORDS_WITHOUT_NAMES = 4
+#: Programs of one command that are kept.
+MAX_PROGRAMS = 6
+
+_ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]")
+#: Lines that state an error, the most telling first.
+_TELLING = (
+    re.compile(r"^(?:E +)?[\w.]*(?:Error|Exception|Panic)\b.*:|^E +\S"),
+    re.compile(r"\b(?:error|fatal|panic|fail(?:ed|ure)?)\b|×|✗|✘", re.IGNORECASE),
+)
+#: Words of other lines that state an error.
+_TELLING_WORDS = (
+    "cannot",
+    "can't",
+    "could not",
+    "couldn't",
+    "not found",
+    "no such",
+    "denied",
+    "undefined",
+    "unexpected",
+    "unknown",
+    "unrecognized",
+    "invalid",
+    "refused",
+    "missing",
+    "must ",
+    "has no ",
+    "does not",
+    "are ignored",
+    "not formatted",
+    "conflict",
+    "timed out",
+    "unable to",
+)
+#: Lines of logs, progress, code listings and warnings, which happen to name an error.
+_NOISE = re.compile(
+    r"^(?:Exit code|Traceback |\$ |> |WARN|warning\b|INFO|DEBUG|hint:|note:|time=|[\d\s]*[│|]|\+ |at \S+ ?\()"
+    r"|\b(?:INFO|DEBUG|WARN|PASS)\b|^(?:=== |--- PASS|ok\s)",
+)
+#: ``file:line:column:`` or ``file(line,column):`` at the beginning of a line of a compiler or linter.
+_PLACE = re.compile(r"^(?:\[[\w:-]+\] )?[\w./\\@~+-]+(?::\d+(?::\d+)?|\(\d+,\d+\)):?\s+(?:-\s+)?")
+_URL = re.compile(r"\b[a-z][a-z+]*://\S+")
+_UUID = re.compile(r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b", re.IGNORECASE)
+#: The folders of a path; its last part stays.
+_FOLDERS = re.compile(r"(?:[A-Za-z]:)?(?:[\w.@~+-]*[/\\])+(?=[\w.@~+-]|\b)")
+_NUMBER = re.compile(r"\b(?=\w*\d)(?:0x)?[0-9a-f]{6,}\b|\d+(?:\.\d+)*", re.IGNORECASE)
+_NAME = re.compile(r"`[^`]+`|'[^']+'|\"[^\"]+\"")
+_WORD = re.compile(r"[^\W\d_][\w-]+")
+#: Words of errors of every kind; they identify none.
+_GENERAL_WORDS = frozenset(
+    "an and are as at be been build by can cannot check checks code command could did do does emitted end error errors "
+    "exit exited expected fail failed failing failure failures fatal file for found from has have in is it job line "
+    "lines more not of on one or pre problem problems run running script see set some status step task test tests that "
+    "the this to total try validation was were when while with you".split()
+)
+
+_QUOTED = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'[^']*'")
+_SEPARATOR = re.compile(r"\s*(?:&&|\|\||[;|\n])\s*")
+_ASSIGNMENTS = re.compile(r"^(?:[A-Za-z_]\w*=(?:\"[^\"]*\"|'[^']*'|\S*)\s+)+")
+_PROGRAM = re.compile(r"(?:[\w.@~+-]*/)*([A-Za-z][\w.+-]*)(?![^\s])((?:\s+[a-z][\w:-]*(?!\S)){0,2})")
+#: Programs whose second word only says that something is run: the third names it.
+_RUNNERS = frozenset(["bun", "cargo", "deno", "mise", "npm", "pnpm", "poetry", "rtk", "uv", "yarn"])
+_RUN_WORDS = frozenset(["bun", "run", "exec", "x", "dlx"])
+#: Programs that only look around or move files; their failures need no history.
+READ_ONLY_PROGRAMS = frozenset(
+    "cat cd chmod cp cut echo false find grep head jq less ls mkdir mv printf pwd rg rm sed set sleep sort source tail "
+    "tee test touch tr true uniq wc which xargs".split()
+)
+
+
+def programs_of(command: str) -> tuple[str, ...]:
+    """Return the programs that a command runs, each with its subcommand, such as ``go test`` or ``bun run lint``.
+
+    Only the first line counts. Programs that only look around are left out.
+    """
+    lines = command.strip().splitlines()
+    programs: dict[str, None] = {}
+    for part in _SEPARATOR.split(_QUOTED.sub('""', lines[0]) if lines else ""):
+        match = _PROGRAM.match(_ASSIGNMENTS.sub("", part))
+        if match is None or match[1] in READ_ONLY_PROGRAMS:
+            continue
+        words = match[2].split()
+        count = 2 if match[1] in _RUNNERS and words and words[0] in _RUN_WORDS else 1
+        programs[" ".join([match[1], *words[:count]])] = None
+    return tuple(programs)[:MAX_PROGRAMS]
+
+
+def without_colours(text: str) -> str:
+    """Return a program's output without the escape sequences of a terminal."""
+    return _ANSI.sub("", text) if "\x1b" in text else text
+
+
+def telling_lines(text: str) -> tuple[str, ...]:
+    """Return the lines of an error message that state what is wrong, the most telling first, each once."""
+    lines = without_colours(text.replace("\\n", "\n")).splitlines()
+    if len(lines) > 2 * MAX_SCANNED_LINES:
+        lines = lines[:MAX_SCANNED_LINES] + lines[-MAX_SCANNED_LINES:]
+    shown = dict.fromkeys(line.strip()[:MAX_LINE_CHARACTERS] for line in lines)
+    lines = [line for line in shown if line and not _NOISE.search(line)]
+    telling: dict[str, None] = {}
+    tests: list[Callable[[str], object]] = [*(pattern.search for pattern in _TELLING), _has_telling_word]
+    for states_error in tests:
+        telling |= dict.fromkeys(line for line in lines if states_error(line))
+        if len(telling) >= MAX_LINES:
+            break
+    return tuple(telling)[:MAX_LINES]
+
+
+def _has_telling_word(line: str) -> bool:
+    low = line.lower()
+    return any(word in low for word in _TELLING_WORDS)
+
+
+def error_keys(lines: Iterable[str], hidden: Collection[str] = ()) -> tuple[int, ...]:
+    """Return the keys of the lines that identify an error, each once.
+
+    Args:
+        lines: from ``telling_lines``.
+        hidden: words that differ from run to run, such as the name of the branch.
+    """
+    normalised = (normal_line(line, hidden) for line in lines)
+    return tuple(dict.fromkeys(_key(line) for line in normalised if _identifies(line)))
+
+
+def normal_line(line: str, hidden: Collection[str] = ()) -> str:
+    """Return a line of an error without places, folders, numbers, ids and the hidden words, in lower case."""
+    for word in hidden:
+        if len(word) > 2:
+            line = line.replace(word, "#")
+    line = _PLACE.sub("", line)
+    for pattern in (_URL, _UUID):
+        line = pattern.sub("#", line)
+    line = _NUMBER.sub("#", _FOLDERS.sub("", line))
+    without_names = _NAME.sub("#", line)
+    if len(_identifying_words(without_names.lower())) >= MIN_WORDS_WITHOUT_NAMES:
+        line = without_names
+    return " ".join(re.sub(r"[\s#.,:;!?*=~\-—_]+", " ", line.lower()).split())
+
+
+def _identifies(line: str) -> bool:
+    return len(_identifying_words(line)) >= MIN_WORDS
+
+
+def _identifying_words(line: str) -> set[str]:
+    return {word for word in _WORD.findall(line) if word not in _GENERAL_WORDS}
+
+
+def _key(line: str) -> int:
+    """Return a hash that fits a column of integers."""
+    return int.from_bytes(hashlib.sha256(line.encode("utf-8", "replace")).digest()[:7])

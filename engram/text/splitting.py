@@ -1,0 +1,381 @@
+"""Sentences and passages: every splitter of Engram, each named for its use. Pure."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+# -- The sentence splitter of search excerpts: spans of a verbatim text, so that an excerpt stays word for word. Pure.
+
+_BREAK = re.compile(r"(?<=[.!?:;])\s+(?=[A-Z0-9`*_\"'(\[-])|\n+")
+
+
+def sentence_spans(text: str) -> list[tuple[int, int]]:
+    """Return start and stop of each sentence that is not blank; colons, semicolons and line breaks end one too."""
+    spans, position = [], 0
+    for match in [*_BREAK.finditer(text), None]:
+        stop = match.start() if match else len(text)
+        if text[position:stop].strip():
+            spans.append((position, stop))
+        position = match.end() if match else stop
+    return spans
+
+
+# -- Split a Markdown message into statements, for extraction: sentences, bullets and table rows with their headings.
+
+#: Maximum length of a message that is split, in characters; the rest is only in the stored turn.
+MAX_MESSAGE_CHARS = 60_000
+
+_FENCE = re.compile(r"^\s*(```+|~~~+)")
+_HEADING = re.compile(r"^\s{0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
+_BULLET = re.compile(r"^(\s*)(?:[-*+•]|\d{1,3}[.)])\s+(.*)$")
+_ROW = re.compile(r"^\s*\|(.+)\|\s*$")
+_RULE_ROW = re.compile(r"^[\s|:+-]+$")
+_BOLD_LINE = re.compile(r"^\s*(?:\d+[.)]\s*)?\*\*([^*]{2,120}?)[:.]?\*\*[:.]?\s*$")
+_MARK = re.compile(r"^\[[ xX]\]\s+")
+_LINK = re.compile(
+    r"\[([^\[\]\n]{0,400})\]"
+    r"\((?:<[^>\n]{0,2000}>|[^()\s]{0,2000}(?:\([^()\s]{0,200}\)[^()\s]{0,2000}){0,3})(?:\s+\"[^\"]{0,300}\")?\)"
+)
+_URL = re.compile(r"<?\b(?:https?|ftp|file)://[^\s<>)\]]+>?", re.IGNORECASE)
+#: A web address alone in parentheses: without it they would be empty.
+_URL_ALONE = re.compile(rf"\s?\(\s{{0,8}}{_URL.pattern}\s{{0,8}}\)", re.IGNORECASE)
+_BOLD = re.compile(r"\*\*(.{1,1000}?)\*\*|__(\S.{0,200}?\S)__(?=\W|$)")
+_ITALIC = re.compile(r"(?<![\w*])\*(\S[^*\n]{0,400}?)\*(?![\w*])")
+#: A word with a typographic apostrophe, or in single quotes; and one with a plain one.
+_TYPOGRAPHIC = re.compile(r"\w*’[\w’]*")
+_APOSTROPHE = re.compile(r"\w*'[\w']*")
+_SPACE = re.compile(r"\s+")
+_END = re.compile(r"(?<=[.!?])[\"')\]*_]*\s+(?=[\"'(\[*_`]*[A-Z0-9`\"'])")
+_SHORT = re.compile(r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|no|fig|dr|mr|ms|st)|\b[A-Z]|^\W*\d{1,2})\.$", re.IGNORECASE)
+
+
+class Block(StrEnum):
+    """The kind of Markdown block that a statement is from."""
+
+    PROSE = "prose"
+    BULLET = "bullet"
+    ROW = "row"
+
+
+@dataclass(frozen=True, slots=True)
+class Statement:
+    """A sentence, bullet or table row, as one line of plain text."""
+
+    #: Without markup and web addresses, with backticks.
+    text: str
+    block: Block
+    #: Nearest heading or bold line above; "" if there is none.
+    topic: str
+    #: The line ending with a colon that introduces its list; "" outside lists.
+    lead: str
+    #: Number of its paragraph or list; statements that belong together share it.
+    group: int
+    #: Nesting depth of a bullet, from 0.
+    depth: int = 0
+    #: Line of the message where it begins, from 0.
+    line: int = 0
+
+
+def plain(text: str) -> str:
+    """Return a text as one line without markup, link targets and web addresses; backticks stay.
+
+    A typographic apostrophe is a plain one, for the rules' patterns; ``as_said`` puts it back in what is kept.
+    """
+    text = text.replace("’", "'")
+    text = _LINK.sub(lambda link: link[0] if text.count("`", 0, link.start()) % 2 else link[1], text)
+    text = _URL.sub("", _URL_ALONE.sub("", text))
+    pieces = text.split("`")
+    for index in range(0, len(pieces), 2):
+        piece = _BOLD.sub(lambda match: match[1] or match[2], pieces[index])
+        pieces[index] = _ITALIC.sub(r"\1", piece).replace("**", "")
+    return _SPACE.sub(" ", "`".join(pieces)).strip()
+
+
+def as_said(text: str, *sources: str) -> str:
+    """Return a text made of statements with the typographic apostrophes that its words have in the sources.
+
+    The first source that has such a word decides.
+    """
+    said: dict[str, str] = {}
+    for source in sources:
+        for word in _TYPOGRAPHIC.findall(source):
+            said.setdefault(word.replace("’", "'"), word)
+    return _APOSTROPHE.sub(lambda match: said.get(match[0], match[0]), text) if said else text
+
+
+def sentences(text: str) -> list[str]:
+    """Return the sentences of a paragraph; it is never cut inside backticks or after an abbreviation."""
+    parts: list[str] = []
+    start = seen = ticks = 0
+    for match in _END.finditer(text):
+        ticks += text.count("`", seen, match.start())
+        seen = match.start()
+        # Only the tail is searched, so that a text full of abbreviations takes linear time.
+        if ticks % 2 or _SHORT.search(text[max(start, seen - 14) : seen]):
+            continue
+        parts.append(text[start : match.end()].strip())
+        start = match.end()
+    parts.append(text[start:].strip())
+    return [part for part in parts if part]
+
+
+def split(message: str) -> list[Statement]:
+    """Return the statements of a Markdown message in order, without code blocks."""
+    return _Splitter().run(message[:MAX_MESSAGE_CHARS])
+
+
+class _Splitter:
+    """Reads the lines of a message once and collects its statements."""
+
+    def __init__(self) -> None:
+        self.statements: list[Statement] = []
+        self.paragraph: list[str] = []
+        self.bullet: tuple[int, list[str]] | None = None
+        self.header: list[str] = []
+        self.topic = ""
+        self.lead = ""
+        self.group = 0
+        self.fence = ""
+        self.line = 0
+        self.first_line = 0
+
+    def run(self, message: str) -> list[Statement]:
+        for self.line, line in enumerate(message.splitlines()):
+            self._line(line)
+        self._close()
+        return self.statements
+
+    def _line(self, line: str) -> None:
+        fence = _FENCE.match(line)
+        if self.fence:
+            if fence and fence[1].startswith(self.fence):
+                self.fence = ""
+            return
+        if fence:
+            self._close()
+            self.fence = fence[1][:3]
+        elif not line.strip():
+            self._close()
+            self.header = []
+        else:
+            self._text_line(line)
+
+    def _text_line(self, line: str) -> None:
+        heading, bold, bullet = _HEADING.match(line), _BOLD_LINE.match(line), _BULLET.match(line)
+        cells = _ROW.match(line)
+        if heading or bold:
+            self._close()
+            self.topic = plain(heading[2] if heading else bold[1] if bold else "").rstrip(":")
+            self.lead = ""
+            self.group += 1
+        elif cells:
+            self._row(cells[1])
+        elif bullet:
+            self._close()
+            self.first_line = self.line
+            self.bullet = (len(bullet[1]), [bullet[2]])
+        elif self.bullet is not None and line[:1].isspace():
+            self.bullet[1].append(line.strip())
+        else:
+            if self.bullet is not None:
+                self._close()
+            if not self.paragraph:
+                self.first_line = self.line
+            self.paragraph.append(line.strip().lstrip("> "))
+
+    def _row(self, cells_text: str) -> None:
+        self._close()
+        if _RULE_ROW.match(cells_text):
+            return
+        cells = [plain(cell) for cell in cells_text.split("|")]
+        if not self.header:
+            self.header = cells
+            self.group += 1
+            return
+        text = " — ".join(cell for cell in cells if cell)
+        self.first_line = self.line
+        self._add(text, Block.ROW)
+
+    def _close(self) -> None:
+        if self.bullet is not None:
+            indent, lines = self.bullet
+            self.bullet = None
+            text = plain(_MARK.sub("", " ".join(lines)))
+            self._add(text, Block.BULLET, depth=indent // 2)
+        if self.paragraph:
+            text = plain(" ".join(self.paragraph))
+            self.paragraph = []
+            self.group += 1
+            self.lead = ""
+            for sentence in sentences(text):
+                self._add(sentence, Block.PROSE)
+            if text.endswith(":"):
+                last = sentences(text)[-1]
+                self.lead = last.rstrip(":")
+
+    def _add(self, text: str, block: Block, depth: int = 0) -> None:
+        if text and any(letter.isalnum() for letter in text):
+            lead = self.lead if block is not Block.PROSE else ""
+            self.statements.append(
+                Statement(
+                    text=text,
+                    block=block,
+                    topic=self.topic,
+                    lead=lead,
+                    group=self.group,
+                    depth=depth,
+                    line=self.first_line,
+                )
+            )
+
+
+# -- Tell a sentence that says something on its own, and for longer, from a fragment and from a report of the moment.
+
+#: Minimum number of words of a sentence that stands alone.
+MIN_WORDS = 6
+#: Semicolons from which on a sentence is a list of fragments.
+MIN_LIST_SEMICOLONS = 2
+
+#: First words that refer to something said before, open a list item, or answer somebody.
+_REFERS_BACK = re.compile(
+    r"(?:this|that|these|those|it|its|it['’]s|that['’]s|they|their|he|she|which|whose|such|and|but|so|then|thus|therefore|"
+    r"also|because|since|however|instead|otherwise|still|with(?:out)? (?:this|that|it)|"
+    r"all (?:three|four|of (?:them|these|those))|the (?:rest|others?|former|latter|existing|remaining)|only the|needs?|"
+    r"committed|pushed|two|three|both|\d+ (?:files|fixes|changes|issues|tests)|"
+    r"the (?:first|second|third|last|former|latter|other|same|rest|bug|issue|problem|fix|solution|rule|reason|test|"
+    r"error|changes?|following|above)(?: (?:is|was|are|were|here|needed|made)\b|\s*[:—-])|"
+    r"here|there (?:is|are|was|were)|yes|yeah|yep|no,|nope|ok(?:ay)?|sure|right|great|good|perfect|"
+    r"now|next|first|second|finally|done|part|step|task|thread|option|phase|item|point|old|new|before|after|"
+    r"current state|summary|results?|note|files?|modified|updated|added|changes?|key|missing|#?\d+[.):]|"
+    r"\d+ (?:is|was|sounds))\b",
+    re.IGNORECASE,
+)
+#: "Heading — text", "Heading: text", "A. text" and "path: what was done there": an item of a list.
+_LABEL = re.compile(r"`[^`]+`(?:\s*\([^)]*\))?\s*(?:[:—–]|-\s)|(?:[^\s.!?`,]+ ){0,5}[^\s.!?`,]+(?::\s| — )|\w\.\s")
+#: A question with the answer to it, or who said what.
+_DIALOG = re.compile(r"\?\s*→|^asked “|^\s*>|^(?:user|assistant):", re.IGNORECASE)
+#: A talk between two, or thinking aloud: it means nothing to a third.
+_TALK = re.compile(
+    r"\b(?:i|i['’]m|i['’]ve|i['’]d|i['’]ll|we|we['’]re|we['’]ve|me|my|our|us|let['’]s)\b|"
+    r"^(?:you|you['’]re|your|can|could|would|should|what|why|how|"
+    r"do you|are you|is it|shall|looks? like|seems|the user approved the plan)\b",
+    re.IGNORECASE,
+)
+#: A report of what was just done or is going on.
+_OF_THE_MOMENT = re.compile(
+    r"\ball (?:\d+|three|four|five|of the) ?(?:\w+ )?(?:findings|tests?|threads|comments|checks|issues|tasks|points)\b"
+    r"|\b(?:tests?|checks|suite|build|lint(?:er)?|ci|pipeline)\b[^.;]{0,40}\b"
+    r"(?:pass(?:es|ed|ing)?|green|clean|succeed\w*)\b"
+    r"|\b\d+ (?:tests?|failures?|errors?|passed|failed)\b|\b(?:addressed|replied to|resolved), |\breplied to\b"
+    r"|\b(?:is|are|was|were) (?:now )?(?:done|completed?|finished|addressed|updated and)\b"
+    r"|\b(?:(?:is|are) now|was|were|(?:has|have) been) (?:committed|pushed|merged)\b"
+    r"|\bready (?:to|for) (?:commit|review|merge|push|test)\w*\b|\bin progress\b"
+    r"|\bbackground (?:task|process|agent|command)\b|\b(?:previous|this|last|current) session\b"
+    r"|\bright now\b|\bcurrently\b|\bjust (?:now|finished|added|pushed)\b|\bremaining tasks?\b|\bnext steps?\b"
+    r"|\b(?:is|are|was|were|keeps?) (?:still )?failing\b"
+    r"|\b(?:not|no|never|un)[ -]?(?:been )?commit(?:s|ted)?\b|\bnot pushed\b"
+    r"|\bi['’]ll\b|\blet me\b|\bwant me to\b|\bas requested\b|\bper your\b"
+    r"|\b(?:up to date|working tree clean|no longer relevant|not relevant anymore)\b|✅|☑|✔",
+    re.IGNORECASE,
+)
+
+
+def stands_alone(sentence: str) -> bool:
+    """Return True for a whole sentence that a reader understands without what was said before it."""
+    text = sentence.strip()
+    # Languages without spaces are not counted in words.
+    if (text.isascii() and len(text.split()) < MIN_WORDS) or text.endswith(("…", ":", ",", ";", "—", "-", "?")):
+        return False
+    if (
+        "…" in text
+        or text.count("`") % 2
+        or text.count("(") != text.count(")")
+        or text.count(";") >= MIN_LIST_SEMICOLONS
+    ):
+        return False
+    if text[0].islower() or text[0] in "→-•*|>#.,;:)…":
+        return False
+    return not (_REFERS_BACK.match(text) or _LABEL.match(text) or _DIALOG.search(text) or _TALK.search(text))
+
+
+def is_of_the_moment(sentence: str) -> bool:
+    """Return True for a report of what was just done, which says nothing to a later session."""
+    return bool(_OF_THE_MOMENT.search(sentence))
+
+
+def whole_sentences(summary: str, limit: int) -> str:
+    """Return as many sentences from the beginning of a summary as fit into ``limit`` characters; "" if none does."""
+    kept = ""
+    for sentence in sentences(summary):
+        longer = f"{kept} {sentence}".strip()
+        if len(longer) > limit or sentence.endswith("…"):
+            break
+        kept = longer
+    return kept
+
+
+def standing_part(summary: str, limit: int) -> str:
+    """Return the sentences from the beginning of a summary that stand alone and fit; "" if the first doesn't.
+
+    Args:
+        summary: one line.
+        limit: maximum length, in characters. Nothing is cut off within a sentence.
+    """
+    kept = ""
+    for sentence in sentences(summary):
+        longer = f"{kept} {sentence}".strip()
+        if len(longer) > limit or is_of_the_moment(sentence) or not stands_alone(sentence):
+            break
+        kept = longer
+    return kept
+
+
+# -- Split a text into passages, the units that are embedded and searched: runs of sentences and lines. Pure.
+
+#: Maximum number of words of a passage, except for a single long sentence.
+MAX_PASSAGE_WORDS = 60
+#: A run of text without a break is cut at this number of characters.
+MAX_PIECE_CHARS = 900
+
+#: White space between sentences, or line ends. Every match begins with white space, which makes it fast.
+_PASSAGE_BREAK = re.compile(r"\s(?:(?<=[.!?:;]\s)\s*(?=[A-Z0-9`*_\"'(\[])|(?<=\n)\n*)")
+
+
+def split_passages(text: str, max_words: int = MAX_PASSAGE_WORDS) -> list[tuple[int, int]]:
+    """Return ``(start, stop)`` of each passage, in characters, in order, without surrounding white space.
+
+    Passages break at line ends and sentence ends; a new paragraph or heading starts one as soon as the passage before
+    has half of ``max_words``.
+    """
+    spans: list[tuple[int, int]] = []
+    start = stop = words = 0
+    for piece_start, piece_stop, is_paragraph in _pieces(text):
+        size = len(text[piece_start:piece_stop].split())
+        if words and (words + size > max_words or (is_paragraph and words * 2 >= max_words)):
+            spans.append((start, stop))
+            words = 0
+        if not words:
+            start = piece_start
+        stop, words = piece_stop, words + size
+    if words:
+        spans.append((start, stop))
+    return spans
+
+
+def _pieces(text: str) -> list[tuple[int, int, bool]]:
+    """Return sentences and lines as ``(start, stop, begins a paragraph)``."""
+    pieces = []
+    position, is_paragraph = 0, True
+    for match in [*_PASSAGE_BREAK.finditer(text), None]:
+        end = match.start() if match else len(text)
+        for cut in range(position, end, MAX_PIECE_CHARS):
+            piece = text[cut : min(cut + MAX_PIECE_CHARS, end)]
+            if right := len(piece.rstrip()):
+                pieces.append((cut + len(piece) - len(piece.lstrip()), cut + right, is_paragraph))
+                is_paragraph = False
+        if match:
+            position = match.end()
+            is_paragraph = position - end > 1 and match.group().count("\n") > 1
+    return pieces

@@ -1,0 +1,303 @@
+"""Words and stems: every tokenizer, stemmer and stop-word list of Engram, each named for its use. Pure."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Collection, Iterable, Sequence
+
+# -- Scripts that do not show where a word ends: Chinese, Japanese, Korean, Thai and their like. Pure.
+#
+# A text index holds such letters as overlapping pairs, so that a word is found inside a run of letters: 唯一索引 is
+# written as 唯一 一索 索引 引, the last letter by itself. Asked for is the phrase of the pairs of a word: 唯一 一索.
+
+#: These letters and the marks that go with them, as the inside of a character class of ``re`` and of SQLite's GLOB:
+#: Thai, Lao, Myanmar, Khmer, Japanese kana, Chinese, Korean. Signs between sentences are none of them.
+UNSPACED_LETTERS = (
+    "\u0e01-\u0e3a\u0e40-\u0e4e\u0e50-\u0e59\u0e81-\u0eff\u1000-\u1049\u1050-\u109f\u1100-\u11ff\u1780-\u17d3\u17d7"
+    "\u17dc-\u17e9\u3005-\u3007\u3041-\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f\u3131-\u318e"
+    "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7fb\uf900-\ufaff\uff66-\uff9f"
+    "\U00020000-\U0003ffff"
+)
+#: Fewer ranges, with other letters between them.
+UNSPACED_RANGES = "\u0e01-\u17ff\u3005-\ud7fb\uf900-\uff9f\U00020000-\U0003ffff"
+_RUN = re.compile(f"[{UNSPACED_LETTERS}]+")
+_LETTER = re.compile(f"([{UNSPACED_LETTERS}])(?=([{UNSPACED_LETTERS}])?)")
+#: A letter behind another one, at the end of a text.
+_LAST_OF_RUN = re.compile(f"(?<=[{UNSPACED_LETTERS}])[{UNSPACED_LETTERS}]\\Z")
+
+
+def is_unspaced(text: str) -> bool:
+    """Return whether a text has letters of a script that does not show where a word ends."""
+    return _RUN.search(text) is not None
+
+
+def in_pairs(text: str) -> str:
+    """Return a text as a text index holds it: each letter of these scripts with the one behind it, between spaces.
+
+    Any other text is returned as it is. The views of ``engram.models.tables`` do the same in SQL.
+    """
+    return text if text.isascii() else _LETTER.sub(r" \1\2 ", text)
+
+
+def asked_in_pairs(text: str) -> tuple[str, bool]:
+    """Return what to ask a text index for, and whether its last word is one letter, with which longer ones may begin.
+
+    Letters may follow the last run of a question, so its last letter is not asked for by itself.
+    """
+    if _LAST_OF_RUN.search(text):
+        return in_pairs(text).rstrip().rpartition(" ")[0], False
+    return in_pairs(text), is_unspaced(text[-1:])
+
+
+def split_unspaced(word: str) -> tuple[list[str], list[str]]:
+    """Return the parts of a word in other scripts, and its runs of letters of these scripts."""
+    runs = _RUN.findall(word)
+    return ([part for part in _RUN.split(word) if part] if runs else [word]), runs
+
+
+# -- Words that carry content, for extraction: does a text repeat another, is a summary grounded in its evidence?
+# Pure.
+
+#: Two forms of a word are the same if they share a prefix of this length, in letters.
+PREFIX_LETTERS = 6
+
+_STOP_TEXT = """
+a an the is are was were be been to of in on at for with by from and or not no as it its this that these
+those when where which who how if so than then there they we our you your i my do does did has have had can
+could should would will may about into over out up only also more now all each per via use used using new
+"""
+_STOP_WORDS = frozenset(_STOP_TEXT.split())
+_WORD = re.compile(r"\w+")
+
+
+def content_words(text: str) -> frozenset[str]:
+    """Return the words of a text that are no stop words, in lower case; of scripts without spaces, pairs of letters."""
+    words = map(str.lower, _WORD.findall(text if text.isascii() else in_pairs(text)))
+    return frozenset(word for word in words if word not in _STOP_WORDS and len(word) > 1)
+
+
+def prefixes(words: Iterable[str]) -> frozenset[str]:
+    """Return words by their first letters, so that "validates" matches "validation"."""
+    return frozenset(word[:PREFIX_LETTERS] for word in words)
+
+
+# -- The stemmer of search coverage: a question's terms are matched in passages and memories by these stems. Pure.
+
+_SUFFIXES = ("ingly", "edly", "ation", "ing", "ies", "ed", "es", "ly", "s", "e")
+#: Minimum length of a stem, in characters.
+MIN_STEM_CHARS = 3
+
+
+def coverage_stem(word: str) -> str:
+    """Return a word without its first matching suffix; never shorter than ``MIN_STEM_CHARS``."""
+    for suffix in _SUFFIXES:
+        if word.endswith(suffix) and len(word) - len(suffix) >= MIN_STEM_CHARS:
+            return word[: -len(suffix)]
+    return word
+
+
+# -- Stems for recollection: compare the words of prompts and memories, and find memories that say the same. Pure.
+
+#: Minimum overlap of two texts that say the same.
+MIN_SAME_SHARE = 0.7
+#: Minimum number of words for an overlap to mean anything.
+MIN_WORDS = 4
+#: Longest word whose parts are kept, in characters.
+LONGEST_KNOWN = 40
+
+_PART = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+|[^\W\d_a-zA-Z]+")
+_ENDING = re.compile(r"(?:ations?|ments?|ings?|ers?|ies|ied|ions?|ed|es|s|e|y)$")
+
+
+def stem_forms(words: Iterable[str]) -> dict[str, str]:
+    """Return the stems of the parts of words (``readFile`` → read, file), each with its first form, in lower case."""
+    forms: dict[str, str] = {}
+    for word in words:
+        for stem, form in _known_parts(word) if len(word) <= LONGEST_KNOWN else _parts(word):
+            forms.setdefault(stem, form)
+    return forms
+
+
+def _parts(word: str) -> tuple[tuple[str, str], ...]:
+    """Return stem and form of each part of a word."""
+    found = []
+    for part in _PART.findall(word):
+        form = part.lower()
+        stem = _ENDING.sub("", form)
+        stem = stem if len(stem) >= 3 else form
+        if len(stem) > 1 or stem.isdigit():
+            found.append((stem, form))
+    return tuple(found)
+
+
+# Memories of one project have most words in common, and a question is compared with dozens of them.
+_known_parts = functools.lru_cache(maxsize=8192)(_parts)
+
+
+def stems(words: Iterable[str]) -> frozenset[str]:
+    """Return the stems of the parts of words, in lower case."""
+    return frozenset(stem_forms(words))
+
+
+def same_words(first: Collection[str], second: Collection[str]) -> bool:
+    """Return whether two texts say the same, by their stems; very short texts only if they are equal."""
+    if min(len(first), len(second)) < MIN_WORDS:
+        return set(first) == set(second)
+    return overlap(first, second) >= MIN_SAME_SHARE
+
+
+def overlap(first: Collection[str], second: Collection[str]) -> float:
+    """Return the shared stems as a share of the smaller set; 0 if either is empty."""
+    smaller = min(len(first), len(second))
+    return len(set(first) & set(second)) / smaller if smaller else 0.0
+
+
+# -- Stemmed words of a memory's summary, for consolidation: are two memories about the same matter? Pure.
+
+_SUMMARY_WORD = re.compile(r"[A-Za-z_][\w+#/-]*(?:\.[A-Za-z]\w*)*|\d[\w.]*")
+_SUMMARY_STOP_TEXT = """
+    a an the is are was were be been to of in on at for with by from and or as it its this that we i you they use
+    uses used using should must will would can now so then than instead of no not never always do does don't prefer
+    all every any our my your decided decision preference longer more anymore switch move replace drop remove change
+    just only because since which when where how go went there here user said wants want rather new old one ones up
+    have has had keep get make made into after going forward each mind
+"""
+#: Words that say nothing about the matter of a memory.
+STOP_WORDS = frozenset(_SUMMARY_STOP_TEXT.split())
+
+
+def words_of(text: str) -> frozenset[str]:
+    """Return the stemmed words of a summary without stop words; numbers count."""
+    words = (word.lower() for word in _SUMMARY_WORD.findall(text))
+    return frozenset(stem(word) for word in words if (word not in STOP_WORDS and len(word) > 1) or word.isdigit())
+
+
+def stem(word: str) -> str:
+    """Return a word without its commonest endings."""
+    for ending in ("ing", "ies", "ed", "es", "s"):
+        if word.endswith(ending) and len(word) - len(ending) >= 3 and not word.endswith("ss"):
+            return word[: -len(ending)].rstrip("e")
+    return word.rstrip("e") if len(word) > 3 else word
+
+
+# -- Words that say what a prompt or a memory is about, for recollection. Pure.
+
+_TOPIC_WORD = re.compile(r"\w[\w./:@#-]*")
+#: Words that say nothing about the topic: agreement, thanks, urging, and function words.
+_EMPTY_TEXT = """
+    a about actually again ahead all alright also am an and any anything are as at awesome back be because been
+    being bit but by bye can carry commit continue cool correct could course did do does doing don don't done dont
+    else everything exactly fine first for from fully get give go going gonna good got great had has have hello help
+    her here hey hi his how i i'd i'll i'm if in into is it it's its just keep know let let's lets like ll looks lot
+    make many may maybe me merge might more much must my need next nice no nope not nothing now of off ok okay on
+    one only or our out over perfect please pls proceed push re really right run same say see shall she should show
+    so some something sorry sounds start step still stop such sure take tell test thank thanks that that's thats the
+    their them then there these they thing things this those through to too try two up us use very wait want was we
+    well were what whats when where which while who why will with would yeah yep yes yet you you're your yup
+"""
+_EMPTY = frozenset(_EMPTY_TEXT.split())
+
+
+def topic_words(text: str) -> list[str]:
+    """Return the words of a text that say something about its topic, each once, in order."""
+    words = (word.rstrip(".:-/") for word in _TOPIC_WORD.findall(text))
+    return list(dict.fromkeys(word for word in words if len(word) > 1 and word.lower() not in _EMPTY))
+
+
+# -- Terms, names and stop words of a question, for search. Pure.
+
+#: Maximum length of a question, in characters; the rest is cut off.
+MAX_QUERY_CHARS = 4_000
+_QUESTION_STOP_TEXT = """
+    a about after again all also am an and any are aren as at be because been before being between both but by can
+    cannot could couldn d did didn do does doesn doing don down during each ever few for from further had has hasn have
+    haven having he her here hers him his how i if in into is isn it its itself just let ll m may me might more most
+    must my myself no nor not now of off on once only or other our ours out over own re s same shall she should
+    shouldn so some such t than that the their theirs them then there these they this those through to too under until
+    up us ve very was wasn we were weren what when where which while who whom whose why will with won would wouldn yes
+    you your yours yourself please tell thing things something anything someone anyone get got gets
+"""
+#: Words that are not searched for.
+QUESTION_STOP_WORDS = frozenset(_QUESTION_STOP_TEXT.split())
+
+#: Maximum number of pairs of letters that a question is searched by, where its script does not separate words.
+MAX_PAIRS = 120
+
+_QUESTION_WORD = re.compile(rf"(?:[^\W_]|[{UNSPACED_LETTERS}])[\w{UNSPACED_LETTERS}]*(?:['’][a-z]+)?|_\w+", re.UNICODE)
+#: A name: a path, a flag, a dotted, under_scored or camelCase word, capitals, an issue number, or quoted code.
+_NAME = re.compile(
+    r"(?:[\w.-]*[/\\])+[\w.-]+|--?[a-z][\w-]+|\b\w+(?:\.\w+)+\b|\b\w*_\w+\b|\b[a-z]+[A-Z]\w*\b"
+    r"|\b[A-Z][a-z0-9]+[A-Z]\w*\b|\b[A-Z]{2,}[A-Z0-9-]*\b|#\d+|`[^`\n]{2,60}`"
+)
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def question_words_of(text: str) -> list[str]:
+    """Return the words of a text in lower case, without what follows an apostrophe, in order."""
+    return [_without_apostrophe(word) for word in _QUESTION_WORD.findall(text)]
+
+
+def terms_of(text: str) -> list[str]:
+    """Return the words of a text that are no stop words, each once, in order; also the parts of compound names.
+
+    A run of letters in a script without spaces counts by its pairs of letters, at most ``MAX_PAIRS`` of them; single
+    letters where the text has nothing else.
+    """
+    terms: dict[str, None] = {}
+    pairs: dict[str, None] = {}
+    letters: dict[str, None] = {}
+    for found in _QUESTION_WORD.findall(text):
+        words, runs = split_unspaced(found)
+        for run in runs:
+            letters.setdefault(run[-1])
+            pairs |= dict.fromkeys(run[place : place + 2] for place in range(len(run) - 1))
+        _add_terms(terms, words)
+    terms |= dict.fromkeys([pair for pair in pairs if any(map(str.isalnum, pair))][:MAX_PAIRS])
+    return list(terms or dict.fromkeys(filter(str.isalnum, letters)))
+
+
+def _add_terms(terms: dict[str, None], words: Sequence[str]) -> None:
+    for word in words:
+        plain = _without_apostrophe(word)
+        if plain not in QUESTION_STOP_WORDS and (len(plain) > 1 or plain.isdigit()):
+            terms.setdefault(plain)
+        parts = [part for part in _CAMEL.sub("_", word).lower().split("_") if part]
+        if len(parts) > 1:
+            for part in parts:
+                if len(part) > 2 and part not in QUESTION_STOP_WORDS:
+                    terms.setdefault(part)
+
+
+def names_of(text: str) -> list[str]:
+    """Return file paths, symbols, flags, issue numbers and quoted code of a text, in lower case, each once."""
+    return list(dict.fromkeys(name.strip("`").lower() for name in _NAME.findall(text)))
+
+
+_DAYS = frozenset(
+    "january february march april may june july august september october november december monday tuesday wednesday"
+    " thursday friday saturday sunday".split()
+)
+#: Minimum share of stop words in an English text; in other languages a capital does not mean a name.
+_MIN_ENGLISH_SHARE = 0.25
+
+
+def proper_names_of(text: str) -> list[str]:
+    """Return words of an English text written like a name within a sentence (Kubernetes, GitLab), in lower case."""
+    names: dict[str, None] = {}
+    words = list(_QUESTION_WORD.finditer(text))
+    plain = [_without_apostrophe(match[0]) for match in words]
+    if sum(word in QUESTION_STOP_WORDS for word in plain) < _MIN_ENGLISH_SHARE * len(words):
+        return []
+    for match, word in zip(words, plain, strict=True):
+        before = text[: match.start()].rstrip()
+        is_inside = bool(before) and before[-1] not in ".?!:\n"
+        is_capital = match[0][0].isupper() and is_inside
+        is_name = is_capital or any(letter.isupper() for letter in match[0][1:])
+        if is_name and len(word) > 1 and word not in QUESTION_STOP_WORDS and word not in _DAYS:
+            names.setdefault(word)
+    return list(names)
+
+
+def _without_apostrophe(word: str) -> str:
+    return word.lower().split("'")[0].split("’")[0]

@@ -1,0 +1,260 @@
+"""The protocol behind which each agent's sessions are read, and the values that a reader and ingest exchange.
+
+See docs/agents.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+from engram.settings import Settings
+from engram.transcripts.speaker import Speaker
+from engram.transcripts.transcript_files import Skipped
+from engram.transcripts.turns import EntryRef, TextBlock, Turn, TurnUpdate
+
+# -- The values that an agent's reader and ingest exchange: sources, cursors, and what one read found.
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where an agent keeps one session: a file, or a part of one."""
+
+    #: Name of the agent.
+    agent: str
+    path: Path
+    #: Unique among all agents, and safe as a part of a file name (``engram.paths.is_session_id``).
+    session_id: str
+    #: Differs whenever the content has changed. Compared with the stamp of the last read, never interpreted.
+    stamp: str
+    #: Bytes, to show how much is unread; None if the agent cannot tell.
+    size: int | None = None
+    #: Last change in nanoseconds since 1970.
+    changed_at_ns: int = 0
+    #: The session's key within a file that holds several, such as a row id; "" if the file is one session.
+    part: str = ""
+    #: Session that started this one as a subagent; "" for a session of its own.
+    parent_id: str = ""
+    #: True if all that was read of it is to be compared with what it holds now, although nothing looks wrong.
+    is_doubtful: bool = False
+
+    @property
+    def place(self) -> Place:
+        """The path and part that identify the source."""
+        return Place(self.path, self.part)
+
+    @property
+    def is_subagent(self) -> bool:
+        """True for the session of a subagent."""
+        return bool(self.parent_id)
+
+
+class Place(NamedTuple):
+    """What identifies a source: the file, and the part of it."""
+
+    path: Path
+    part: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cursor:
+    """How far a source was read. Only the agent that made it understands it; both texts are "" before the first
+    read.
+    """
+
+    #: The position: a byte offset, a row id, a digest, and what else the reader needs to go on. Holds no words.
+    position: str = ""
+    #: What the reader needs and may hold words, such as a branch name. Deleted when the project is forgotten.
+    words: str = ""
+
+
+class SourceEntry(Protocol):
+    """An entry that was read, by id and time."""
+
+    @property
+    def uuid(self) -> str:
+        """Id, unique among all agents; "" if it has none."""
+
+    @property
+    def at_ms(self) -> int | None:
+        """Time in milliseconds since 1970; None if unknown."""
+
+
+class EntryTime(NamedTuple):
+    """A ``SourceEntry`` for readers that have no record of their own."""
+
+    uuid: str
+    at_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A part of a source that could not be understood, by its position; its text is not kept."""
+
+    offset: int
+    #: Size in the unit of ``offset``; a line is counted without its newline.
+    length: int
+    reason: str
+
+
+class PullRequest(NamedTuple):
+    """A pull request that a source names."""
+
+    #: When it was named, in milliseconds since 1970; 0 if that is unknown.
+    at_ms: int
+    #: Its web address.
+    url: str
+
+
+class TitleRank(IntEnum):
+    """How much a title of a session counts: a later one takes the place of one that counts no more."""
+
+    #: A summary of a conversation, as older versions wrote it.
+    SUMMARY = 1
+    #: Written by the agent's model.
+    GENERATED = 2
+    #: Given by the user, or shown to them as the name of the session.
+    CUSTOM = 3
+    #: What the session said was forgotten: it gets no title of the agent's any more.
+    FORGOTTEN = 9
+
+
+class Title(NamedTuple):
+    """A title that a source gives a session."""
+
+    text: str
+    rank: TitleRank
+    #: An entry of the session that it is about; "" for the session of the source.
+    entry: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one read found."""
+
+    #: Where the next read continues.
+    cursor: Cursor
+    #: Turns that are new or have changed, in the order of the source.
+    updates: tuple[TurnUpdate, ...] = ()
+    #: Keys of stored turns that turned out to be none: removed before the updates are written.
+    withdrawn: tuple[str, ...] = ()
+    #: The entries read, in order.
+    entries: Sequence[SourceEntry] = ()
+    unreadable: tuple[Unreadable, ...] = ()
+    #: First working directory that an entry names; "" if none does.
+    cwd: str = ""
+    #: Latest time at which the session's context was compacted; None if it was not.
+    compacted_at_ms: int | None = None
+    #: Pull requests that the session names, in the order of the source.
+    pull_requests: tuple[PullRequest, ...] = ()
+    #: Titles of sessions, in the order of the source.
+    titles: tuple[Title, ...] = ()
+    #: Entries that are stored already, where they are now in a source that was rewritten.
+    moved: tuple[EntryRef, ...] = ()
+    #: ``Source.stamp`` and ``Source.size`` at the time of this read.
+    stamp: str = ""
+    size: int = 0
+    #: Bytes and lines of the source read so far; 0 if the source has none.
+    bytes_read: int = 0
+    lines_read: int = 0
+    #: True if the source was cut or rewritten: nothing was read, and ``cursor`` begins it again.
+    is_restart: bool = False
+    #: True if there may be more to read now.
+    has_more: bool = False
+
+
+class StoredTurns(Protocol):
+    """What a reader may ask ingest about the turns that are stored."""
+
+    def load(self, key: str) -> Turn | None:
+        """Return a stored turn; None if there is none, or if it was forgotten."""
+
+    def is_known(self, key: str) -> bool:
+        """True if the turn of this key is stored or was forgotten."""
+
+    def known_entries(self, uuids: Sequence[str]) -> Collection[str]:
+        """Return those of the entries that belong to a stored turn, or were forgotten."""
+
+    def is_session_known(self) -> bool:
+        """True if something of the session that is read is stored."""
+
+    def holder(self, uuid: str) -> Turn | None:
+        """Return the stored turn of this session that an entry belongs to; None for any other entry."""
+
+    def texts_of_session(self) -> Sequence[TextBlock]:
+        """Return every stored text of the session that is read."""
+
+    def is_stored(self, session_id: str) -> bool:
+        """True if something of another session is stored."""
+
+    def prompt_times(self, from_ms: int, to_ms: int) -> Sequence[int]:
+        """Return when the stored prompts of other sessions within a span were asked, both ends included."""
+
+    def note_environment(self, text: str) -> None:
+        """Take the values of environment lines in ``text`` as secrets from now on; the text is not kept."""
+
+
+# -- The protocol behind which each agent's sessions are read. See docs/agents.md.
+
+
+class Agent(Protocol):
+    """Knows where an agent keeps its sessions and how to read them. Nothing outside its package knows either."""
+
+    @property
+    def name(self) -> str:
+        """Stored with every session, such as ``claude-code``; never changes."""
+
+    @property
+    def title(self) -> str:
+        """The agent's name for people, such as ``Claude Code``."""
+
+    @property
+    def suffixes(self) -> tuple[str, ...]:
+        """Endings of file names whose changes are worth a look."""
+
+    def resume_command(self, session_id: str, path: Path | None = None) -> str:
+        """Return the shell command that resumes a session; "" if the agent has none.
+
+        For the session of a subagent it resumes the session that started it.
+
+        Args:
+            session_id: the session.
+            path: one of its sources, which may say how it has to be resumed.
+        """
+
+    def speaker_at(self, path: Path, offset: int, length: int) -> Speaker:
+        """Return who wrote a prompt that was read there, in bytes; a person, where that can't be read any more."""
+
+    def folders(self, settings: Settings) -> tuple[Path, ...]:
+        """Return the folders to watch for changes; they need not exist."""
+
+    def discover(self, settings: Settings) -> Iterator[Source]:
+        """Yield every source there is now. A folder that is missing or unreadable holds none."""
+
+    def skipped(self, settings: Settings) -> list[Skipped]:
+        """Return what is where sources are and is not read, such as a link that leads nowhere, with the reason."""
+
+    def sources_at(self, path: Path, settings: Settings) -> Iterator[Source]:
+        """Yield the sources in a file, or in a folder that a person names; none if it is not this agent's."""
+
+    def read(
+        self, source: Source, cursor: Cursor, stored: StoredTurns, *, settings: Settings, max_bytes: int
+    ) -> Reading:
+        """Read what is new behind ``cursor``, about ``max_bytes`` at most.
+
+        The same content read in other portions must give the same turns. Nothing may be remembered between two calls
+        but in the cursor and the stored turns.
+
+        Raises:
+            TranscriptError: the source is gone or cannot be read now.
+        """
+
+    def is_moved(self, source: Source, cursor: Cursor) -> bool:
+        """True if ``cursor`` was made from what ``source`` holds now: its file stood elsewhere before.
+
+        Raises:
+            TranscriptError: as ``read``.
+        """

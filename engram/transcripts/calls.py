@@ -1,0 +1,153 @@
+"""Facts of tool calls that every agent's reader takes out of them in the same way. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from engram.text.shell import without_colours
+from engram.transcripts.lines import storable
+from engram.transcripts.turns import MAX_COMMAND_CHARS, MAX_ERROR_CHARS, Action, TodoState
+
+# -- Facts of a tool call that every agent's reader takes out of it in the same way. Pure.
+
+#: This many times the kept length is read, and cut only after redaction: half a secret matches no pattern.
+READ_AHEAD = 10
+#: Characters of a result that are searched for facts.
+MAX_SEARCHED_CHARS = 20_000
+#: Longest path that is kept.
+MAX_PATH_CHARS = 4096
+#: Tools that let another agent work and return its report.
+AGENT_TOOLS = frozenset({"Agent", "Task"})
+#: Arguments that say where a call works, as Claude Code, Codex, Gemini CLI and file servers call them.
+_PLACE_KEYS = ("workdir", "cwd", "path", "dir_path", "directory")
+
+_COMMIT = re.compile(r"^\[(?:[^\]\n]* )?([0-9a-f]{7,40})\] (\S.*)$", re.MULTILINE)
+_ENVIRONMENT_FILE = re.compile(
+    r"(?:.*[\\/])?(?:\.env\b[^\\/]*|[^\\/]*\.env|credentials[^\\/]*)$", re.IGNORECASE | re.DOTALL
+)
+_ENVIRONMENT_COMMAND = re.compile(r"\.env\b|\bprintenv\b|\bos\.environ\b|(?:^|[;&|]\s*)env\s*(?:$|[|;&])", re.MULTILINE)
+#: Patterns of error lines, the most telling first.
+_TELLING = (
+    re.compile(r"^(?:E   +)?[\w.]*(?:Error|Exception|Panic)\b.*:|^E   +\S"),
+    re.compile(r"\b(?:error|fatal|panic|FAIL|FAILED|failure)\b[\]:(]?", re.IGNORECASE),
+    re.compile(
+        r"cannot|can't|could not|not found|no such|denied|undefined|unexpected|invalid|refused|✗|✘|×", re.IGNORECASE
+    ),
+)
+_NOISE = re.compile(r"^(?:[$>+] |Exit code|Traceback |[=\-_~*#━─.]{3,}|\[[\w-]+\] \$ |\s*$)")
+
+
+def telling_line(text: str) -> str:
+    """Return the most telling line of an error message, without colours; longer than what is kept."""
+    text = without_colours(text).replace("<tool_use_error>", "").replace("</tool_use_error>", "")
+    lines = [line.strip() for line in text.splitlines() if not _NOISE.match(line)]
+    for pattern in _TELLING:
+        for line in lines:
+            if pattern.search(line):
+                return line[: MAX_ERROR_CHARS * READ_AHEAD]
+    return lines[0][: MAX_ERROR_CHARS * READ_AHEAD] if lines else ""
+
+
+def shows_environment(action: Action) -> bool:
+    """True if the result of the call may hold secrets in environment lines.
+
+    It names an environment file, prints the environment, or is the report of an agent, which may have done either.
+    """
+    return (
+        any(_ENVIRONMENT_FILE.match(file) for file in (*action.files, action.place))
+        or prints_environment(action.command)
+        or action.tool in AGENT_TOOLS
+    )
+
+
+def prints_environment(code: str) -> bool:
+    """True if a shell command or script names an environment file or prints the environment."""
+    return "env" in code and _ENVIRONMENT_COMMAND.search(code) is not None
+
+
+def place_of(given: Mapping[str, Any]) -> str:
+    """Return where a call works by its arguments: the folder that a command runs in, or what a search looks in."""
+    paths = (given.get(key) for key in _PLACE_KEYS)
+    return next((storable(path) for path in paths if isinstance(path, str) and 0 < len(path) <= MAX_PATH_CHARS), "")
+
+
+def commit_of(action: Action, text: str) -> str:
+    """Return "sha subject" of a commit that a command made, by what it printed; "" if it made none."""
+    if "git" not in action.command or "commit" not in action.command:
+        return ""
+    match = _COMMIT.search(text)
+    return f"{match[1]} {match[2].strip()}"[: MAX_ERROR_CHARS * READ_AHEAD] if match else ""
+
+
+# -- The message of a ``git commit`` command. Pure.
+
+_GIT_COMMIT = r"git(?:\s+-[cC]\s+\S+)*\s+commit\b(?P<rest>.*)"
+_COMMIT_COMMAND = re.compile(rf"(?:^|[;&|(\n])\s*{_GIT_COMMIT}", re.DOTALL)
+#: The same behind a program that runs it, and may shorten what it prints.
+_COMMIT_BY_RUNNER = re.compile(rf"(?:^|[;&|(\n])\s*(?:(?:rtk|sudo|command|time|nice)\s+)?{_GIT_COMMIT}", re.DOTALL)
+_HEREDOC = re.compile(r"<<-?\s*(['\"]?)(?P<end>\w+)\1\n(?P<text>.*)", re.DOTALL)
+_HERE_STRING = re.compile(r"@(?P<quote>['\"])\n(?P<text>.*)", re.DOTALL)
+_MESSAGE = re.compile(
+    r"(?:\s-[a-zA-Z]*m|\s--message)[= ]?\s*(?:\"(?P<double>(?:[^\"\\]|\\.)*)(?P<end2>\"|$)|"
+    r"'(?P<single>[^']*)(?P<end1>'|$))",
+    re.DOTALL,
+)
+#: Lines that tools and people add below a message.
+_TRAILER = re.compile(r"^\s*(?:[A-Z][\w-]+-by|Co-authored-by|Change-Id|\W*Generated (?:with|by))\b.*$", re.I | re.M)
+#: Where a message that was cut may end: after a sentence, or before a bullet.
+_SENTENCE_END = re.compile(r"(?<!\d)[.!?](?=\s|$)|(?=\n\s*(?:[-*•]|\d+[.)])\s)")
+
+
+def read_message(command: str, *, by_runner: bool = False) -> tuple[str, str]:
+    """Return subject and body of the message of a ``git commit`` command; ("", "") if there is none.
+
+    Args:
+        command: a shell command as it is stored, up to ``MAX_COMMAND_CHARS``: of a message that was cut, the last
+            sentence is left out.
+        by_runner: also read a commit that another program runs, such as ``sudo``.
+    """
+    match = (_COMMIT_BY_RUNNER if by_runner else _COMMIT_COMMAND).search(command)
+    if match is None:
+        return "", ""
+    text, is_whole = _quoted(match["rest"])
+    if not is_whole and len(command) >= MAX_COMMAND_CHARS:
+        ends = [end.end() for end in _SENTENCE_END.finditer(text)]
+        text = text[: ends[-1]] if ends else text.partition("\n")[0] if "\n" in text else ""
+    subject, _, body = _TRAILER.sub("", text).strip().partition("\n")
+    return subject.strip(), body.strip()
+
+
+def _quoted(rest: str) -> tuple[str, bool]:
+    """Return the message in the arguments of a commit, and whether its end was reached."""
+    if heredoc := _HEREDOC.search(rest):
+        text, end, _ = heredoc["text"].partition("\n" + heredoc["end"])
+        return text, bool(end)
+    if here := _HERE_STRING.search(rest):
+        text, end, _ = here["text"].partition("\n" + here["quote"] + "@")
+        return text, bool(end)
+    parts = [
+        (match["double"] if match["double"] is not None else match["single"], bool(match["end2"] or match["end1"]))
+        for match in _MESSAGE.finditer(rest)
+    ]
+    return "\n\n".join(text for text, _ in parts), all(is_closed for _, is_closed in parts)
+
+
+# -- The open entries of a session's todo list, from its tool calls in order.
+
+
+def open_todos(actions: Iterable[Action]) -> list[str]:
+    """Return the texts of the entries that no later call completed, in their order."""
+    whole: list[str] = []
+    single: dict[str, str] = {}
+    for action in actions:
+        if action.is_todo_list:
+            whole = [todo.text for todo in action.todos if todo.state is TodoState.OPEN]
+            continue
+        for todo in action.todos:
+            if todo.state is TodoState.DONE:
+                single.pop(todo.key, None)
+            elif todo.text and (todo.state is TodoState.OPEN or todo.key in single):
+                single[todo.key] = todo.text
+    return list(dict.fromkeys([*whole, *single.values()]))

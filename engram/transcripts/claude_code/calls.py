@@ -1,0 +1,213 @@
+"""The facts of a tool call: files, command, exit status, most telling error line, commit."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from engram.text.shell import telling_lines
+from engram.transcripts.calls import (
+    MAX_PATH_CHARS,
+    MAX_SEARCHED_CHARS,
+    READ_AHEAD,
+    commit_of,
+    place_of,
+    read_message,
+    telling_line,
+)
+from engram.transcripts.lines import MAX_ID_CHARS, storable, storable_id, storable_text
+from engram.transcripts.turns import (
+    MAX_COMMAND_CHARS,
+    MAX_ERROR_CHARS,
+    MAX_TODO_CHARS,
+    MAX_TODOS,
+    Action,
+    Todo,
+    TodoState,
+)
+
+# -- The todo list of a session: what the tools TodoWrite, TaskCreate and TaskUpdate make of it.
+
+_DONE = ("completed", "deleted", "cancelled")
+_OPEN = ("pending", "in_progress")
+#: How the result of TaskCreate names the id of the new entry.
+_CREATED = re.compile(r"Task #(\w{1,40}) created")
+
+
+def todos_of_call(tool: str, given: dict[str, Any]) -> tuple[tuple[Todo, ...], bool]:
+    """Return what a call changes in the todo list, and whether that is the whole list.
+
+    TodoWrite gives the whole list, of which only open entries are kept. The id of an entry of TaskCreate is in the
+    result.
+    """
+    if tool == "TodoWrite":
+        listed = given.get("todos")
+        entries = [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+        todos = [
+            Todo("", _text(entry.get("content")), TodoState.OPEN) for entry in entries if entry.get("status") in _OPEN
+        ]
+        return tuple(todo for todo in todos if todo.text)[:MAX_TODOS], isinstance(listed, list)
+    if tool == "TaskCreate":
+        text = _text(given.get("subject"))
+        return ((Todo("", text, TodoState.OPEN),) if text else ()), False
+    if tool == "TaskUpdate":
+        key, status = storable_id(given.get("taskId")), given.get("status")
+        state = TodoState.DONE if status in _DONE else TodoState.OPEN if status in _OPEN else TodoState.SAME
+        return ((Todo(key, _text(given.get("subject")), state),) if key else ()), False
+    return (), False
+
+
+def todos_of_result(action: Action, text: str, *, is_error: bool) -> Action:
+    """Return an action with what its call changed in the todo list, now that the result is known: nothing if it failed.
+
+    The entry of TaskCreate gets its id.
+    """
+    if is_error:
+        return action._replace(todos=(), is_todo_list=False) if action.todos or action.is_todo_list else action
+    if action.tool != "TaskCreate":
+        return action
+    created = _CREATED.match(text)
+    return action._replace(todos=tuple(todo._replace(key=created[1]) for todo in action.todos) if created else ())
+
+
+def _text(value: object) -> str:
+    return storable(" ".join(value[: MAX_TODO_CHARS * READ_AHEAD].split())) if isinstance(value, str) else ""
+
+
+EDIT_TOOLS = frozenset({"Edit", "Write", "MultiEdit", "NotebookEdit", "apply_patch"})
+SHELL_TOOLS = frozenset({"Bash", "PowerShell", "shell", "local_shell", "exec_command"})
+_FILE_KEYS = ("file_path", "notebook_path")
+
+#: The tool of Code Mode: a script that calls the other tools.
+SCRIPT_TOOL = "REPL"
+#: Where a report has what a call shows: of a command, a search or an agent, a web page, a file before its change.
+_REPORTED = ("stdout", "stderr", "content", "result", "originalFile")
+_SHA = re.compile(r"[0-9a-f]{7,40}")
+#: Characters of a hash that is reported whole: git prints about as many, and redaction takes a whole one for a secret.
+_SHA_CHARS = 12
+_EXIT = re.compile(r"(?:Error: )?Exit code (-?\d{1,9})\b")
+
+
+def start_action(block: dict[str, Any], uuid: str) -> Action | None:
+    """Return the action of a ``tool_use`` block; None if it has no usable id."""
+    tool_use_id, tool = block.get("id"), block.get("name")
+    if not isinstance(tool_use_id, str) or not 0 < len(tool_use_id) <= MAX_ID_CHARS:
+        return None
+    tool = tool[:MAX_ID_CHARS] if isinstance(tool, str) else ""
+    given = block.get("input")
+    given = given if isinstance(given, dict) else {}
+    files = tuple(
+        storable(f)
+        for f in (given.get(key) for key in _FILE_KEYS)
+        if isinstance(f, str) and 0 < len(f) <= MAX_PATH_CHARS
+    )
+    command = given.get("command")
+    todos, is_todo_list = todos_of_call(tool, given)
+    return Action(
+        tool_use_id=storable(tool_use_id),
+        tool=storable(tool),
+        uuid=uuid,
+        files=files,
+        command=storable(command[: MAX_COMMAND_CHARS * READ_AHEAD]) if isinstance(command, str) else "",
+        place=place_of(given),
+        is_edit=tool in EDIT_TOOLS,
+        todos=todos,
+        is_todo_list=is_todo_list,
+    )
+
+
+def finish_action(
+    action: Action, block: dict[str, Any], uuid: str, report: object = None, *, is_refused: bool = False
+) -> Action:
+    """Return the action with the facts of its result.
+
+    Args:
+        action: the call.
+        block: its ``tool_result`` block.
+        uuid: id of the entry that holds the block.
+        report: what Claude Code says of the result beside the block (``toolUseResult``).
+        is_refused: the user refused the call.
+    """
+    text = result_text(block, report)
+    is_error = block.get("is_error") is True
+    is_running = isinstance(report, dict) and bool(report.get("backgroundTaskId"))
+    exit_code = None if is_running else _exit_code(action, text, is_error)
+    return todos_of_result(action, text, is_error=is_error or is_refused)._replace(
+        is_error=is_error,
+        exit_code=exit_code,
+        error_line=telling_line(text) if is_error and not is_refused else "",
+        error_lines=telling_lines(text) if action.command and is_error and not is_refused else (),
+        commit=(commit_of(action, text) or _reported_commit(action, report)) if not is_error else "",
+        result_uuid=uuid,
+        is_refused=is_refused,
+    )
+
+
+def thrown_action(block: dict[str, Any], uuid: str, report: object) -> Action | None:
+    """Return the action of a script of Code Mode that threw without calling a tool; None for all other results.
+
+    The calls that a script makes have lines of their own, which follow its result.
+    """
+    if not isinstance(report, dict) or "code" not in report or report.get("toolsUsed"):
+        return None
+    text = result_text(block)
+    if not (block.get("is_error") is True or report.get("error")) or "<tools-used-before-summary>" in text:
+        return None
+    line = storable_text(report.get("error")) or text
+    return Action(
+        tool_use_id=storable_text(block.get("tool_use_id"))[:MAX_ID_CHARS],
+        tool=SCRIPT_TOOL,
+        uuid=uuid,
+        is_error=True,
+        error_line=telling_line(line),
+        result_uuid=uuid,
+    )
+
+
+def result_text(block: dict[str, Any], report: object = None) -> str:
+    """Return the text of a result, at most ``MAX_SEARCHED_CHARS``.
+
+    In Code Mode the block of a call within a script is empty, and only ``report`` has the text.
+    """
+    content = block.get("content")
+    if content == "" and not block.get("is_error"):
+        return storable(_reported_text(report)[:MAX_SEARCHED_CHARS])
+    return storable(_text_of(content)[:MAX_SEARCHED_CHARS])
+
+
+def _reported_text(report: object) -> str:
+    """Return what a result shows, of every form in which Claude Code reports one."""
+    if not isinstance(report, dict):
+        return _text_of(report)
+    file = report.get("file")
+    parts = [report.get(key) for key in _REPORTED] + [file.get("content") if isinstance(file, dict) else None]
+    return "\n".join(filter(None, map(_text_of, parts)))
+
+
+def _text_of(content: object) -> str:
+    """Return the text of a message's content: a text, or a list of blocks."""
+    if isinstance(content, str):
+        return content
+    blocks = content if isinstance(content, list) else ()
+    texts = (block.get("text") for block in blocks if isinstance(block, dict) and block.get("type") == "text")
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def _reported_commit(action: Action, report: object) -> str:
+    """Return the commit that Claude Code says a command made: its sha, and the subject that the command gives."""
+    operation = report.get("gitOperation") if isinstance(report, dict) else None
+    commit = operation.get("commit") if isinstance(operation, dict) else None
+    sha = storable_text(commit.get("sha")) if isinstance(commit, dict) else ""
+    if not _SHA.fullmatch(sha):
+        return ""
+    message = read_message(action.command)[0]
+    return f"{sha[:_SHA_CHARS]} {message}".strip()[: MAX_ERROR_CHARS * READ_AHEAD]
+
+
+def _exit_code(action: Action, text: str, is_error: bool) -> int | None:
+    if action.tool not in SHELL_TOOLS:
+        return None
+    match = _EXIT.match(text) if is_error else None
+    if match:
+        return int(match[1])
+    return None if is_error or text.startswith("Command running in background") else 0

@@ -1,0 +1,452 @@
+"""What git says of a repository that is not trusted: nothing that it configured is run, and time is bounded."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import subprocess
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from engram.enums import BranchState
+from engram.transcripts.git_files import (
+    DETACHED,
+    git_folder,
+    has_commit,
+    normal_address,
+    read_first_commit,
+    read_remote,
+)
+
+# -- Run git in a repository that is not trusted: nothing that it or the user configured is run, and time is bounded.
+
+#: Maximum duration of a call of git, in seconds.
+MAX_GIT_SECONDS = 10.0
+#: Maximum size of git's output that is used, in bytes.
+MAX_OUTPUT_BYTES = 20_000_000
+#: Maximum number of configured filters that are switched off; with more of them git is not asked.
+MAX_FILTERS = 50
+#: Variables of the environment that git gets; ``GIT_*`` could point it to another repository or program.
+_PASSED_ON = ("PATH", "HOME", "XDG_CONFIG_HOME", "TMPDIR")
+#: No questions, no network, no replaced objects, English messages.
+_ENVIRONMENT = {
+    "GIT_TERMINAL_PROMPT": "0",
+    "GIT_NO_LAZY_FETCH": "1",
+    "GIT_ALLOW_PROTOCOL": "none",
+    "GIT_NO_REPLACE_OBJECTS": "1",
+    "GIT_OPTIONAL_LOCKS": "0",
+    "LC_ALL": "C",
+}
+#: No hooks, monitors, pagers, signature programs and locks. A filter needs ``without_filters`` too.
+_OPTIONS = (
+    "--no-pager",
+    "--no-optional-locks",
+    "--literal-pathspecs",
+    "-c",
+    "core.fsmonitor=false",
+    "-c",
+    f"core.hooksPath={os.devnull}",
+    "-c",
+    "core.quotePath=false",
+    "-c",
+    "log.showSignature=false",
+    "-c",
+    "protocol.allow=never",
+)
+
+
+def run_git(root: str | Path, *arguments: str, seconds: float = MAX_GIT_SECONDS) -> str | None:
+    """Return what git prints; None if it is missing, slow or fails.
+
+    Args:
+        root: the folder to run it in.
+        arguments: a command that reads only. One that compares files with the index needs ``filter_options`` first.
+        seconds: maximum duration.
+    """
+    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | _ENVIRONMENT
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(root), *_OPTIONS, *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=seconds,
+            check=False,
+            env=environment,
+        )
+    except (OSError, ValueError, subprocess.SubprocessError):
+        return None
+    return None if done.returncode else done.stdout[:MAX_OUTPUT_BYTES].decode("utf-8", "replace")
+
+
+def filter_options(root: str | Path, *, seconds: float = MAX_GIT_SECONDS) -> list[str] | None:
+    """Return the options that switch off every configured filter; None if that is not possible.
+
+    A filter is a program that git runs on the content of a file, also to find out whether the file has changed. The
+    configuration of the repository may name any program.
+    """
+    # --get-regexp fails if nothing matches, so all names are listed.
+    names = run_git(root, "config", "--list", "--name-only", "-z", seconds=seconds)
+    if names is None:
+        return None
+    drivers = _filters(names.split("\0"))
+    if len(drivers) > MAX_FILTERS or any("\n" in driver or "=" in driver for driver in drivers):
+        return None
+    options: list[str] = []
+    for driver in drivers:
+        for key in ("clean", "smudge", "process"):
+            options += ["-c", f"filter.{driver}.{key}="]
+        options += ["-c", f"filter.{driver}.required=false"]
+    return options
+
+
+def _filters(names: Iterable[str]) -> list[str]:
+    """Return the names of the filters among the names of settings, each once."""
+    keys = [name for name in names if name.lower().startswith("filter.") and name.count(".") >= 2]
+    return list(dict.fromkeys(key.partition(".")[2].rpartition(".")[0] for key in keys))
+
+
+# -- Find out whether branches were merged, from what the local repository knows. Unknown is said rather than wrong.
+
+#: Names of branches that count as merged in every repository.
+MAIN_NAMES = ("main", "master")
+#: Maximum duration of a call of git, in seconds.
+MAX_SECONDS = 5.0
+#: Maximum number of commits and of files of a branch that are compared.
+MAX_COMMITS, MAX_FILES = 1_000, 1_000
+_HASH = re.compile(r"[0-9a-f]{7,64}")
+_FULL_HASH = re.compile(r"[0-9a-f]{40,64}")
+#: Entries of a branch's log that say that it was made, and that a commit was made on it.
+_CREATED = "branch: Created"
+_COMMITTED = ("commit", "cherry-pick", "revert", "am:")
+
+
+@dataclass(frozen=True, slots=True)
+class KnownBranch:
+    """What is known of a branch before git is asked."""
+
+    name: str
+    #: The last commit that was seen on it; "" for none.
+    tip: str = ""
+    #: True if a commit was ever seen on it.
+    has_commits: bool = False
+    #: Commits that a transcript reports on it, the latest last; maybe abbreviated.
+    commits: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BranchReading:
+    """What git says of a branch."""
+
+    state: BranchState
+    tip: str = ""
+    has_commits: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Refs:
+    """The branches of a repository and its remotes."""
+
+    #: Full name of a ref → its commit.
+    tips: Mapping[str, str]
+    #: Full name of a local branch → full name of its upstream branch.
+    upstreams: Mapping[str, str]
+    #: Name of the default branch; "" if it is not known.
+    default: str
+
+    @property
+    def main_tips(self) -> tuple[str, ...]:
+        """The commits of the default branch, here and at its remote."""
+        names = (f"refs/heads/{self.default}", f"refs/remotes/origin/{self.default}")
+        return tuple(dict.fromkeys(self.tips[name] for name in names if name in self.tips)) if self.default else ()
+
+    def tip_of(self, branch: str) -> str:
+        """Return the commit of a branch, here or else at a remote; "" for a branch that is gone."""
+        local = self.tips.get(f"refs/heads/{branch}")
+        if local:
+            return local
+        is_remote = re.compile(rf"refs/remotes/[^/]+/{re.escape(branch)}").fullmatch
+        return next((tip for name, tip in self.tips.items() if is_remote(name)), "")
+
+    def has_lost_upstream(self, branch: str) -> bool:
+        """True if the branch had a branch at a remote that is gone: it was probably merged there."""
+        upstream = self.upstreams.get(f"refs/heads/{branch}", "")
+        return bool(upstream) and upstream not in self.tips
+
+
+def read_refs(root: Path) -> Refs | None:
+    """Return the branches of a repository; None if git is missing, slow or fails."""
+    printed = run_git(
+        root,
+        "for-each-ref",
+        "--format=%(refname)%09%(objectname)%09%(symref)%09%(upstream)",
+        "refs/heads",
+        "refs/remotes",
+        seconds=MAX_SECONDS,
+    )
+    if printed is None:
+        return None
+    tips, upstreams, default = {}, {}, ""
+    for line in printed.splitlines():
+        name, tip, target, upstream = (line.split("\t") + [""] * 4)[:4]
+        if target:
+            if name == "refs/remotes/origin/HEAD":
+                default = target.removeprefix("refs/remotes/origin/")
+            continue
+        tips[name] = tip
+        if upstream:
+            upstreams[name] = upstream
+    if not default:
+        default = next((name for name in MAIN_NAMES if f"refs/heads/{name}" in tips), "")
+    return Refs(tips, upstreams, default)
+
+
+def counts_as_merged(name: str, default: str = "") -> bool:
+    """True for the default branch, for a detached head, and outside a repository."""
+    return name in ("", DETACHED, default, *MAIN_NAMES)
+
+
+def read_branch_state(root: Path, refs: Refs, known: KnownBranch) -> BranchReading:
+    """Return what git says of a branch."""
+    if counts_as_merged(known.name, refs.default):
+        return BranchReading(BranchState.MERGED, refs.tip_of(known.name))
+    present = refs.tip_of(known.name)
+    tip = present or known.tip or _resolve(root, known.commits)
+    has_commits = known.has_commits or bool(known.commits)
+    if not tip or not refs.main_tips:
+        return BranchReading(BranchState.UNKNOWN, tip, has_commits)
+    bases = [(main, base) for main in refs.main_tips if (base := _merge_base(root, tip, main))]
+    if any(base == tip for _, base in bases):
+        return _contained(root, known.name, tip, has_commits, is_present=bool(present))
+    states = {_compare(root, base, tip, main) for main, base in bases}
+    if BranchState.MERGED in states:
+        return BranchReading(BranchState.MERGED, tip, True)
+    is_doubtful = not present or refs.has_lost_upstream(known.name) or states != {BranchState.OPEN}
+    return BranchReading(BranchState.UNKNOWN if is_doubtful else BranchState.OPEN, tip, True)
+
+
+def _contained(root: Path, name: str, tip: str, has_commits: bool, *, is_present: bool) -> BranchReading:
+    """Return the state of a branch whose last commit is in the default branch: merged, or no commit made yet."""
+    if has_commits:
+        return BranchReading(BranchState.MERGED, tip, True)
+    log = run_git(
+        root, "log", "-g", "--format=%gs", f"--max-count={MAX_COMMITS}", f"refs/heads/{name}", "--", seconds=MAX_SECONDS
+    )
+    entries = log.splitlines() if log else []
+    if any(entry.startswith(_COMMITTED) for entry in entries):
+        return BranchReading(BranchState.MERGED, tip, True)
+    is_new = is_present and bool(entries) and all(entry.startswith(_CREATED) for entry in entries)
+    return BranchReading(BranchState.OPEN if is_new else BranchState.UNKNOWN, tip)
+
+
+def _compare(root: Path, base: str, tip: str, main: str) -> BranchState:
+    """Compare the files of a branch with what the default branch made of them since they parted.
+
+    A branch that was squashed or rebased into the default branch left all its files there, as they are at its tip, at
+    one moment. If not, and the default branch never took over a version of a file, and never changed some of the files
+    at all, the branch is not merged. Anything else is unknown.
+    """
+    changed = _changes(root, base, tip, only_ends=True)
+    ours = _changes(root, base, tip)
+    theirs = _changes(root, base, main)
+    if not changed or ours is None or theirs is None:
+        return BranchState.UNKNOWN
+    wanted = dict(changed[0])
+    if len(wanted) > MAX_FILES:
+        return BranchState.UNKNOWN
+    versions = {change for commit in ours for change in commit}
+    left, is_partly_there, touched = dict(wanted), False, set[str]()
+    for commit in theirs:
+        for path, content in commit:
+            if path not in wanted:
+                continue
+            touched.add(path)
+            is_partly_there |= (path, content) in versions
+            if wanted[path] == content:
+                left.pop(path, None)
+            else:
+                left[path] = wanted[path]
+        if not left:
+            return BranchState.MERGED
+    is_complete = len(theirs) < MAX_COMMITS and len(ours) < MAX_COMMITS
+    return BranchState.OPEN if is_complete and not is_partly_there and touched != set(wanted) else BranchState.UNKNOWN
+
+
+def _changes(root: Path, base: str, tip: str, *, only_ends: bool = False) -> list[list[tuple[str, str]]] | None:
+    """Return file and content of what each commit from ``base`` to ``tip`` changed, the oldest commit first.
+
+    ``only_ends`` compares the two commits as if there was one between them.
+    """
+    shape = ("--raw", "--no-abbrev", "--no-renames", "-z", "--no-ext-diff", "--no-textconv", "--ignore-submodules=all")
+    if only_ends:
+        printed = run_git(root, "diff-tree", "-r", *shape, base, tip, "--", seconds=MAX_SECONDS)
+        printed = None if printed is None else f"@\0{printed}"
+    else:
+        order = ("--reverse", "--first-parent", "-m", f"--max-count={MAX_COMMITS}", "--format=tformat:@")
+        printed = run_git(root, "log", *order, *shape, f"{base}..{tip}", "--", seconds=MAX_SECONDS)
+    return None if printed is None else parse_changes(printed)
+
+
+def parse_changes(printed: str) -> list[list[tuple[str, str]]]:
+    """Parse the output of ``git log --format=tformat:@ --raw --no-abbrev --no-renames -z``."""
+    commits: list[list[tuple[str, str]]] = []
+    fields = iter(printed.split("\0"))
+    for field in fields:
+        field = field.strip("\n")
+        if field == "@":
+            commits.append([])
+        elif field.startswith(":") and commits:
+            content = field.split(" ")[3]
+            commits[-1].append((next(fields, ""), content if content.strip("0") else ""))
+    return [commit for commit in commits if commit]
+
+
+def _merge_base(root: Path, first: str, second: str) -> str:
+    return (run_git(root, "merge-base", first, second, seconds=MAX_SECONDS) or "").strip().partition("\n")[0]
+
+
+def _resolve(root: Path, commits: Sequence[str]) -> str:
+    """Return the full hash of the latest of these commits that the repository still has; "" for none."""
+    for commit in reversed(commits[-3:]):
+        if _HASH.fullmatch(commit):
+            full = run_git(root, "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}", seconds=MAX_SECONDS)
+            if full and _FULL_HASH.fullmatch(full.strip()):
+                return full.strip()
+    return ""
+
+
+# -- Read what is not committed in a working tree. No program that the repository names is run, and time is bounded.
+
+#: Maximum duration for a person who waits, in seconds.
+MAX_STATUS_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class WorkTree:
+    """What git says of a working tree."""
+
+    #: ``DETACHED`` for a detached head.
+    branch: str
+    #: Files with changes that are not committed, relative to the repository.
+    changed: tuple[str, ...] = ()
+    #: Files and folders that git does not know.
+    untracked: tuple[str, ...] = ()
+    #: Number of commits that the upstream branch does not have; 0 without one.
+    unpushed: int = 0
+
+    @property
+    def is_clean(self) -> bool:
+        """True if everything is committed."""
+        return not (self.changed or self.untracked)
+
+
+def read_work_tree(folder: str, *, seconds: float = MAX_STATUS_SECONDS) -> WorkTree | None:
+    """Return the state of the working tree that holds a folder; None outside any, or if git is missing or slow."""
+    until = time.monotonic() + seconds
+    options = filter_options(folder, seconds=seconds)
+    left = until - time.monotonic()
+    if options is None or left <= 0:
+        return None
+    printed = run_git(
+        folder,
+        *options,
+        "status",
+        "--porcelain=v2",
+        "--branch",
+        "-z",
+        "--untracked-files=normal",
+        "--ignore-submodules=all",
+        "--no-renames",
+        seconds=left,
+    )
+    return None if printed is None else parse_status(printed)
+
+
+def parse_status(printed: str) -> WorkTree:
+    """Parse the output of ``git status --porcelain=v2 --branch -z --no-renames``."""
+    branch, changed, untracked, unpushed = "", [], [], 0
+    for record in printed.split("\0"):
+        kind, _, rest = record.partition(" ")
+        if kind == "#":
+            name, _, value = rest.partition(" ")
+            if name == "branch.head":
+                branch = DETACHED if value == "(detached)" else value
+            elif name == "branch.ab":
+                unpushed = int(value.split(" ")[0].lstrip("+") or 0)
+        elif kind in ("1", "u"):
+            # "1 XY sub mH mI mW hH hI path", "u XY sub m1 m2 m3 mW h1 h2 h3 path"
+            changed.append(rest.split(" ", 7 if kind == "1" else 9)[-1])
+        elif kind == "?":
+            untracked.append(rest)
+    return WorkTree(branch=branch, changed=tuple(changed), untracked=tuple(untracked), unpushed=unpushed)
+
+
+# -- What identifies a repository beside its folder: the address of its remote and its first commit.
+#
+# Both are hints, never a key: anybody can write a remote's address into a forged repository.
+
+#: How long each call of git may take, in seconds. A history that takes longer has no known first commit.
+GIT_SECONDS = 5.0
+_COMMIT = re.compile(r"[0-9a-f]{40,64}")
+
+
+@dataclass(frozen=True, slots=True)
+class GitHints:
+    """Hints at the identity of a repository."""
+
+    #: Normalised, without credentials; "" if there is none.
+    remote: str = ""
+    #: Hash of the oldest root commit; "" if it is not known, as in a shallow clone.
+    first_commit: str = ""
+
+
+def read_git_hints(root: Path) -> GitHints:
+    """Return the hints of the repository at ``root``; empty outside a repository or without git. Bounded in time."""
+    folder = git_folder(root)
+    if folder is None:
+        return GitHints()
+    root = root if (root / ".git").exists() else folder
+    remote = normal_address(_git(root, "config", "--local", "--get", "remote.origin.url"))
+    is_whole = _git(root, "rev-parse", "--is-shallow-repository") == "false"
+    grafts = _git(root, "rev-parse", "--git-path", "info/grafts")
+    if not is_whole or (root / grafts).exists():
+        return GitHints(remote)
+    roots = _git(root, "rev-list", "--max-parents=0", "HEAD").split()
+    return GitHints(remote, roots[-1] if roots and _COMMIT.fullmatch(roots[-1]) else "")
+
+
+def is_other_repository(root: Path, remote: str, first_commit: str) -> bool:
+    """True if the repository at ``root`` is not the one that had this remote and first commit. Runs no git.
+
+    The same remote, or the first commit somewhere in it, is enough to be the same. A shallow clone lacks its first
+    commit, so that only another remote tells. A folder that holds no repository any more is another one, too.
+
+    Args:
+        root: main folder, which exists.
+        remote: in its normal form; "" for none.
+        first_commit: "" if it is not known; then only two remotes that differ tell.
+    """
+    if not (remote or first_commit):
+        return False
+    folder = git_folder(root)
+    if folder is None:
+        return not (root / ".jj").is_dir()
+    present = read_remote(root)
+    if remote and remote == present:
+        return False
+    if first_commit and not (folder / "shallow").exists():
+        return has_commit(root, first_commit) is False
+    return bool(remote and present)
+
+
+def token_of(root: Path) -> str:
+    """Return a short text that tells repositories apart that are at one path one after another. Runs no git."""
+    told = f"{read_remote(root)}\n{read_first_commit(root)}"
+    return hashlib.sha256(told.encode("utf-8", "surrogateescape")).hexdigest()[:8]
+
+
+def _git(root: Path, *arguments: str) -> str:
+    """Return what git prints; "" if it fails or takes too long."""
+    return (run_git(root, *arguments, seconds=GIT_SECONDS) or "").strip()

@@ -1,0 +1,401 @@
+"""What a session becomes: turns, with every text and fact tied to its position in the source; and a turn while it
+grows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+# -- What a session becomes: turns, with every text and fact tied to its position in the source.
+
+#: Between a question and the chosen label, in a text of ``Role.CHOSEN``.
+ARROW = "→"
+#: Longest command that is kept, in characters.
+MAX_COMMAND_CHARS = 400
+#: Longest error line and commit subject that is kept, in characters.
+MAX_ERROR_CHARS = 200
+#: Longest entry of a todo list that is kept, in characters, and maximum number of entries of a call.
+MAX_TODO_CHARS, MAX_TODOS = 200, 30
+
+
+#: Key in ``Turn.extra`` of the working directories after the first, one a line, and how many are kept.
+FOLDERS, MAX_FOLDERS = "folders", 20
+
+
+class Role(StrEnum):
+    """Whose words a text is."""
+
+    #: Typed by the user.
+    USER = "user"
+    ASSISTANT = "assistant"
+    #: Decided by the user in a dialog, in the assistant's words: a label, or a plan approved or rejected.
+    CHOSEN = "chosen"
+    #: Put before the user in a dialog: a question with its options, or a plan. It is context, not a claim.
+    PROPOSED = "proposed"
+    #: Sent by a program in the user's place: an SDK, print mode, ``codex exec``.
+    PROGRAM = "program"
+    #: Stands in the user's place and is not known to be the user's: pasted text, an element that is not known.
+    CONTEXT = "context"
+
+    @property
+    def speaker(self) -> str:
+        """The speaker to name to a reader of the transcript: user, program, assistant, chosen or context."""
+        return "assistant" if self is Role.PROPOSED else self.value
+
+
+#: Roles of prompts.
+OPENING_ROLES = (Role.USER, Role.PROGRAM)
+
+
+class Opening(StrEnum):
+    """How a turn begins."""
+
+    #: With a prompt that is an entry of its own.
+    PROMPT = "prompt"
+    #: With a prompt that waited in the agent's queue and has no entry of its own.
+    QUEUED = "queued"
+    #: Without a prompt: it continues below a prompt that belongs to a turn of another source.
+    CONTINUATION = "continuation"
+
+
+@dataclass(frozen=True, slots=True)
+class TextBlock:
+    """One text of a turn: the visible text of one entry (a prompt, or one text block of the assistant)."""
+
+    #: Id of the entry; "" for a queued prompt, which has none.
+    uuid: str
+    role: Role
+    #: Word for word; redacted by ``engram.ingest``.
+    text: str
+    #: Groups the entries of one message of the assistant, and the texts of one dialog; "" for other words of the user.
+    message_id: str = ""
+    #: Position of the entry in its source: bytes in a file of lines, else what the agent counts by.
+    offset: int = 0
+    #: Size of the entry in the same unit; a line is counted without its newline.
+    length: int = 0
+    #: Line number from 1; 0 where the source has no lines.
+    line: int = 0
+    at_ms: int | None = None
+
+
+class TodoState(StrEnum):
+    """What a call makes of an entry of a todo list."""
+
+    OPEN = "open"
+    DONE = "done"
+    #: Only its text changes.
+    SAME = "same"
+
+
+class Todo(NamedTuple):
+    """A change of an entry of a todo list."""
+
+    #: The agent's id of the entry; "" in a list that has none.
+    key: str
+    #: "" if the text stays as it was.
+    text: str
+    state: TodoState
+
+
+class Action(NamedTuple):
+    """The facts of one tool call: used for matching, never as the text of a memory."""
+
+    #: Ties the result to the call; "" in a stored turn once the result was read.
+    tool_use_id: str
+    #: Name of the tool, such as Bash, Edit, Read.
+    tool: str
+    #: Id of the assistant's entry that made the call.
+    uuid: str = ""
+    #: Files it names, as written.
+    files: tuple[str, ...] = ()
+    #: The shell command, at most ``MAX_COMMAND_CHARS``; "" for other tools.
+    command: str = ""
+    #: The folder that a command ran in, or the file or folder that a search looked in, as written; "" if not said.
+    place: str = ""
+    #: True if the tool changes files.
+    is_edit: bool = False
+    #: None until the result is read.
+    is_error: bool | None = None
+    exit_code: int | None = None
+    #: The most telling line of an error, at most ``MAX_ERROR_CHARS``.
+    error_line: str = ""
+    #: The telling lines of a failing command's error as they were read. Ingest turns them into ``error_keys``; they are
+    #: not stored.
+    error_lines: tuple[str, ...] = ()
+    #: Hashes of those lines without what differs between two runs (``engram.text.shell``).
+    error_keys: tuple[int, ...] = ()
+    #: "sha subject" of a commit that the command made.
+    commit: str = ""
+    #: What the user typed to refuse the call. Only in turns read by an early version: today it is a text of the turn.
+    refusal: str = ""
+    #: Id of the entry that holds the result.
+    result_uuid: str = ""
+    #: True if the user refused the call.
+    is_refused: bool = False
+    #: What it changes in the todo list of the session.
+    todos: tuple[Todo, ...] = ()
+    #: True if ``todos`` takes the place of the whole list.
+    is_todo_list: bool = False
+
+
+class EntryRef(NamedTuple):
+    """An entry of a turn and its position in the source. A named tuple because there is one for nearly every line."""
+
+    uuid: str
+    #: Position and size, as in ``TextBlock``.
+    offset: int
+    length: int
+    #: Line number from 1; 0 where the source has no lines.
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A real user prompt, the assistant's text up to the next prompt, and the facts of its tool calls."""
+
+    #: Identity, unique among all agents: the id of the prompt's entry, or a key that stands for one.
+    key: str
+    session_id: str
+    opening: Opening
+    said: tuple[TextBlock, ...] = ()
+    actions: tuple[Action, ...] = ()
+    #: Every entry of the turn that has an id (tool results and meta entries too). An entry belongs to one turn.
+    entries: tuple[EntryRef, ...] = ()
+    cwd: str = ""
+    branch: str = ""
+    started_at_ms: int | None = None
+    ended_at_ms: int | None = None
+    #: Range in the source: position of the first entry, end of the last.
+    start_offset: int = 0
+    end_offset: int = 0
+    is_closed: bool = False
+    #: Distinct assistant messages with text (for the extraction thresholds).
+    message_count: int = 0
+    #: True if the user interrupted the turn.
+    is_interrupted: bool = False
+    #: Name of the agent that wrote the source.
+    agent: str = ""
+    #: Further facts that the agent's reader needs later (JSON-able).
+    extra: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def prompt(self) -> str:
+        """The words of a person or a program that open the turn, without what the user said later in dialogs.
+
+        "" for a continuation.
+        """
+        return "\n\n".join(s.text for s in self.said if s.role in OPENING_ROLES and not s.message_id)
+
+    @property
+    def users_texts(self) -> tuple[TextBlock, ...]:
+        """The words of a person: what they prompted, and what they said in dialogs."""
+        return tuple(s for s in self.said if s.role is Role.USER)
+
+    @property
+    def is_by_person(self) -> bool:
+        """True if a person's words open the turn."""
+        return any(not s.message_id for s in self.users_texts)
+
+    @property
+    def users_prompt(self) -> str:
+        """``prompt`` if a person wrote it, else ""."""
+        return self.prompt if self.is_by_person else ""
+
+    @property
+    def reply(self) -> str:
+        """The assistant's texts, joined."""
+        return "\n\n".join(s.text for s in self.said if s.role is Role.ASSISTANT)
+
+    @property
+    def folders(self) -> tuple[str, ...]:
+        """Working directories of the turn, in order, each once; the first is ``cwd``."""
+        return tuple(filter(None, (self.cwd, *self.extra.get(FOLDERS, "").split("\n"))))
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """Files the turn touched, in order, each once."""
+        return tuple(dict.fromkeys(f for a in self.actions for f in a.files))
+
+    @property
+    def has_edits(self) -> bool:
+        """True if a tool call changed a file and did not fail."""
+        return any(a.is_edit and not a.is_error for a in self.actions)
+
+
+@dataclass(frozen=True, slots=True)
+class TurnUpdate:
+    """A turn as its source holds it now, and how much of it is stored already."""
+
+    turn: Turn
+    #: Number of texts at the beginning of ``turn.said`` that are stored and redacted already.
+    said_before: int = 0
+    #: Number of ``turn.entries`` that are stored.
+    entries_before: int = 0
+    #: Number of ``turn.actions`` that are stored.
+    actions_before: int = 0
+    #: True if the turn is not stored yet.
+    is_new: bool = True
+    #: False if a stored turn was only closed.
+    has_grown: bool = True
+    #: True if the reader does not know what is stored of the turn: ingest compares it with the stored one.
+    is_whole: bool = False
+    #: True if the turn takes the place of the stored one instead of growing at its end. Set by ingest.
+    is_replaced: bool = False
+
+
+# -- A turn while it grows: what was added since it was last stored, and the finished record.
+
+
+@dataclass(slots=True)
+class Draft:
+    """The mutable form of a turn."""
+
+    key: str
+    session_id: str
+    opening: Opening
+    agent: str
+    cwd: str = ""
+    branch: str = ""
+    started_at_ms: int | None = None
+    ended_at_ms: int | None = None
+    start_offset: int = 0
+    end_offset: int = 0
+    is_closed: bool = False
+    is_interrupted: bool = False
+    said: list[TextBlock] = field(default_factory=list)
+    actions: list[Action] = field(default_factory=list)
+    entries: list[EntryRef] = field(default_factory=list)
+    extra: dict[str, str] = field(default_factory=dict)
+    said_before: int = 0
+    entries_before: int = 0
+    actions_before: int = 0
+    is_stored: bool = False
+    is_changed: bool = False
+    has_grown: bool = False
+    #: True if words of it are other ones in the source than those that are stored.
+    is_rewritten: bool = False
+    #: Tool calls without a result yet: id → index in ``actions``.
+    waiting: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, turn: Turn) -> Draft:
+        """Continue a stored turn."""
+        return cls(
+            key=turn.key,
+            session_id=turn.session_id,
+            opening=turn.opening,
+            agent=turn.agent,
+            cwd=turn.cwd,
+            branch=turn.branch,
+            started_at_ms=turn.started_at_ms,
+            ended_at_ms=turn.ended_at_ms,
+            start_offset=turn.start_offset,
+            end_offset=turn.end_offset,
+            is_closed=turn.is_closed,
+            is_interrupted=turn.is_interrupted,
+            said=list(turn.said),
+            actions=list(turn.actions),
+            entries=list(turn.entries),
+            extra=dict(turn.extra),
+            said_before=len(turn.said),
+            entries_before=len(turn.entries),
+            actions_before=len(turn.actions),
+            is_stored=True,
+            waiting={action.tool_use_id: i for i, action in enumerate(turn.actions) if not action.result_uuid},
+        )
+
+    @property
+    def has_reply(self) -> bool:
+        """True if it holds a text of the assistant."""
+        return any(block.role is Role.ASSISTANT for block in self.said)
+
+    def proposed_by(self, action: Action) -> list[TextBlock]:
+        """Return what a call put before the user."""
+        link = f"{action.tool_use_id}#"
+        return [block for block in self.said if block.role is Role.PROPOSED and block.message_id.startswith(link)]
+
+    def touch(self, offset: int, end: int, at_ms: int | None) -> None:
+        """Extend the turn to a line, by its range and time; the turn is open again."""
+        self.end_offset = max(self.end_offset, end)
+        self.start_offset = min(self.start_offset, offset)
+        if at_ms is not None:
+            self.started_at_ms = at_ms if self.started_at_ms is None else self.started_at_ms
+            self.ended_at_ms = max(self.ended_at_ms or at_ms, at_ms)
+        self.is_closed = False
+        self.is_changed = self.has_grown = True
+
+    def rewrite(self, blocks: Sequence[TextBlock]) -> None:
+        """Take the texts of one entry as its source has them now; nothing happens if they are those of the turn."""
+        places = [i for i, block in enumerate(self.said) if blocks and block.uuid and block.uuid == blocks[0].uuid]
+        if [self.said[place].role for place in places] != [block.role for block in blocks]:
+            return
+        for place, block in zip(places, blocks, strict=True):
+            if self.said[place].text != block.text:
+                self.said[place] = block
+                self.is_rewritten = self.is_changed = self.has_grown = True
+
+    def visit(self, folder: str) -> None:
+        """Note the working directory of an entry."""
+        if not self.cwd:
+            self.cwd = folder
+        elif folder and folder != self.cwd and "\n" not in folder:
+            known = self.extra.get(FOLDERS, "").split("\n") if FOLDERS in self.extra else []
+            if folder not in known and len(known) < MAX_FOLDERS:
+                self.extra[FOLDERS] = "\n".join([*known, folder])
+
+    def close(self) -> None:
+        """Close the turn: no further line belongs to it, as far as is known."""
+        if not self.is_closed:
+            self.is_closed = True
+            self.is_changed = True
+
+    def add_action(self, action: Action) -> None:
+        """Add a tool call that waits for its result."""
+        self.waiting[action.tool_use_id] = len(self.actions)
+        self.actions.append(action)
+
+    def take_waiting(self, other: Draft) -> None:
+        """Take over the calls of ``other`` that still wait for a result."""
+        if not other.waiting:
+            return
+        indexes = set(other.waiting.values())
+        for index in sorted(indexes):
+            self.add_action(other.actions[index])
+        other.actions = [action for i, action in enumerate(other.actions) if i not in indexes]
+        other.waiting.clear()
+        other.is_changed = other.has_grown = True
+
+    def update(self) -> TurnUpdate:
+        """Return the record of the turn as it is now."""
+        messages = {block.message_id or block.uuid for block in self.said if block.role is Role.ASSISTANT}
+        turn = Turn(
+            key=self.key,
+            session_id=self.session_id,
+            opening=self.opening,
+            said=tuple(self.said),
+            actions=tuple(self.actions),
+            entries=tuple(self.entries),
+            cwd=self.cwd,
+            branch=self.branch,
+            started_at_ms=self.started_at_ms,
+            ended_at_ms=self.ended_at_ms,
+            start_offset=self.start_offset,
+            end_offset=self.end_offset,
+            is_closed=self.is_closed,
+            message_count=len(messages),
+            is_interrupted=self.is_interrupted,
+            agent=self.agent,
+            extra=dict(self.extra),
+        )
+        return TurnUpdate(
+            turn,
+            said_before=self.said_before,
+            entries_before=self.entries_before,
+            actions_before=self.actions_before,
+            is_new=not self.is_stored,
+            has_grown=self.has_grown,
+            is_whole=self.is_rewritten,
+        )

@@ -1,0 +1,473 @@
+"""Tell what the user typed in a prompt from what was pasted, quoted or relayed.
+
+When in doubt a line is not typed: the user repeats a rule that was missed, but a rule that somebody else
+planted would be obeyed for ever.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from itertools import pairwise
+
+from engram.trust.letters import letter_spans
+
+#: A line longer than this is a paste, in characters.
+MAX_TYPED_LINE_CHARS = 1_200
+#: In a longer prompt only the first and last paragraphs may be typed, in characters.
+MAX_TYPED_PROMPT_CHARS = 6_000
+#: This many indented lines in a row are a paste.
+_INDENTED_LINES = 3
+
+_FENCE = re.compile(r"\s{0,12}(?:[-*+]\s+|\d+[.)]\s+)?(`{3,}|~{3,}|\"{3}|'{3})")
+#: Fences and tags in the middle of a line, too.
+_ANY_FENCE = re.compile(r"(?<![`\w])`{3,}(?!`)|(?<=[^`]|\w)`{3,}(?=\s|$)")
+_ANY_TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]{0,60})(?:\s[^<>]{0,400})?>")
+_TAG = re.compile(r"\s{0,40}<(/?)([A-Za-z!?][\w:.-]{0,60})(?=[\s>/])?[^<>]{0,400}>")
+_ROLE = re.compile(
+    r"(?i)[ \t]{0,40}(?:[#>*_\[\-=]{1,6}[ \t]{0,4})?(?:system|assistant|user|human|developer|claude|ai|tool|bot|"
+    r"model|operator|admin(?:istrator)?|me|you|from|subject|to|date|author|commit|re|fwd|sent|"
+    r"reply-to)\b(?:\s*(?:message|prompt|note|reminder|override|notice|result|output|instructions?))?\s*[\]*_]{0,3}\s*:"
+)
+_DIFF_HEAD = re.compile(r"(?:diff --git |@@ -|--- [\w/.\"]|\+\+\+ [\w/.\"]|index [0-9a-f]{5,}\.\.|Index: |={20,})")
+_DIFF_BODY = re.compile(r"(?:[+\- \\@]|$)")
+_LOG = re.compile(
+    r"(?i)\s*(?:\[?\d{4}[-/]\d\d[-/]\d\d|\[?\d{1,2}:\d\d:\d\d|\[\s*(?:info|warn(?:ing)?|error|debug|fatal|trace|"
+    r"notice|\d+[.:/\]])|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]* {1,2}\d{1,2} \d\d:|"
+    r"(?:info|warn|warning|error|debug|fatal|trace|notice|panic|exception|failed|fail|err!?)\b\s*[:\[(|]|\w*(?:error|"
+    r"exception|warning)\b\s*:|npm (?:err|warn)|traceback \(most|caused by|file \"[^\"]*\", line \d|at [\w$.<>\[\] "
+    r"/]+\s?\(|at (?:async )?\S+:\d+|goroutine \d|\S+\.(?:py|js|mjs|ts|tsx|jsx|go|rs|java|c|cc|cpp|h|rb|php|cs|swift|"
+    r"kt|ex|exs|vue):\d+|\S+\.go:\d|e\s{3}|={3,}|-{4,}|_{4,}|\*{4,}|[✓✗✘✔✖❌✅●⎿⏺✻✽✶✢❯│┌└├╭╰|])"
+)
+_SHELL = re.compile(r"\s*(?:[\w.@~:/\\-]{0,60}\s?(?:[$%#❯➜λ]|PS [A-Z]:\\\S*>)\s+\S|>>> |\.\.\. )")
+_CODE = re.compile(
+    r"\s*(?:import |from \S+ import |def |class |function |const |let |var |return\b|package |func |fn |pub |use "
+    r"\w+::|#include|public |private |protected |static |async |export (?:default|const|function)|interface |type "
+    r"\w+ =|enum |struct |impl |@\w+|if ?\(|for ?\(|while ?\(|else\b|elif |try:|except|}|{|\[|\"[\w-]+\"\s*:|"
+    r"'[\w-]+'\s*:|[\w-]+:\s*$|- name:|//|/\*|\*/|<!--|\w+\s?=\s?\S|[\w.]+\(.*\)[;,]?\s*$)|.*(?:[;{]|=>|\);|\},|"
+    r"\],)\s*$"
+)
+_QUOTE = re.compile(r"\s{0,8}(?:>|\|)")
+#: A comment in code needs no code beside it.
+_COMMENT = re.compile(r"\s*(?:/\*|\*/|//\s|<!--)")
+#: Values between separators; this many such lines are a table.
+_VALUES = re.compile(r"\s*[^\s,;\t][^,;\t\n]*(?:[,;\t][^\s,;\t][^,;\t\n]*)+\s*$")
+_TABLE_ROWS = 3
+_HEADING = re.compile(r"#{1,6} \S|[=-]{3,}\s*$|\s{0,6}(?:[-*+]\s+|\d+[.)]\s+)?\*\*[^*\n]{2,80}\*\*")
+#: A request about something that follows in several lines.
+_PURPOSE = re.compile(
+    r"(?i)\b(?:to|please|and)\s+(?:understand|know|do|ensure|check|verify|make|add|change|fix|implement|create|"
+    r"update|consider)(?:\s+(?:the following|this|it|that|sure))?\s*:\s*$"
+)
+_REQUEST = re.compile(
+    r"(?i)[^\n]{0,40}\b(?:summari[sz]e|review|explain|translate|rewrite|proofread|improve|convert|parse|format|"
+    r"analy[sz]e|check|read|look at|what does|what is|what do you|thoughts on|opinion on|is|are|about|have|got|"
+    r"found)\b[^\n]{0,60}\b(?:this|these|below|following|attached)\b[^\n]{0,40}$"
+)
+#: This many lines of text after such a request are a paste.
+_REQUESTED_LINES = 3
+_LEAD_IN = re.compile(
+    r"(?i)(?:\b(?:here(?:'s|’s| is| are| comes)(?! (?:my|our) (?:rules?|preferences?|conventions?|requirements?|"
+    r"wishes)| (?:what|how|the way) (?:i|we)(?:['’]d)? (?:want|need|expect|like|prefer|work|do)\b)|below(?: is| are)?|"
+    r"attached|pasted?|quot(?:e|ing)|forwarded|copied|for reference|fyi|gives?|shows?|"
+    r"prints?|returns?|contains?|reads?|outputs?|i (?:get|got|see|found)|what i (?:get|got|see)|context|"
+    r"contents?)\b[^\n]{0,120}|\b(?:files?|outputs?|logs?|errors?|messages?|e-?mails?|issue|ticket|comments?|readme|"
+    r"docs?|documentation|page|response|reply|transcript|trace|stack ?trace|text|snippet|code|review|feedback|spec|"
+    r"plan|diff|patch|excerpt|passage|contract|clause|article|post|thread|slack|config|description|report|results?|"
+    r"notes? (?:from|of|in|by)|"
+    r"instructions? (?:from|of|in|by)|policy|guide|prompt|rules? (?:from|of|in|by)|claude\.md|agents\.md)\b[^\n]{0,60}|"
+    r"\b(?:says?|said|wrote|writes|replied|answered|told (?:me|us)|suggest(?:s|ed)|recommend(?:s|ed)|asks?|asked|"
+    r"wants)\b[^\n]{0,40}):\s*$"
+)
+#: The same in German, French, Spanish, Italian and Portuguese; what introduces the user's own wishes does not.
+_OWN_WISHES = re.compile(
+    r"(?i)\b(?:meine?r?|unsere?|mes|nos|mis|nuestr[oa]s|(?:le )?mie|(?:i )?miei|nostr[ei]|(?:as )?minhas|(?:os )?meus|"
+    r"noss[oa]s)\s+(?:regeln|wünsche|vorgaben|règles|souhaits|préférences|reglas|preferencias|regole|preferenze|"
+    r"regras|preferências)\b"
+)
+_LEAD_IN_ELSEWHERE = re.compile(
+    r"(?i)(?:\b(?:hier(?: (?:ist|sind|kommt|kommen|der|die|das|ein|eine))?|anbei|unten|folgendes|voici|voilà|"
+    r"ci-dessous|aquí|abajo|ecco|qui|di seguito|aqui|abaixo|segue|eis)\b[^\n]{0,120}|"
+    r"\b(?:readme|wiki|doku\w*|handbuch|anleitung|fehler\w*|ausgabe|meldung|nachricht|e-?mail|ticket|kommentar\w*|"
+    r"protokoll|antwort|seite|text|beschreibung|vertrag|fichier|erreur|sortie|message|courriel|commentaires?|réponse|"
+    r"page|texte|consigne|auszug|zitat|extrait|citation|contrat|extracto|cita|contrato|trecho|excerto|estratto|brano|"
+    r"citazione|contratto|archivo|fichero|salida|mensaje|correo|comentarios?|respuesta|página|texto|documento|"
+    r"errore|messaggio|commento|risposta|pagina|testo|arquivo|ficheiro|erro|mensagem|comentários?|resposta)\b"
+    r"[^\n]{0,60}|"
+    r"\b(?:sagt|sagte|schreibt|schrieb|steht|meint|geschrieben|geschickt|gesendet|dit|écrit|envoyé|dice|dijo|escribió|"
+    r"escrito|pone|mandó|envió|enviado|scrive|scritto|detto|mandato|inviato|diz|disse|escreveu|mandou|enviou)\b"
+    r"[^\n]{0,40})\s?:\s*$"
+)
+#: Where a text comes from, on a line of its own: "a colleague sent me this".
+_HANDED_ON = re.compile(
+    r"(?i)[^\n]{0,80}\b(?:(?:this|that|it|these) (?:is|comes?|was|are) (?:taken |copied |quoted )?from|"
+    r"(?:copied|pasted|got|took|have) (?:this|it|that|these) (?:\w+ )?from|"
+    r"(?:sent|gave|forwarded|wrote|posted|mailed) (?:(?:me|us|to me|to us) )?(?:this|the following|that)(?: \w+)?"
+    r"[.:]?$|(?:(?:mir|uns) )?(?:das|dies|folgendes) (?:\w+ )?(?:geschickt|geschrieben|gesendet|weitergeleitet)|"
+    r"(?:das|dies) (?:ist|stammt|kommt|steht) (?:aus|von|im|in)|"
+    r"(?:m'a|nous a|m’a) (?:envoyé|écrit|transmis)|(?:ceci|ça|cela) vient (?:de|du)|"
+    r"(?:me|nos) (?:ha |han )?(?:enviado|enviaron|envió|mandó|mandaron|escribió) (?:esto|lo siguiente)|"
+    r"esto (?:es|viene) del?|mi ha(?:nno)? (?:mandato|inviato|scritto) (?:questo|quanto)|questo (?:è|viene) d[ae]\w*|"
+    r"(?:me )?(?:mandou|enviou|escreveu|mandaram)(?:-me)? (?:isto|isso|o seguinte)|isto (?:é|vem) d[aoe])"
+    r"[^\n.!?]{0,60}[.:]?\s*$"
+)
+#: The user speaks again, behind a blank line.
+_FIRST_PERSON = re.compile(
+    r"(?i)\s*(?:(?:so|now|and|but|please|ok(?:ay)?|also|und|nun|jetzt|aber|et|maintenant|y|ahora|pero|e|ora|ma|agora|"
+    r"mas)[, ]+)?(?:i|i['’](?:m|d|ve|ll)|my|ich|meine?[rmns]?|je|j['’]\w+|mon|mes|moi|yo|mis?|io|mi[oa]|miei|eu|meus?|"
+    r"minhas?)\b(?!\s*[:/.)])"
+)
+_RELAYED = re.compile(
+    r"(?i)(?:\b(?:the|this|that|his|her|their|its|my|our|a|an|some)\s+(?:[\w.'-]+\s+){0,4}|"
+    r"\b(?!(?:nobody|none)\b)(?<!\bno )[\w.-]+\s+)"
+    r"(?:says(?! nothing\b)|said|stated|states that|wrote(?=\s+(?:that|to|this|in)\b|\s*[:,])|"
+    r"writes(?=\s+(?:that|this)\b|\s*[:,])|"
+    r"(?:e-?mailed|posted|messaged)(?=\s+(?:that|me|us|this)\b|\s*:)|tells|"
+    r"told(?= (?:me|us|him|her|them|you|everyone|people|\w+ to\b))|claims|claimed|recommends|recommended|suggests|"
+    r"suggested|instructs|instructed|demands|demanded|insists|insisted|advises|advised|mentions that|mentioned that|"
+    r"asks|asked|announced|goes|states?(?=\s*[:,])|reads[\s:,]+[\"'“])\b|\b(?:they|people|docs?(?! say nothing)|"
+    r"guidelines?|rules|colleagues?|"
+    r"developers|maintainers|instructions|comments?|notes?)\s+(?:say|recommend|suggest|state|ask|require|tell|demand|"
+    r"insist)\b|"
+    r"(?<![Uu]pdate the )(?<!fix the )(?<!edit the )\b(?:README|CONTRIBUTING|"
+    r"CLAUDE|AGENTS|[\w./-]+\.(?:md|txt|rst|json|ya?ml|toml|py|ts|js|go|rs))\s*:\s|\baccording to (?!(?:our|my|this|"
+    r"your|what i)\b)|\bquote:|\bas per (?!(?:our|my|your)\b)|"
+    r"\b(?:from|quoting) (?:the |a |their |his |her )?(?:[\w.-]+ ){0,2}(?:docs?|documentation|readme|wiki|rfc|spec|"
+    r"guide|handbook|manual|e-?mail|ticket|issue|thread|changelog|confluence|slack)\s*[:–—-]\s"
+)
+_SAYERS = (
+    r"readme|wiki|confluence|jira|doku\w*|handbuch|anleitung|richtlinie\w*|ticket|e-?mail|vertrag|chef\w*|kolleg\w+|"
+    r"kund\w+|team|linter|compiler|meldung|banner|doc|documentation|guide|manuel|wiki|chef|patron|collègues?|clients?|"
+    r"équipe|message|règlement|documentación|guía|manual|jef[ea]|compañer[oa]s?|colegas?|clientes?|equipo|mensaje|"
+    r"cartel|documentazione|guida|manuale|capo|collega|colleghi|clienti?|messaggio|documentação|guia|chefe|equipe|"
+    r"equipa|mensagem|aviso|manuale|[\w./-]+\.(?:md|txt|rst)"
+)
+#: Somebody who is named or a text says something, in German, French, Spanish, Italian and Portuguese.
+_RELAYED_ELSEWHERE = re.compile(
+    rf"(?i)\b(?:{_SAYERS})\b\s+(?:[\w'’-]+\s+){{0,3}}?(?:(?:hat|haben)\s+(?:[\w'’-]+\s+){{0,3}}?(?:gesagt|geschrieben|"
+    r"gemeint|empfohlen|verlangt|gebeten|geschickt)|sag(?:t|te|ten)|schreib(?:t|en)|schrieb(?:en)?|steht|stand|"
+    r"heißt es|meint|"
+    r"meinte|empfiehlt|verlangt|fordert|behauptet|(?:a |ont |m['’]a )?(?:dit|écrit|écrivent|disent|demandé?e?|"
+    r"recommande|exige|conseille)|"
+    r"(?:ha |han )?(?:dice|dicen|dijo|dicho|escribió|escrito|escribe|pide|pidió|recomienda|exige|pone)|"
+    r"(?:ha |hanno )?(?:dice|dicono|detto|scritto|scrive|chiede|chiesto|raccomanda|consiglia)|"
+    r"(?:diz|dizem|disse|escreveu|escreve|pede|pediu|recomenda|exige|mandou))\b|"
+    r"\b(?:laut|gemäß)\s+(?!(?:mir|uns|und|unsere\w*|meine\w*)\b)\w|"
+    r"\b(?:selon|d['’]après)\s+(?!(?:moi|nous|nos|notre|mes|mon|ma)\b)\w|"
+    r"\bsegún\s+(?!(?:yo|nosotros|nuestr\w*|mis?|tú)\b)\w|"
+    rf"\b(?:secondo|segundo)\s+(?:(?:la|il|lo|i|gli|le|o|a|os|as)\s+|l['’])(?:[\w'’-]+\s+){{0,2}}?(?:{_SAYERS})\b"
+)
+#: The same with the verb before who says it: "dice el wiki que …", "…, sagt der Chef".
+_RELAYED_VERB_FIRST = re.compile(
+    r"(?i)(?:^|[,.;:(¿¡–—-])\s*(?:(?:sag(?:t|te)|schreibt|schrieb|meint|meinte|findet|empfiehlt|verlangt|fordert|dit|"
+    r"écrit|disent|recommande|exige|dice|dicen|dijo|escribió|escribe|pide|recomienda|pone|dicono|scrive|raccomanda|"
+    r"consiglia|chiede|diz|dizem|disse|escreveu|recomenda|pede)|steht)\s+"
+    r"(?:(?:en|in|im|no|na|nel|nella|dans|auf)\s+)?(?:(?:der|die|das|dem|ein\w*|mein\w*|unser\w*|le|la|les|mon|ma|"
+    r"notre|"
+    r"el|los|las|mi|nuestr[oa]|il|lo|i|gli|o|a|os|as|(?:o )?meu|(?:a )?minha|(?:il )?mio|(?:la )?mia)\s+|l['’])?"
+    rf"(?:[\w'’-]+\s+){{0,2}}?(?:{_SAYERS})\b|"
+    r"^\s*(?:as (?:is )?(?:stated|described|written|noted|explained|specified|required) (?:in|by) (?!our\b|my\b)\w|"
+    r"wie (?:im|in der|in den|in dem) \S+ (?:\w+ )?(?:beschrieben|steht|gefordert|erklärt)|"
+    r"comme (?:indiqué|écrit|décrit|expliqué|précisé|stipulé|le dit)|como (?:se )?(?:dice|indica\w*|pone|indicado|"
+    r"descrito|"
+    r"diz|consta) (?:en|no|na|el|la|o|a) |come (?:indicato|scritto|descritto|richiesto|dice) )|"
+    r",\s*(?:as (?:they|people|he|she|(?:the|my|our) (?:\w+ ){1,2}) ?(?:say|says|said|puts? it)|wie man (?:so )?sagt|"
+    r"comme on dit|como (?:dicen|se dice|dizem|se diz)|come si dice)[.!]?\s*$|"
+    r",\s*(?:says|said|writes|wrote|recommends|insists|thinks)\s+(?:the|my|our|a|an|his|her|their|one of)\s+"
+    r"(?:[\w'’-]+\s+){0,3}[\w'’-]+[.!]?\s*$"
+)
+_SELF = re.compile(
+    r"(?i)\b(?:i|we|i've|we've|i'd)\s+(?:\w+\s+)?(?:said|told|asked|mentioned|say|wrote|suggest\w*|recommend\w*|"
+    r"state)\b|\b(?:ich|wir)\s+(?:\w+\s+){0,4}(?:sag\w*|schr\w+|gesagt|geschrieben)\b|\bj['’]ai (?:dit|écrit)\b|"
+    r"\b(?:he|hemos|ho|abbiamo) (?:dicho|escrito|detto|scritto)\b|\beu (?:disse|escrevi)\b"
+)
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z\"'“(])")
+#: Quotation marks that close what they open, on one line.
+_QUOTATION = re.compile(
+    r"\"[^\"\n]*(?:\"|$)|„[^“”\n]*(?:[“”]|$)|“[^”\n]*(?:”|$)|«[^»\n]*(?:»|$)|»[^«»\n]*«|[「『][^」』\n]*(?:[」』]|$)|"
+    r"‚[^‘’\n]*[‘’](?!\w)|‘[^’\n]*(?:’\w[^’\n]*)*’(?!\w)|(?<!\w)'[^'\n]{24,2000}'(?!\w)"
+)
+#: A shorter quotation is a name or a word, in characters; a character of Chinese or Japanese says more.
+_LONG_QUOTATION = 16
+_LONG_CORNERED = 8
+_OPEN_QUOTE = re.compile(r"^[^\"]*(?:^|[\s:(])\"(?=\w)[^\"]*$")
+#: Opens a quotation → what closes it, over several lines.
+_CLOSING = {"„": "“”", "“": "”", "«": "»", "「": "」", "『": "』"}
+_CLOSED = re.compile(r"„[^“”]*[“”]|“[^”]*”|«[^»]*»|»[^«]*«|「[^」]*」|『[^』]*』")
+_OPENING = re.compile(r"[„“«「『]")
+#: A quotation over more lines than this is an unpaired quotation mark.
+_QUOTED_LINES = 60
+_BLOB = re.compile(r"[A-Za-z0-9+/=_-]{120,}")
+
+
+def split_typed(text: str) -> list[tuple[str, bool]]:
+    """Split a prompt into segments, each with whether the user typed it; joined they give the prompt again.
+
+    Not typed are code fences, quoted lines, tags and their content, diffs, logs, stack traces, shell sessions,
+    code, indented blocks, e-mail and chat headers, tickets, documents with headings, very long lines, sentences that
+    relay ("the README says …"), long quotations, and what follows a line such as "here is the output:" up to a blank
+    line and the first person. Relaying, lead-ins and quotation marks are known in English, German, French, Spanish,
+    Italian and Portuguese.
+    """
+    lines = _pieces(text)
+    typed = _judge_lines(lines)
+    if len(text) > MAX_TYPED_PROMPT_CHARS:
+        _keep_outer_paragraphs(lines, typed)
+    segments: list[tuple[str, bool]] = []
+    for line, is_typed in zip(lines, typed, strict=True):
+        for part, part_typed in _inside(line) if is_typed else ((line, False),):
+            if segments and segments[-1][1] == part_typed:
+                segments[-1] = (segments[-1][0] + part, part_typed)
+            elif part:
+                segments.append((part, part_typed))
+    return segments
+
+
+def typed_text(text: str) -> str:
+    """Return what the user typed of the prompt, joined by line breaks."""
+    return "\n".join(s.strip() for s, is_typed in split_typed(text) if is_typed and s.strip())
+
+
+def _pieces(text: str) -> list[str]:
+    """Split a text into lines; a fence or a pair of tags in the middle of a line begins and ends a piece of its own."""
+    tags = [tag for tag in _ANY_TAG.finditer(text) if not tag[0].endswith("/>")] if "</" in text else []
+    paired = {tag[2] for tag in tags if tag[1]} & {tag[2] for tag in tags if not tag[1]}
+    pieces = []
+    for line in text.splitlines(keepends=True):
+        cuts = {0, len(line)}
+        is_inside = False
+        for fence in _ANY_FENCE.finditer(line) if "```" in line else ():
+            if line[: fence.start()].strip():
+                cuts.add(fence.end() if is_inside else fence.start())
+            is_inside = not is_inside
+        tags = list(_ANY_TAG.finditer(line)) if paired else []
+        quoted = [quote.span() for quote in _QUOTATION.finditer(line)] if tags else []
+        for tag in tags:
+            if tag[2] in paired and not tag[0].endswith("/>") and not _is_within(tag.start(), quoted):
+                cuts.add(tag.end() if tag[1] else tag.start())
+        at = sorted(cuts)
+        pieces += [line[start:end] for start, end in pairwise(at)]
+    return pieces
+
+
+def _is_within(place: int, spans: list[tuple[int, int]]) -> bool:
+    """Whether the last span that begins at or before a place goes on behind it; spans are in order."""
+    before = bisect_right(spans, (place, 0)) - 1
+    return before >= 0 and place < spans[before][1]
+
+
+def _tag_ends(lines: list[str]) -> dict[int, int]:
+    """Return where the content of each tag ends: with nested ones, and at its last end before it is opened again."""
+    opened: dict[str, tuple[int, int]] = {}
+    ends: dict[int, int] = {}
+    for number, line in enumerate(lines):
+        for tag in _ANY_TAG.finditer(line) if "<" in line else ():
+            if tag[0].endswith("/>"):
+                continue
+            start, depth = opened.get(tag[2], (number, 0))
+            if not tag[1]:
+                opened[tag[2]] = (number if depth == 0 else start, depth + 1)
+            elif tag[2] in opened:
+                opened[tag[2]] = (start, max(0, depth - 1))
+                if depth <= 1:
+                    ends[start] = max(ends.get(start, 0), number + 1)
+    return ends
+
+
+def _judge_lines(lines: list[str]) -> list[bool]:
+    typed = [True] * len(lines)
+    tag_ends = _tag_ends(lines)
+    headings = [n for n, line in enumerate(lines) if _HEADING.match(line)]
+    document = headings[0] if len(headings) > 1 or (headings and len(lines) - headings[0] > 8) else len(lines)
+    at = 0
+    while at < len(lines):
+        stop = document if at < document else len(lines)
+        end = len(lines) if at >= document else _paste_end(lines, at, tag_ends)
+        if end > at:
+            end = max(end, at + 1)
+            typed[at:end] = [False] * (end - at)
+            at = end
+        elif at + 1 < len(lines) and (_introduces(lines[at].rstrip()) or _asks_about(lines, at)):
+            at = _after_lead_in(lines, at, typed, tag_ends)
+        else:
+            at += 1
+        if at >= stop and at < len(lines) and stop == document:
+            at = document
+    for start, stop in letter_spans(lines):
+        typed[start:stop] = [False] * (stop - start)
+    _close_gaps(lines, typed)
+    return typed
+
+
+def _introduces(line: str) -> bool:
+    if _LEAD_IN.search(line) and not _PURPOSE.search(line):
+        return True
+    return bool(_LEAD_IN_ELSEWHERE.search(line) or _HANDED_ON.match(line)) and not _OWN_WISHES.search(line)
+
+
+def _asks_about(lines: list[str], at: int) -> bool:
+    """Return whether the line asks about a text that follows it after a blank line."""
+    if lines[at + 1].strip() or not _REQUEST.match(lines[at].rstrip()):
+        return False
+    return sum(1 for line in lines[at + 1 :] if line.strip()) >= _REQUESTED_LINES
+
+
+def _after_lead_in(lines: list[str], at: int, typed: list[bool], tag_ends: dict[int, int]) -> int:
+    """Return where the paste after "here is the file:" ends: behind a fence, or where the user says I again."""
+    following = at + 1
+    while following < len(lines) and not lines[following].strip():
+        following += 1
+    end = len(lines)
+    if following < len(lines) and (_FENCE.match(lines[following]) or _TAG.match(lines[following])):
+        end = _paste_end(lines, following, tag_ends)
+    if end == len(lines):
+        end = _first_person(lines, following + 1, tag_ends)
+    typed[at + 1 : end] = [False] * (end - at - 1)
+    return end
+
+
+def _first_person(lines: list[str], at: int, tag_ends: dict[int, int]) -> int:
+    """Return the first line from `at` on that begins with the first person behind a blank line, outside of a paste."""
+    while at < len(lines):
+        if at and not lines[at - 1].strip() and _FIRST_PERSON.match(lines[at]):
+            return at
+        at = max(at + 1, _paste_end(lines, at, tag_ends))
+    return len(lines)
+
+
+def _paste_end(lines: list[str], at: int, tag_ends: dict[int, int]) -> int:
+    """Return where the paste that begins with line `at` ends; `at` if the line looks typed."""
+    line = lines[at]
+    if not line.strip():
+        return at
+    fence = _FENCE.match(line)
+    if fence:
+        return _fence_end(lines, at, fence.group(1))
+    tag = _TAG.match(line)
+    if tag:
+        return at + 1 if tag[1] else tag_ends.get(at, len(lines))
+    if _DIFF_HEAD.match(line):
+        end = at + 1
+        while end < len(lines) and (_DIFF_BODY.match(lines[end]) or _DIFF_HEAD.match(lines[end])):
+            end += 1
+        return end
+    if _ROLE.match(line):
+        return len(lines)
+    if _QUOTE.match(line) or len(line) > MAX_TYPED_LINE_CHARS or _BLOB.search(line):
+        return at + 1
+    if _COMMENT.match(line):
+        return _run_end(lines, at)
+    rows = at
+    while rows < len(lines) and _VALUES.match(lines[rows]):
+        rows += 1
+    if rows - at >= _TABLE_ROWS:
+        return rows
+    if _LOG.match(line) or _SHELL.match(line):
+        return _run_end(lines, at)
+    closing = _closing(line)
+    if closing and (end := _quote_end(lines, at, closing)) > at:
+        return end
+    if _is_code(lines, at):
+        return _run_end(lines, at)
+    end = at
+    while end < len(lines) and lines[end].startswith(("    ", "\t")):
+        end += 1
+    return end if end - at >= _INDENTED_LINES else at
+
+
+def _fence_end(lines: list[str], at: int, fence: str) -> int:
+    first = lines[at].lstrip()
+    if first.count(fence) > 1 and len(first.rstrip()) > 2 * len(fence):
+        return at + 1
+    for end in range(at + 1, len(lines)):
+        if lines[end].strip().startswith(fence):
+            return end + 1
+    return len(lines)
+
+
+def _run_end(lines: list[str], at: int) -> int:
+    """Return where a log, shell session or piece of code ends: at a blank line before a line without indentation."""
+    end = at + 1
+    while end < len(lines):
+        if not lines[end].strip():
+            following = end
+            while following < len(lines) and not lines[following].strip():
+                following += 1
+            if following == len(lines) or not lines[following].startswith(("  ", "\t")):
+                return end
+            end = following
+        end += 1
+    return min(end, len(lines))
+
+
+def _closing(line: str) -> str:
+    """The marks that would close the quotation which a line opens; "" if it opens none."""
+    if _OPEN_QUOTE.search(line):
+        return '"'
+    opening = _OPENING.search(_CLOSED.sub("", line))
+    return _CLOSING[opening[0]] if opening else ""
+
+
+def _quote_end(lines: list[str], at: int, closing: str) -> int:
+    """Return where a quotation over several lines that opens in line `at` ends; `at` if it never closes."""
+    for end in range(at + 1, min(len(lines), at + _QUOTED_LINES)):
+        if any(mark in lines[end] for mark in closing):
+            return end + 1
+    return at
+
+
+def _is_code(lines: list[str], at: int) -> bool:
+    if not _CODE.match(lines[at]):
+        return False
+    following = lines[at + 1] if at + 1 < len(lines) else ""
+    return bool(following.strip() and _CODE.match(following)) or bool(
+        re.match(r"\s*[\[{]\s*[\"'{\[]|\s*\w+\(.*\);\s*$", lines[at])
+    )
+
+
+def _close_gaps(lines: list[str], typed: list[bool]) -> None:
+    """Take a line or two between two pastes for pasted, if they hold no sentence of their own."""
+    for at in range(1, len(lines) - 1):
+        if typed[at] and not typed[at - 1] and not typed[at + 1] and len(lines[at].strip()) < 4:
+            typed[at] = False
+
+
+def _keep_outer_paragraphs(lines: list[str], typed: list[bool]) -> None:
+    first = next((n for n, line in enumerate(lines) if n and not line.strip()), len(lines))
+    last = next((n for n in range(len(lines) - 1, 0, -1) if not lines[n].strip() and n < len(lines) - 1), first)
+    for at in range(first, max(last, first)):
+        typed[at] = False
+
+
+def _inside(line: str) -> Iterator[tuple[str, bool]]:
+    """Yield the sentences of a typed line; those that relay, and long quotations, are not the user's own."""
+    done = 0
+    for quote in _QUOTATION.finditer(line):
+        if len(quote.group()) < (_LONG_CORNERED if quote.group()[0] in "「『" else _LONG_QUOTATION):
+            continue
+        yield from _sentences(line[done : quote.start()])
+        yield quote.group(), False
+        done = quote.end()
+    yield from _sentences(line[done:])
+
+
+def _sentences(text: str) -> Iterator[tuple[str, bool]]:
+    at = 0
+    for cut in [m.end() for m in _SENTENCE_END.finditer(text)] + [len(text)]:
+        inverted = _RELAYED_VERB_FIRST.search(text[at:cut])
+        if inverted and not _SELF.search(text, at, cut):
+            # At the beginning of a sentence what follows may be relayed, too; behind one only that sentence is.
+            end = cut if inverted.start() else len(text)
+            yield text[at:end], False
+            at = end
+            if at == len(text):
+                return
+            continue
+        relayed = _RELAYED.search(text, at, cut) or _RELAYED_ELSEWHERE.search(text, at, cut)
+        if relayed and not _SELF.search(text, at, cut):
+            yield text[at : relayed.start()], True
+            yield text[relayed.start() :], False
+            return
+        yield text[at:cut], True
+        at = cut

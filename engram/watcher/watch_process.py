@@ -1,0 +1,107 @@
+"""``engram watch``: the watcher as a process; one for each memory folder."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import time
+
+from engram.errors import AlreadyRunning, BrokenDatabase, MissingDatabase, OlderSchema
+from engram.log import start_logging
+from engram.models.engine.database import using_database
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
+from engram.models.work.task_runs import note_failure
+from engram.paths import Home
+from engram.redaction import redact
+from engram.settings import Settings
+from engram.system.process_lock import EXIT_RESTART, Heartbeat, ProcessLock
+from engram.tasks.queue import huey
+from engram.version import code_version
+from engram.watcher.watch import Watcher
+
+logger = logging.getLogger(__name__)
+
+#: Longest wait of an enqueue for another writer of the queue, in seconds.
+QUEUE_SECONDS = 1.0
+#: How much of memory.db is held in memory, in KB; little, since storing what was read looks up little.
+CACHE_KB = 512
+#: How often a memory.db of an earlier version is looked at again, in seconds.
+UPGRADE_POLL_SECONDS = 0.5
+
+
+def run_watcher(settings: Settings, *, has_parent: bool = False) -> int:
+    """Run until SIGTERM or SIGINT; call it in its own process, from the main thread.
+
+    Args:
+        has_parent: a supervisor started it, so that a memory folder that is gone by now is not made anew.
+
+    Returns:
+        0 after a clean stop, if the memory folder went away, or immediately if another watcher runs; 75 if it is to be
+        started again.
+
+    Raises:
+        HomeError: the memory folder can't be used.
+        StoreError: memory.db can't be opened.
+    """
+    os.umask(0o077)
+    home = settings.places.prepare(must_exist=has_parent)
+    try:
+        lock = ProcessLock(home.watcher_lock, code_version())
+    except AlreadyRunning:
+        sys.stderr.write(f"a watcher is already running for {home.root}; this one ends\n")
+        return 0
+    start_logging(home.logs, "watcher", settings.log_level, redact)
+    with using_database(home.memory_db) as log_damage:
+        return _watch(settings, home, lock, log_damage)
+
+
+def _open_when_upgraded(settings: Settings, home: Home, lock: ProcessLock) -> Store:
+    """Open memory.db; if an earlier version wrote it, wait until the worker has brought it up to date.
+
+    A signal ends the process meanwhile. Raises StoreError.
+    """
+    has_said = False
+    while True:
+        try:
+            return open_store(home.memory_db, driver=settings.sqlite_driver, cache_kb=CACHE_KB, may_upgrade=False)
+        except OlderSchema as error:
+            if not has_said:
+                logger.warning("action=wait reason=%s", error)
+                has_said = True
+        lock.touch()
+        time.sleep(UPGRADE_POLL_SECONDS)
+
+
+def _watch(settings: Settings, home: Home, lock: ProcessLock, log_damage: str) -> int:
+    """Open the memory and watch until a signal comes or memory.db is damaged."""
+    try:
+        store = _open_when_upgraded(settings, home, lock)
+    except MissingDatabase as error:
+        # Whoever started this process is not to start it again and again.
+        logger.error("action=open failed=%s", error)
+        sys.stderr.write(f"{error}\n")
+        return 0
+    except BrokenDatabase as error:
+        logger.error("action=open failed=%s", error)
+        return EXIT_RESTART
+    if log_damage:
+        note_failure(store, "memory", log_damage)
+    huey.bind(home, settings.sqlite_driver, busy_seconds=QUEUE_SECONDS)
+    heartbeat = Heartbeat(lock)
+    watcher = Watcher(settings, store, beat=heartbeat.beat)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: watcher.stop())
+    logger.info("action=start pid=%d folder=%s", os.getpid(), settings.projects_folder)
+    heartbeat.announce_ready()
+    try:
+        return watcher.run()
+    finally:
+        heartbeat.announce_stop()
+        watcher.close()
+        huey.storage.close()
+        store.close()
+        lock.release()
+        logger.info("action=end")

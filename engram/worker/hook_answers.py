@@ -1,0 +1,249 @@
+"""What the worker answers on engram.sock: a hook's payload gets a recollection, every other request an operation."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from engram.errors import BadRequest, BrokenDatabase, EngramError
+from engram.models.projects.projects import project_by_id
+from engram.notes.user_files import standing_of
+from engram.paths import is_session_id
+from engram.recollection.explain import explain
+from engram.recollection.prompts import NO_PROJECT
+from engram.recollection.session_start import preview_briefing
+from engram.search.answer import answer_question, told_passages
+from engram.search.hits import PublicHit
+from engram.search.question import MAX_HITS, Query
+from engram.search.vectors.stored_vectors import embed_newest_episodes
+from engram.system import process_limits
+from engram.system.process_limits import rss_mb
+from engram.tasks.reading import embed
+from engram.tasks.runtime import Runtime
+from engram.text.words import MAX_QUERY_CHARS
+from engram.transcripts.lines import storable_value
+from engram.worker.open_vaults import Vaults
+from engram.worker.recall_client import Operation, WorkerStatus
+
+logger = logging.getLogger(__name__)
+
+#: Texts that are embedded before the client is checked again: it may have left.
+EMBED_BATCH_TEXTS = 4
+#: Texts of one ``embed`` request.
+MAX_TEXTS = 256
+#: Operations that somebody waits for: heavy work lets them pass.
+_QUESTIONS = frozenset({"briefing", "explain", "recall", "search"})
+#: Files of one request that count for the ranking.
+MAX_FILES = 50
+
+
+def parse_request(request: bytes | None) -> dict[str, Any]:
+    """Return the JSON object of a request, with texts that a database accepts. Raises BadRequest."""
+    try:
+        parsed = None if request is None else json.loads(request.decode("utf-8", "replace"))
+        if request is not None and b"\\u" in request:
+            parsed = storable_value(parsed)
+    except (ValueError, RecursionError):
+        parsed = None
+    if not isinstance(parsed, dict):
+        raise BadRequest("a request is one JSON object of at most 1 MB")
+    return parsed
+
+
+def is_hook_payload(parsed: Mapping[str, Any]) -> bool:
+    """True if a request is what Claude Code gives a hook."""
+    return "hook_event_name" in parsed
+
+
+class Answers:
+    """Answers requests; any thread may call it."""
+
+    def __init__(self, runtime: Runtime, is_wanted: Callable[[], bool], vaults: Vaults | None = None) -> None:
+        """``is_wanted`` says whether the client of the calling thread still waits."""
+        self._runtime = runtime
+        self._vaults = vaults or Vaults(runtime)
+        self._is_wanted = is_wanted
+        self._operations: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
+            "briefing": self._briefing,
+            "embed": self._embed,
+            "explain": self._explain,
+            "rank": self._rank,
+            "recall": self._recall,
+            "search": self._search,
+            "status": self._status,
+            "wake": self._wake,
+        }
+
+    def answer(self, request: bytes | None) -> bytes:
+        """Return the answer to a request; b"" for silence. Never raises."""
+        try:
+            parsed = parse_request(request)
+            if is_hook_payload(parsed):
+                with process_limits.asking():
+                    return self._answer_hook(parsed)
+            with process_limits.asking() if str(parsed.get("op")) in _QUESTIONS else contextlib.nullcontext():
+                return json.dumps(self._run_operation(parsed)).encode()
+        except EngramError as error:
+            self._report_damage(error)
+            return json.dumps({"error": str(error)}).encode()
+        except Exception as error:
+            logger.warning("action=answer failed=%s", type(error).__name__, exc_info=error)
+            return json.dumps({"error": f"{type(error).__name__}: {str(error)[:200]}"}).encode()
+
+    def _answer_hook(self, payload: Mapping[str, Any]) -> bytes:
+        try:
+            runtime = self._vaults.for_payload(payload)
+            with self._vaults.noting_damage(runtime):
+                return runtime.recollection.answer_hook(payload)
+        except Exception as error:
+            self._report_damage(error)
+            logger.warning("action=answer_hook failed=%s", type(error).__name__, exc_info=error)
+            return b""
+
+    def _report_damage(self, error: Exception) -> None:
+        """Tell the worker if a request met a damaged database."""
+        if isinstance(error, BrokenDatabase):
+            self._runtime.is_damaged.set()
+
+    def _run_operation(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        operation = self._operations.get(str(request.get("op")))
+        if operation is None:
+            raise BadRequest(f"op must be one of {', '.join(sorted(self._operations))}")
+        return operation(request)
+
+    def _embed(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        embedder = self._runtime.embedder
+        if embedder is None:
+            raise EngramError("the embedding model is not loaded")
+        texts = request.get("texts")
+        if not isinstance(texts, list) or len(texts) > MAX_TEXTS or not all(isinstance(t, str) for t in texts):
+            raise BadRequest(f"texts must be a list of at most {MAX_TEXTS} texts")
+        rows: list[Any] = []
+        for start in range(0, len(texts), EMBED_BATCH_TEXTS):
+            self._stop_if_unwanted()
+            batch = texts[start : start + EMBED_BATCH_TEXTS]
+            if request.get("kind") == "query":
+                rows += [embedder.embed_query(text) for text in batch]
+            else:
+                rows += list(embedder.embed(batch))
+        return {"model": embedder.model_id, "vectors": [[round(float(x), 7) for x in row] for row in rows]}
+
+    def _stop_if_unwanted(self) -> None:
+        """Raise EngramError if the worker stops or the client has left."""
+        if not self._is_wanted():
+            raise EngramError("nobody waits for this answer any more")
+
+    def find(self, vault: object, operation: Operation, query: Query) -> tuple[Sequence[PublicHit], str]:
+        """Search a memory; returns the hits, and what is said before them.
+
+        Args:
+            vault: the folder name of a vault; None for the worker's own memory.
+            operation: what is searched.
+            query: the question.
+
+        Raises:
+            EngramError: there is no such vault, or the memory can't be read.
+        """
+        runtime = self._vaults.named(vault)
+        with self._vaults.noting_damage(runtime):
+            runtime.catch_up()
+            if operation is Operation.SEARCH:
+                found, unsaid = runtime.searcher.look_up(query)
+                return told_passages(runtime.store, found), unsaid
+            standing = standing_of(runtime.store, query.project_id)
+            return answer_question(runtime.store, runtime.searcher, query, standing_of=standing).hits, ""
+
+    def wake(self) -> None:
+        """Make what a command or a tool has written known: embed new memories at once and the rest in a task."""
+        if self._runtime.embedder is not None:
+            embed_newest_episodes(self._runtime.store, self._runtime.embedder)
+        self._runtime.refresh_index()
+        embed()
+
+    def _recall(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        hits, _ = self.find(request.get("vault"), Operation.RECALL, _query(request))
+        return {"hits": [hit.to_json() for hit in hits]}
+
+    def _rank(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Memories by text and meaning, the best first: their ids alone, for who reads memory.db itself."""
+        self._runtime.catch_up()
+        hits = self._runtime.searcher.recall(_query(request))
+        return {"hits": [{"id": hit.id, "score": round(hit.score, 4), "doubtful": hit.is_doubtful} for hit in hits]}
+
+    def _search(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        hits, unsaid = self.find(request.get("vault"), Operation.SEARCH, _query(request))
+        return {"hits": [hit.to_json() for hit in hits], "unsaid": unsaid}
+
+    def _explain(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Explain what a prompt would be answered. Nothing is stored."""
+        prompt, project_id = request.get("prompt"), request.get("project_id")
+        if not isinstance(prompt, str):
+            raise BadRequest("prompt must be a text")
+        if project_id is not None and (not isinstance(project_id, int) or isinstance(project_id, bool)):
+            raise BadRequest("project_id must be a number")
+        runtime = self._runtime
+        project = None if project_id is None else project_by_id(runtime.store, project_id)
+        if project_id is not None and project is None:
+            raise BadRequest(f"there is no project {project_id}")
+        session_id = request.get("session_id")
+        session_id = session_id if isinstance(session_id, str) and is_session_id(session_id) else ""
+        return explain(runtime.recollection, prompt, project, session_id=session_id).to_json()
+
+    def _briefing(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """What the next session of a project would be told at its start. Nothing is stored, and nothing is claimed."""
+        project_id = request.get("project_id")
+        project = project_by_id(self._runtime.store, project_id) if isinstance(project_id, int) else None
+        if project is None:
+            raise BadRequest(f"there is no project {project_id}")
+        return {"text": preview_briefing(self._runtime.store, self._runtime.settings, project)}
+
+    def _status(self, _: Mapping[str, Any]) -> dict[str, Any]:
+        runtime = self._runtime
+        status = WorkerStatus(
+            pid=os.getpid(),
+            rss_mb=rss_mb(),
+            uptime_seconds=round(runtime.store.clock.steady_seconds() - runtime.started_seconds, 1),
+            model=runtime.embedder.model_id if runtime.embedder else None,
+            runtime=runtime.embedder.runtime if runtime.embedder else "text only",
+            reason=runtime.embedder.reason if runtime.embedder else "the embedding model is not loaded",
+            index_mb=runtime.index_mb(),
+            is_busy=runtime.is_busy,
+            waiting=runtime.queued,
+        )
+        return status.to_json()
+
+    def _wake(self, _: Mapping[str, Any]) -> dict[str, Any]:
+        self.wake()
+        return {"ok": True}
+
+
+def _query(request: Mapping[str, Any]) -> Query:
+    """Return the query of a request. Raises BadRequest."""
+    text, limit, project_id = request.get("query"), request.get("limit", 5), request.get("project_id")
+    if not isinstance(text, str):
+        raise BadRequest("query must be a text")
+    if not isinstance(limit, int) or isinstance(limit, bool) or not 1 <= limit <= MAX_HITS:
+        raise BadRequest(f"limit must be a number from 1 to {MAX_HITS}")
+    if project_id is not None and (not isinstance(project_id, int) or isinstance(project_id, bool)):
+        raise BadRequest("project_id must be a number")
+    if project_id is None and request.get("all_projects") is not True:
+        # Without a project only global memories are searched; only a person's command asks for all projects.
+        project_id = NO_PROJECT
+    files = request.get("files", [])
+    names = tuple(str(name) for name in files[:MAX_FILES]) if isinstance(files, list) else ()
+    now_ms, max_hits = request.get("now_ms"), request.get("max_hits")
+    return Query(
+        text=text[:MAX_QUERY_CHARS],
+        project_id=project_id,
+        limit=limit,
+        files=names,
+        session_id=str(request.get("session_id", "")),
+        branch=str(request.get("branch", "")),
+        with_global=bool(request.get("with_global", True)),
+        now_ms=now_ms if isinstance(now_ms, int) else None,
+        max_hits=max(1, max_hits) if isinstance(max_hits, int) else None,
+    )

@@ -1,0 +1,272 @@
+"""One backup of memory.db a day, by whichever worker comes first; a failure is noted and tried again later."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from engram.errors import BadRequest, BrokenDatabase, EngramError, StoreError
+from engram.ingest.read_sources import ingest_source
+from engram.ingest.scope import vault_of
+from engram.models.engine.database import using_database
+from engram.models.rescue.backup import has_content, list_backups, make_backup
+from engram.models.sessions.sessions import find_session
+from engram.models.sessions.sources import load_progress
+from engram.models.work.task_runs import clear_old_failure, note_damage, note_failure, note_success
+from engram.models.work.work import last_run_ms, release_lease, take_lease
+from engram.tasks.boundary import run_guarded
+from engram.tasks.drain import drain
+from engram.tasks.runtime import Runtime, make_vault_runtime
+from engram.transcripts import registry
+from engram.transcripts.agents import Source
+from engram.vaults import FILE_NAME, Vault, list_vaults, settings_of
+from engram.worker.memory_file import open_or_set_aside
+
+logger = logging.getLogger(__name__)
+
+#: Seconds between two backups.
+EVERY_SECONDS = 86_400
+#: How long a backup may hold its lease, in seconds.
+LEASE_SECONDS = 1800
+#: Seconds until the next try after a failure.
+AGAIN_SECONDS = 900
+
+
+class DailyBackup:
+    """Remembers when to look again; ``look`` is cheap while nothing is due."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        """Nothing is looked at before ``look``."""
+        self._runtime = runtime
+        self._not_before_seconds = 0.0
+
+    def look(self) -> bool:
+        """Make a backup if the last one is a day old and there is something to keep; True where one was made.
+
+        A damaged memory.db is reported to the runtime, so that the worker stops and the next start sets the file aside.
+        Raises StoreError where memory.db cannot be read.
+        """
+        store = self._runtime.store
+        steady = store.clock.steady_seconds()
+        if steady < self._not_before_seconds or not self._is_due() or not has_content(store):
+            return False
+        owner = f"{os.getpid()}-{id(self)}"
+        if not take_lease(store, "backup", owner, LEASE_SECONDS, every_seconds=self._every_seconds()):
+            return False
+        self._not_before_seconds = steady + AGAIN_SECONDS
+        has_run = False
+        try:
+            made = make_backup(store, self._runtime.settings.places.backups)
+            has_run = True
+            note_success(store, "backup", seen=1, done=1)
+            clear_old_failure(store, "memory", EVERY_SECONDS)
+            logger.info("action=backup path=%s bytes=%d", made.path.name, made.size)
+        except BrokenDatabase as error:
+            logger.error("action=backup failed=%s", error)
+            self._runtime.is_damaged.set()
+        except StoreError as error:
+            logger.warning("action=backup failed=%s", error)
+            note_failure(store, "backup", str(error))
+        finally:
+            release_lease(store, "backup", owner, has_run=has_run)
+        return has_run
+
+    def _is_due(self) -> bool:
+        since_ms = self._runtime.store.now_ms() - last_run_ms(self._runtime.store, "backup")
+        return not 0 <= since_ms < self._every_seconds() * 1000
+
+    def _every_seconds(self) -> int:
+        """A day; nothing where somebody deleted all backups."""
+        return EVERY_SECONDS if list_backups(self._runtime.settings.places.backups) else 0
+
+
+# -- The vaults of a worker: each has its own memory, opened when it is needed; the model and the threads are shared.
+
+#: Seconds between two looks at the sessions of the vaults.
+VAULT_EVERY_SECONDS = 60.0
+#: Seconds that the end waits for a vault that is at work.
+CLOSE_SECONDS = 5.0
+
+
+class _OpenVault:
+    """A vault whose memory is open."""
+
+    def __init__(self, vault: Vault, outer: Runtime) -> None:
+        self.vault = vault
+        self._opened = contextlib.ExitStack()
+        settings = settings_of(vault, outer.settings)
+        settings.places.prepare(must_exist=True)
+        try:
+            log_damage = self._opened.enter_context(using_database(settings.places.memory_db))
+            store = open_or_set_aside(settings.places, settings, clock=outer.store.clock)
+            self._opened.callback(store.close)
+            if log_damage:
+                note_failure(store, "memory", log_damage)
+        except BaseException:
+            self._opened.close()
+            raise
+        self.runtime = make_vault_runtime(outer, settings, store)
+        self._backup = DailyBackup(self.runtime)
+        #: What sources of other projects were like when they were passed over.
+        self._passed_over: dict[Any, str] = {}
+
+    def close(self) -> None:
+        self._opened.close()
+
+    def close_damaged(self) -> None:
+        """Close a memory that proved damaged; it is looked through thoroughly when it is opened again."""
+        note_damage(self.runtime.store)
+        self.close()
+
+    def work(self) -> None:
+        """Read the sessions of its project, make their memories, tidy, back up."""
+        runtime = self.runtime
+        for source in registry.discover(runtime.settings):
+            if runtime.is_stopping:
+                return
+            if self._is_changed(source):
+                read = partial(ingest_source, runtime.store, source, settings=runtime.settings, redact=runtime.redact)
+                result = read()
+                if result.skipped:
+                    self._passed_over[source.place] = source.stamp
+        drain(runtime, with_consolidation=True)
+        runtime.refresh_index()
+        self._backup.look()
+
+    def _is_changed(self, source: Source) -> bool:
+        if self._passed_over.get(source.place) == source.stamp:
+            return False
+        return load_progress(self.runtime.store, source.place).stamp != source.stamp
+
+
+def _open_vault(vault: Vault, outer: Runtime) -> _OpenVault:
+    """Open a vault. Raises StoreError where its memory is damaged and could not be set aside."""
+    try:
+        return _OpenVault(vault, outer)
+    except BrokenDatabase as error:
+        raise StoreError(f"the memory of a vault cannot be set aside: {error}") from error
+
+
+class Vaults:
+    """Routes what belongs to a vault to its memory. Any thread may call any method."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        """Nothing is opened before it is needed."""
+        self._outer = runtime
+        self._lock = threading.Lock()
+        self._open: dict[str, _OpenVault] = {}
+        self._looked_seconds: float | None = None
+        self._thread: threading.Thread | None = None
+
+    def for_payload(self, payload: Mapping[str, Any]) -> Runtime:
+        """Return the services for a hook: those of the vault that its folder or session belongs to, or the worker's.
+
+        Raises:
+            EngramError: a vault can't be read or opened; nothing must be shown then.
+        """
+        vaults = list_vaults(self._outer.settings.places)
+        if not vaults:
+            return self._outer
+        session_id = str(payload.get("session_id") or "")
+        for vault in vaults:
+            runtime = self._opened(vault).runtime
+            with self.noting_damage(runtime):
+                if find_session(runtime.store, session_id) is not None:
+                    return runtime
+        vault_of_cwd = vault_of(self._outer.settings, str(payload.get("cwd") or ""))
+        return self._outer if vault_of_cwd is None else self._opened(vault_of_cwd).runtime
+
+    def named(self, name: object) -> Runtime:
+        """Return the services of the vault that a request names, or the worker's for None. Raises BadRequest."""
+        if name is None:
+            return self._outer
+        for vault in list_vaults(self._outer.settings.places):
+            if vault.folder.name == name:
+                return self._opened(vault).runtime
+        raise BadRequest("there is no such vault")
+
+    @contextlib.contextmanager
+    def noting_damage(self, runtime: Runtime) -> Iterator[None]:
+        """Note that the memory of a vault is damaged, so that it is set aside when it is opened next.
+
+        Damage of the worker's own memory passes as it is.
+
+        Raises:
+            StoreError: the vault's memory is damaged.
+        """
+        try:
+            yield
+        except BrokenDatabase as error:
+            if runtime is self._outer:
+                raise
+            runtime.is_damaged.set()
+            raise StoreError(f"the memory of a vault is damaged: {error}") from error
+
+    def write_down(self) -> None:
+        """Record what the hooks of vaults were given."""
+        for known in self._known():
+            with contextlib.suppress(StoreError), self.noting_damage(known.runtime):
+                known.runtime.recollection.write_down()
+
+    def look(self) -> None:
+        """Once a minute, let each vault read and work; close those that are gone."""
+        steady = self._outer.store.clock.steady_seconds()
+        if self._looked_seconds is not None and 0 <= steady - self._looked_seconds < VAULT_EVERY_SECONDS:
+            return
+        if self._thread is not None and self._thread.is_alive():
+            return
+        self._looked_seconds = steady
+        for known in self._known():
+            if not (known.vault.folder / FILE_NAME).exists():
+                self._drop(known)
+        todo = [vault for vault in list_vaults(self._outer.settings.places) if vault.is_sealed]
+        if todo:
+            # A thread of its own: a first reading takes a while, and housekeeping must go on.
+            self._thread = threading.Thread(target=self._work_all, args=(todo,), name="vaults", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        """Close every vault; waits for one that is at work."""
+        if self._thread is not None:
+            self._thread.join(CLOSE_SECONDS)
+            if self._thread.is_alive():
+                return
+        for known in self._known():
+            self._drop(known)
+
+    def _work_all(self, vaults: Sequence[Vault]) -> None:
+        for vault in vaults:
+            try:
+                opened = self._opened(vault)
+            except EngramError as error:
+                logger.warning("action=open_vault failed=%s", error)
+                continue
+            # The vault's own record of tasks says what it did: its name stands in no other memory.
+            work = partial(run_guarded, opened.runtime, "vault", "", opened.work)
+            opened.runtime.extraction_executor.run(f"vault {vault.folder.name}", work)
+
+    def _opened(self, vault: Vault) -> _OpenVault:
+        with self._lock:
+            key = str(vault.folder)
+            known = self._open.get(key)
+            if known is not None and known.runtime.is_damaged.is_set():
+                del self._open[key]
+                known.close_damaged()
+                known = None
+            if known is None:
+                known = self._open[key] = _open_vault(vault, self._outer)
+            return known
+
+    def _known(self) -> list[_OpenVault]:
+        with self._lock:
+            return list(self._open.values())
+
+    def _drop(self, known: _OpenVault) -> None:
+        with self._lock:
+            self._open.pop(str(known.vault.folder), None)
+        known.close()

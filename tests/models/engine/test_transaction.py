@@ -1,0 +1,159 @@
+"""Who may write: nothing but a transaction, while it is open, in its own thread."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from pathlib import Path
+
+import pytest
+
+from engram.errors import StoreError
+from engram.models import tables
+from engram.models.engine import transaction
+from engram.models.engine.statement import RecordReader
+from engram.models.engine.transaction import Store, Tx
+from engram.models.open_memory import open_store
+
+PUT = "INSERT INTO meta (key, value) VALUES ('k', 'v')"
+
+
+def rows(store: Store) -> int:
+    return int(store.value("SELECT count(*) FROM meta WHERE key = 'k'"))
+
+
+def test_a_store_has_no_writing_statement() -> None:
+    written = {name for name in vars(Tx) if not name.startswith("_")}
+
+    assert written == {"run", "insert", "insert_many", "insert_row", "update_row", "run_many"}
+    assert not any(hasattr(Store, name) for name in written)
+
+
+def test_a_transaction_commits_together_or_not_at_all(store: Store) -> None:
+    def write_and_fail() -> None:
+        with store.transaction() as tx:
+            tx.run(PUT)
+            assert tx.value("SELECT value FROM meta WHERE key = 'k'") == "v"
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write_and_fail()
+    assert rows(store) == 0
+
+    with store.transaction() as tx:
+        tx.run(PUT)
+    assert rows(store) == 1
+
+
+def test_a_nested_transaction_joins_the_outer_one(store: Store) -> None:
+    def write_and_fail() -> None:
+        with store.transaction() as outer:
+            outer.run("INSERT INTO meta (key, value) VALUES ('outer', '')")
+            with store.transaction() as inner:
+                inner.run(PUT)
+            assert rows(store) == 1
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write_and_fail()
+
+    assert rows(store) == 0
+
+
+def test_a_transaction_that_is_over_writes_nothing(store: Store) -> None:
+    with store.transaction() as tx:
+        pass
+
+    with pytest.raises(RuntimeError):
+        tx.run(PUT)
+    with pytest.raises(RuntimeError):
+        tx.insert(PUT)
+    with pytest.raises(RuntimeError):
+        tx.run_many("INSERT INTO meta (key, value) VALUES ('k', ?)", [("v",)])
+    assert rows(store) == 0
+
+
+def test_a_transaction_writes_nothing_in_another_thread(store: Store) -> None:
+    refused: list[BaseException] = []
+
+    def write(tx: Tx) -> None:
+        try:
+            tx.run(PUT)
+        except RuntimeError as error:
+            refused.append(error)
+        finally:
+            store.close()
+
+    with store.transaction() as tx:
+        thread = threading.Thread(target=write, args=(tx,))
+        thread.start()
+        thread.join()
+
+    assert len(refused) == 1
+    assert rows(store) == 0
+
+
+def test_a_snapshot_stays_as_it_was(store: Store) -> None:
+    with open_store(store.path) as other, store.snapshot() as reader:
+        assert reader.value("SELECT count(*) FROM meta WHERE key = 'k'") == 0
+        with other.transaction() as tx:
+            tx.run(PUT)
+
+        assert reader.value("SELECT count(*) FROM meta WHERE key = 'k'") == 0
+    assert rows(store) == 1
+
+
+def test_queries_of_peewee_and_sql_run_alike(store: Store) -> None:
+    with store.transaction() as tx:
+        row_id = tx.insert(tables.Entity.insert(kind="", name="sqlite"))
+        tx.run(tables.Tombstone.insert(kind="episode", key=b"a", at_ms=1))
+        assert tx.run(tables.Tombstone.update(at_ms=2).where(tables.Tombstone.key == b"a")) == 1
+        assert tx.run("UPDATE tombstone SET at_ms = at_ms + 1 WHERE key = ?", (b"a",)) == 1
+
+    rows = store.fetch(tables.Tombstone.select(tables.Tombstone.key, tables.Tombstone.at_ms))
+    assert store.fetch_value(tables.Entity.select(tables.Entity.id)) == row_id
+    assert [(row.key, row.at_ms) for row in rows] == store.rows("SELECT key, at_ms FROM tombstone") == [(b"a", 3)]
+    assert store.fetch_first(tables.Tombstone.select().where(tables.Tombstone.key == b"b")) is None
+
+
+def test_records_are_read_by_name(store: Store) -> None:
+    @dataclasses.dataclass(frozen=True, slots=True)
+    class Forgotten:
+        at_ms: int
+        kind: str
+
+    records = RecordReader(Forgotten, tables.Tombstone, left_out=("key",))
+    assert store.fetch_record(records, records.select()) is None
+    with store.transaction() as tx:
+        tx.run(tables.Tombstone.insert(kind="turn", key=b"k", at_ms=7))
+
+    assert store.fetch_record(records, records.select()) == Forgotten(at_ms=7, kind="turn")
+    assert store.fetch_records(records, records.select()) == [Forgotten(at_ms=7, kind="turn")]
+
+
+@pytest.mark.parametrize("driver", ["cysqlite", "sqlite3"])
+@pytest.mark.parametrize("values", [2, 400])
+@pytest.mark.parametrize("has_cause", [True, False])
+def test_a_full_disk_is_named_wherever_a_transaction_meets_it(
+    driver: str, values: int, has_cause: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a statement, whose pages no longer fit into the cache, or at the commit; SQLite rolls back by itself."""
+    if has_cause:
+        monkeypatch.setattr(transaction, "explain_disk", lambda path: f"the disk of {path.parent} is full: free space")
+
+    def fill(store: Store) -> None:
+        with store.transaction() as tx:
+            for number in range(values):
+                tx.run("INSERT INTO meta (key, value) VALUES (?, ?)", (f"k{number}", "x" * 20_000))
+
+    with open_store(tmp_path / "memory.db", driver=driver) as store:
+        pages = store.value("PRAGMA page_count")
+        store.value(f"PRAGMA max_page_count = {pages}")
+        for _ in range(2):
+            with pytest.raises(StoreError, match="full") as failed:
+                fill(store)
+            assert "rollback" not in str(failed.value)
+            assert ("free space" in str(failed.value)) is has_cause
+        store.value(f"PRAGMA max_page_count = {pages + 10_000}")
+        fill(store)
+        assert store.value("SELECT count(*) FROM meta WHERE key LIKE 'k_%'") == values

@@ -1,0 +1,187 @@
+"""What hangs on a memory is found and goes with it, and no byte of it stays in the file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+
+import pytest
+
+from engram.enums import Actor, Source, Status
+from engram.models.engine.packed import pack_uuid
+from engram.models.engine.transaction import Store
+from engram.models.forgetting import forgetting
+from engram.models.memories import memory_changes
+from engram.models.memories.judgements import note_contradiction, open_contradictions
+from engram.models.memories.memory_history import add_run, find_run, history_of
+from engram.models.memories.memory_records import Episode, Evidence, evidence_of, find_episode
+from engram.models.memories.tombstones import CutMemory, Forgotten, TombstoneKind, add_tombstones, is_episode_forgotten
+from engram.models.sessions.stored_turns import load_turn
+from tests.models.conversations import make_turn, store_turn
+
+Keep = Callable[..., Episode]
+WORD = "zebrafinch"
+
+
+def is_kept(text: str) -> bool:
+    return WORD not in text
+
+
+def delete(store: Store, forgotten: Forgotten) -> int:
+    with store.transaction() as tx:
+        return forgetting.delete_forgotten(tx, forgotten, actor=Actor.USER)
+
+
+def test_the_turns_of_a_memory_are_found_by_row_and_by_entry(store: Store, keep: Keep) -> None:
+    by_row = store_turn(store, make_turn("t1", "first", session_id="s1"))
+    by_entry = store_turn(store, make_turn("t2", "second", session_id="s2"))
+    other = store_turn(store, make_turn("t3", "third", session_id="s3"))
+    memory = keep("rests", evidence=[Evidence("gone", "s1", by_row), Evidence("t2", "s2")])
+
+    turn_ids = forgetting.turn_ids_of(store, memory)
+
+    assert turn_ids == [by_row, by_entry]
+    assert [one.episode_id for one in forgetting.episodes_resting_on(store, turn_ids)] == [memory.episode_id]
+    assert forgetting.episodes_resting_on(store, [other]) == []
+    assert forgetting.turn_texts(store, turn_ids) == ["first", "second"]
+    assert forgetting.sessions_of_turns(store, turn_ids) == ["s1", "s2"]
+    assert forgetting.turn_keys(store, turn_ids) == ["t1", "t2"]
+
+
+def test_named_memories_and_turns_go_and_what_is_not_there_is_passed_over(store: Store, keep: Keep) -> None:
+    store_turn(store, make_turn("t1", "goes"))
+    store_turn(store, make_turn("t2", "stays"))
+    goes, stays = keep("goes"), keep("stays")
+
+    done = delete(store, Forgotten(episode_ids=(goes.episode_id, "ep_000000000000"), turn_keys=("t1", "unknown")))
+
+    assert done == 2
+    assert (find_episode(store, goes.episode_id), load_turn(store, "t1")) == (None, None)
+    assert find_episode(store, stays.episode_id) == stays
+    assert load_turn(store, "t2") is not None
+    assert is_episode_forgotten(store, goes.episode_id)
+
+
+def test_a_memory_that_had_taken_up_the_words_is_cut_and_no_history_tells_them(store: Store, keep: Keep) -> None:
+    goes = keep(WORD)
+    host = keep("host", evidence=[Evidence("a" * 32, "s1"), Evidence("b" * 32, "s1")])
+    with store.transaction() as tx:
+        host = memory_changes.change_episode(
+            tx, host, "merge", f"from {goes.episode_id}", actor=Actor.TIDYING, summary=f"host | {WORD}"
+        )
+
+    delete(
+        store,
+        Forgotten(
+            episode_ids=(goes.episode_id,),
+            erased=("b" * 32,),
+            cut=CutMemory(host.episode_id, "host", "content of host", ()),
+        ),
+    )
+
+    after = find_episode(store, host.episode_id)
+    assert after is not None
+    assert after.summary == "host"
+    assert [one.uuid for one in evidence_of(store, host.id)] == ["a" * 32]
+    steps = history_of(store, host.episode_id)
+    assert all(is_kept(json.dumps([step.reason, dict(step.before), dict(step.after)])) for step in steps)
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "is_deleted"),
+    [
+        (Source.AUTO, TombstoneKind.WORDS, True),
+        (Source.AUTO, TombstoneKind.ENTRY, True),
+        (Source.MANUAL, TombstoneKind.WORDS, False),
+    ],
+)
+def test_tombstones_take_automatic_memories_of_erased_words(
+    store: Store, keep: Keep, source: Source, kind: TombstoneKind, is_deleted: bool
+) -> None:
+    memory = keep("rests", evidence=[Evidence("a" * 32, "s1")], source=source)
+    other = keep("rests elsewhere", evidence=[Evidence("b" * 32, "s1")])
+    with store.transaction() as tx:
+        add_tombstones(tx, kind, [pack_uuid("a" * 32)])
+        forgetting.apply_tombstones(tx, actor=Actor.TIDYING)
+
+    assert (find_episode(store, memory.episode_id) is None) == is_deleted
+    assert find_episode(store, other.episode_id) is not None
+
+
+def test_what_a_forgotten_memory_had_replaced_is_in_force_again(store: Store, keep: Keep) -> None:
+    older, newer = keep("older"), keep("newer")
+    with store.transaction() as tx:
+        memory_changes.change_episode(
+            tx, older, "supersede", actor=Actor.MODEL, status=Status.SUPERSEDED, superseded_by=newer.episode_id
+        )
+        add_tombstones(tx, TombstoneKind.EPISODE, [newer.episode_id.encode()])
+
+        assert forgetting.apply_tombstones(tx, actor=Actor.TIDYING) == 1
+
+    after = find_episode(store, older.episode_id)
+    assert after is not None
+    assert (after.status, after.superseded_by) == (Status.ACTIVE, "")
+
+
+def test_reports_and_notes_to_undo_lose_the_lines_that_quote_it(store: Store) -> None:
+    report = {"lines": [f"merged {WORD}", "aged one"], "files_before": {"N.md": f"keep\nsay {WORD}\n", "M.md": "m\n"}}
+    with store.transaction() as tx:
+        run_id = add_run(tx, "consolidate", report)
+        forgetting.clean_runs(tx, is_kept)
+
+    run = find_run(store, run_id)
+    assert run is not None
+    assert dict(run.report) == {"lines": ["aged one"], "files_before": {"N.md": "keep\n", "M.md": "m\n"}}
+
+
+def test_a_note_that_an_undo_shall_leave_is_left_out(store: Store) -> None:
+    with store.transaction() as tx:
+        run_id = add_run(tx, "consolidate", {"files_before": {"N.md": WORD, "M.md": "m"}})
+        forgetting.clean_runs(tx, is_kept, lambda name, text: None if name == "N.md" else text)
+
+    run = find_run(store, run_id)
+    assert run is not None
+    assert dict(run.report) == {"files_before": {"M.md": "m"}}
+
+
+def test_steps_and_contradictions_that_quote_it_are_cleaned(store: Store, keep: Keep) -> None:
+    first, second = keep("first"), keep("second")
+    with store.transaction() as tx:
+        memory_changes.change_episode(tx, first, "edit", actor=Actor.USER, summary=f"{WORD} \u2028 quoted")
+        memory_changes.change_episode(tx, second, "edit", "a typo", actor=Actor.USER, summary="other")
+        note_contradiction(tx, first.episode_id, second.episode_id, f"both say {WORD}")
+        forgetting.clean_reasons(tx, is_kept)
+
+    assert [step.action for step in history_of(store, first.episode_id)] == ["add"]
+    assert [step.action for step in history_of(store, second.episode_id)] == ["add", "edit"]
+    (contradiction,) = open_contradictions(store)
+    assert is_kept(contradiction.reason)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('{"a": ["x", {"b": "y\\u00e9"}], "n": 3}', {"x", "yé"}),
+        ('"plain"', {"plain"}),
+        ("no json", {"no json"}),
+        ("[" * 100_000, {"[" * 100_000}),
+    ],
+)
+def test_texts_in_json_are_read_without_its_escapes(text: str, expected: set[str]) -> None:
+    assert set(forgetting.texts_in_json(text)) == expected
+
+
+def test_no_byte_of_a_deleted_memory_stays_in_the_file_or_its_log(store: Store, keep: Keep) -> None:
+    store_turn(store, make_turn("t1", f"say {WORD}"))
+    goes = keep(WORD, entities=(WORD,), questions=(f"What is {WORD}?",))
+    for number in range(20):
+        keep(f"filler {number}")
+    files = [store.path, store.path.with_name("memory.db-wal")]
+    store.checkpoint("TRUNCATE")
+    assert WORD.encode() in store.path.read_bytes()
+
+    delete(store, Forgotten(episode_ids=(goes.episode_id,), turn_keys=("t1",)))
+    forgetting.wipe_free_space(store)
+
+    assert [WORD.encode() in path.read_bytes() for path in files] == [False, False]
+    assert store.find_damage() == ""

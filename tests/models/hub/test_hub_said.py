@@ -1,0 +1,140 @@
+"""What is said to other machines: decisions of people, with a stamp for each field, and nothing that tidying does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from engram.enums import Actor, Importance, Judgement, Status
+from engram.memories.feedback import judge_memory
+from engram.memories.save import edit_memory, pin_memory, supersede
+from engram.models import tables
+from engram.models.engine.transaction import Store
+from engram.models.hub.said import SaidMemory, memory_id_of, said_of_episode
+from engram.models.memories.memory_changes import change_episode, delete_episode, erase_fields, remove_episode
+from engram.models.memories.memory_records import Episode
+from engram.models.memories.watermarks import note_undone
+from engram.redaction import redact
+from engram.system.clock import FixedClock
+from tests.models.hub_spaces_made import DEVICE, join_made_up
+
+Keep = Callable[..., Episode]
+
+
+def said(store: Store, episode: Episode) -> SaidMemory:
+    (memory,) = said_of_episode(store, episode.episode_id)
+    return memory
+
+
+def test_nothing_is_written_where_no_hub_was_joined(store: Store, keep: Keep) -> None:
+    episode = keep("we deploy on Fridays")
+    pin_memory(store, episode.episode_id, actor=Actor.USER)
+
+    assert not store.has_any(tables.HubMemory.select())
+
+
+def test_each_decision_of_a_person_has_a_stamp_of_its_own(store: Store, keep: Keep, clock: FixedClock) -> None:
+    join_made_up(store)
+    episode = keep("we deploy on Fridays")
+    first = said(store, episode)
+    assert (first.memory_id.hex(), first.version, first.pushed) == (episode.stable_id, 1, 0)
+
+    clock.advance(60)
+    pin_memory(store, episode.episode_id, actor=Actor.USER)
+    edit_memory(store, episode.episode_id, redact, actor=Actor.AGENT, importance=Importance.HIGH)
+    judge_memory(store, episode.episode_id, Judgement.WRONG, "it is Thursdays", redact, actor=Actor.USER)
+
+    now = said(store, episode)
+    assert {name: register[2:] for name, register in now.said.items()} == {
+        "text": [],
+        "pinned": [True],
+        "importance": ["high"],
+        "lowered": [True],
+    }
+    stamps = [now.said[name][:2] for name in ("text", "pinned", "importance", "lowered")]
+    assert stamps == sorted(stamps)
+    assert {device for _, device in stamps} == {DEVICE}
+    assert now.version == 4
+
+
+def test_tidying_is_not_said_and_the_text_that_was_said_is_kept_beside_it(store: Store, keep: Keep) -> None:
+    join_made_up(store)
+    episode = keep("we deploy on Fridays")
+    with store.transaction() as tx:
+        merged = change_episode(tx, episode, "merge", "alike", actor=Actor.TIDYING, content="merged words")
+        change_episode(tx, merged, "age", "old", actor=Actor.TIDYING, status=Status.ARCHIVED)
+
+    now = said(store, episode)
+    assert (now.version, set(now.said)) == (1, {"text"})
+    assert now.own_text is not None
+    assert now.own_text["c"] == "content of we deploy on Fridays"
+
+    edit_memory(store, episode.episode_id, redact, actor=Actor.USER, content="by hand")
+    assert (said(store, episode).version, said(store, episode).own_text) == (2, None)
+
+
+def test_what_an_extractor_wrote_gives_way_to_what_a_hand_wrote(store: Store, keep: Keep) -> None:
+    join_made_up(store)
+    episode = keep("we deploy on Fridays")
+    with store.transaction() as tx:
+        tx.run(tables.HubMemory.update(said='{"extracted": [5, 7]}'))
+        grown = change_episode(tx, episode, "extract", "it went on", actor=Actor.MODEL, content="grown")
+    assert set(said(store, episode).said) == {"extracted"}
+
+    edit_memory(store, grown.episode_id, redact, actor=Actor.USER, content="by hand")
+    assert set(said(store, episode).said) == {"text"}
+
+
+def test_a_memory_that_is_replaced_by_hand_names_its_successor(store: Store, keep: Keep) -> None:
+    join_made_up(store)
+    old, new = keep("npm"), keep("pnpm")
+    with store.transaction() as tx:
+        supersede(tx, old, new, "replaced by hand", actor=Actor.USER)
+    assert said(store, old).said["next"][2] == memory_id_of(new.stable_id).hex()
+
+    with store.transaction() as tx:
+        delete_episode(tx, new, actor=Actor.USER)
+    assert said(store, old).said["next"][2] is None
+    (gone,) = store.fetch(tables.HubMemory.select().where(tables.HubMemory.episode_id == new.episode_id))
+    assert (gone.is_forgotten, gone.said, gone.own_text, gone.version) == (1, "{}", None, 2)
+
+
+def test_a_purge_stays_on_this_machine(store: Store, keep: Keep) -> None:
+    join_made_up(store)
+    episode = keep("we deploy on Fridays")
+    with store.transaction() as tx:
+        delete_episode(tx, episode, actor=Actor.USER, is_purge=True)
+
+    assert not store.has_any(tables.HubMemory.select())
+
+
+def test_forgotten_words_leave_what_was_said_too(store: Store, keep: Keep) -> None:
+    join_made_up(store)
+    episode = keep("we deploy on Fridays")
+    with store.transaction() as tx:
+        change_episode(tx, episode, "merge", "alike", actor=Actor.TIDYING, content="merged words")
+        erase_fields(tx, episode, "forgotten", actor=Actor.USER, content="", facts=())
+
+    now = said(store, episode)
+    assert now.own_text is not None
+    assert (now.own_text["c"], now.version) == ("", 2)
+
+
+def test_a_change_that_was_taken_back_is_vetoed(store: Store, keep: Keep) -> None:
+    join_made_up(store)
+    episode = keep("we deploy on Fridays")
+    with store.transaction() as tx:
+        note_undone(tx, [("archive", episode.episode_id), ("merge", episode.episode_id)])
+
+    assert said(store, episode).said["vetoes"][2] == ["archive", "merge"]
+
+
+def test_an_import_that_was_undone_is_taken_away_elsewhere_and_may_come_again(store: Store, keep: Keep) -> None:
+    join_made_up(store)
+    episode = keep("imported")
+    with store.transaction() as tx:
+        remove_episode(tx, episode, actor=Actor.USER)
+    again = keep("imported", episode_id=episode.episode_id, stable_id=episode.stable_id)
+
+    first, second = sorted(said_of_episode(store, again.episode_id), key=lambda memory: not memory.is_forgotten)
+    assert (first.is_forgotten, second.is_forgotten) == (True, False)
+    assert first.memory_id != second.memory_id

@@ -1,0 +1,97 @@
+"""What a memory rests on: no entry counts twice, every change is logged, and an undo drops only what it added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from engram.enums import Actor
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_changes
+from engram.models.memories.memory_history import history_of
+from engram.models.memories.memory_records import Episode, Evidence, evidence_by_row, evidence_of
+from tests.models.conversations import make_turn, store_project, store_turn
+
+FIRST, SECOND, THIRD = (Evidence(letter * 32, "s1") for letter in "abc")
+
+
+def steps(store: Store, episode: Episode) -> list[tuple[str, str, Actor]]:
+    """(action, reason, actor) of each step after the first."""
+    return [(step.action, step.reason, step.actor) for step in history_of(store, episode.episode_id)[1:]]
+
+
+def test_only_new_entries_are_added_and_logged(store: Store, keep: Callable[..., Episode]) -> None:
+    memory = keep("it rests", evidence=[FIRST])
+
+    with store.transaction() as tx:
+        was_added = memory_changes.add_evidence(tx, memory, [FIRST, SECOND], "said again", actor=Actor.MODEL)
+        was_repeated = memory_changes.add_evidence(tx, memory, [SECOND], "said again", actor=Actor.MODEL)
+
+    assert (was_added, was_repeated) == (True, False)
+    assert evidence_of(store, memory.id) == [FIRST, SECOND]
+    assert steps(store, memory) == [("evidence", "said again", Actor.MODEL)]
+    (step,) = history_of(store, memory.episode_id)[1:]
+    assert (step.before, step.after) == ({"count": 1}, {"count": 2})
+
+
+def test_an_entry_without_uuid_supports_nothing(store: Store, keep: Callable[..., Episode]) -> None:
+    memory = keep("it rests", evidence=[FIRST])
+
+    with store.transaction() as tx:
+        assert not memory_changes.add_evidence(tx, memory, [Evidence("", "s1")], "queued", actor=Actor.MODEL)
+
+    assert evidence_of(store, memory.id) == [FIRST]
+
+
+def test_a_merge_gives_the_kept_memory_what_the_other_rests_on(store: Store, keep: Callable[..., Episode]) -> None:
+    kept, merged = keep("kept", evidence=[FIRST]), keep("merged", evidence=[FIRST, SECOND])
+
+    with store.transaction() as tx:
+        memory_changes.merge_evidence(tx, kept, merged, actor=Actor.TIDYING)
+
+    assert evidence_of(store, kept.id) == [FIRST, SECOND]
+    assert evidence_of(store, merged.id) == [FIRST, SECOND]
+    assert steps(store, kept) == [("evidence", f"from {merged.episode_id}", Actor.TIDYING)]
+
+
+def test_replaced_evidence_is_logged_once_and_only_if_it_differs(store: Store, keep: Callable[..., Episode]) -> None:
+    memory = keep("it rests", evidence=[FIRST, SECOND])
+
+    with store.transaction() as tx:
+        for _ in range(2):
+            memory_changes.replace_evidence(tx, memory, [THIRD], "its turn grew", actor=Actor.MODEL)
+
+    assert evidence_of(store, memory.id) == [THIRD]
+    assert steps(store, memory) == [("replace evidence", "its turn grew", Actor.MODEL)]
+
+
+def test_forgotten_entries_leave_no_count_that_an_undo_could_go_by(store: Store, keep: Callable[..., Episode]) -> None:
+    memory = keep("it rests", evidence=[FIRST])
+    with store.transaction() as tx:
+        memory_changes.add_evidence(tx, memory, [SECOND], "said again", actor=Actor.MODEL)
+        memory_changes.forget_evidence(tx, memory, [FIRST.uuid], "forgotten", actor=Actor.USER)
+
+    assert evidence_of(store, memory.id) == [SECOND]
+    assert steps(store, memory) == [("erase", "forgotten", Actor.USER)]
+
+
+def test_a_forgotten_projects_entries_go_and_others_stay(store: Store, keep: Callable[..., Episode]) -> None:
+    turn_id = store_turn(store, make_turn("t1", "said in a", session_id="s7"), "a")
+    of_turn = Evidence("d" * 32, "unknown session", turn_id)
+    memory = keep("it rests", evidence=[FIRST, Evidence("e" * 32, "s7"), of_turn])
+
+    with store.transaction() as tx:
+        project = store_project(store, "a")
+        memory_changes.forget_evidence_of_project(tx, memory, project.id, "forgotten", actor=Actor.USER)
+
+    assert evidence_of(store, memory.id) == [FIRST]
+
+
+def test_the_evidence_of_several_memories_is_read_at_once_in_the_order_of_each(
+    store: Store, keep: Callable[..., Episode]
+) -> None:
+    one, other = keep("rests on two entries", evidence=[SECOND, FIRST]), keep("rests on one", evidence=[THIRD])
+
+    evidence = evidence_by_row(store, [99, other.id, one.id])
+
+    assert evidence == {one.id: [SECOND, FIRST], other.id: [THIRD]}
+    assert evidence[one.id] == evidence_of(store, one.id)

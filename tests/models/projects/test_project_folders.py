@@ -1,0 +1,85 @@
+"""Projects that move: everything goes with them, and a name is never another project's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from engram.enums import Actor, Scope
+from engram.errors import BadRequest
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.projects import project_folders
+from engram.models.projects.projects import find_project, find_project_of_identity, list_projects, project_id_of_name
+from engram.models.sessions.sessions import find_session
+from engram.models.sessions.stored_turns import load_turn
+from engram.models.work.pauses import pause
+from tests.models.conversations import make_turn, store_project, store_turn
+
+
+def test_a_merged_project_goes_on_as_the_other_with_all_it_had(store: Store, keep: Callable[..., Episode]) -> None:
+    into, other = store_project(store, "a"), store_project(store, "b")
+    store_turn(store, make_turn("t1", "said in b"), "b")
+    memory = keep("of b", project_id=other.id, scope=Scope.PROJECT)
+
+    moved = project_folders.merge_projects(store, into, other, "same remote", actor=Actor.USER)
+
+    session, turn, kept = find_session(store, "s1"), load_turn(store, "t1"), find_episode(store, memory.episode_id)
+    assert session is not None
+    assert turn is not None
+    assert kept is not None
+    assert (moved, session.project_id, turn.project_id, kept.project_id) == (1, into.id, into.id, into.id)
+    assert list_projects(store) == [into]
+    assert find_project_of_identity(store, other.identity) == into
+    assert project_id_of_name(store, "b") == into.id
+    (hints,) = project_folders.list_hints(store)
+    assert hints.folders == ("/b",)
+
+
+def test_a_project_is_not_merged_with_itself_or_while_one_is_paused(store: Store) -> None:
+    into, other = store_project(store, "a"), store_project(store, "b")
+    pause(store, other.identity, store.now_ms() + 1000)
+
+    for project in (into, other):
+        with pytest.raises(BadRequest):
+            project_folders.merge_projects(store, into, project, "told", actor=Actor.USER)
+
+    assert list_projects(store) == [into, other]
+
+
+@pytest.mark.parametrize("name", ["", "  \n ", "a/b", "x" * 61, "taken", "once taken"])
+def test_a_name_that_is_empty_too_long_or_another_projects_is_refused(store: Store, name: str) -> None:
+    project, taken = store_project(store, "a"), store_project(store, "once taken")
+    project_folders.rename_project(store, taken, "taken")
+
+    with pytest.raises(BadRequest):
+        project_folders.rename_project(store, project, name)
+
+    assert find_project(store, "a") == project
+
+
+def test_a_renamed_project_may_have_its_former_name_again(store: Store) -> None:
+    project = store_project(store, "a")
+
+    assert project_folders.rename_project(store, project, " two \x07 words ") == "two words"
+    assert project_id_of_name(store, "a") == project.id
+    assert project_folders.rename_project(store, project, "a") == "a"
+
+
+def test_hints_and_counts_are_each_projects_own(store: Store, keep: Callable[..., Episode]) -> None:
+    first, second = store_project(store, "a"), store_project(store, "b")
+    store_turn(store, make_turn("t1", "said"), "b")
+    keep("of b", project_id=second.id, scope=Scope.PROJECT)
+
+    project_folders.note_hints(store, first.id, "host/a", "abc")
+
+    assert [(hint.remote, hint.first_commit, hint.read_at_ms) for hint in project_folders.list_hints(store)] == [
+        ("host/a", "abc", store.now_ms()),
+        ("", "", 0),
+    ]
+    counts = project_folders.count_projects(store)
+    assert [(counts[project.id].sessions, counts[project.id].memories) for project in (first, second)] == [
+        (0, 0),
+        (1, 1),
+    ]

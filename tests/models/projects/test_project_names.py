@@ -1,0 +1,49 @@
+"""A name belongs to one project for good, in this memory and in one that it is carried into."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_store
+from engram.models.projects import projects
+from engram.models.projects.project_folders import rename_project
+from tests.models.conversations import store_project
+
+
+def test_a_former_name_still_means_its_project(store: Store) -> None:
+    project = store_project(store, "old")
+    rename_project(store, project, "new")
+
+    assert projects.names_of_project(store, project.id) == {"old", "new"}
+    assert projects.project_id_of_name(store, "old") == project.id
+    assert projects.project_id_of_name(store, "never") is None
+
+
+def test_a_name_is_taken_for_all_but_its_own_project(store: Store) -> None:
+    rename_project(store, store_project(store, "old"), "new")
+
+    for name in ("old", "new"):
+        assert projects.is_name_taken(store, name, {"git:/else"})
+        assert not projects.is_name_taken(store, name, {"git:/old"})
+    assert not projects.is_name_taken(store, "never", ())
+
+
+def test_the_first_who_had_a_name_keeps_it(store: Store) -> None:
+    first, second = store_project(store, "a"), store_project(store, "b")
+    with store.transaction() as tx:
+        projects.keep_former_name(tx, "ours", first.identity)
+        projects.keep_former_name(tx, "ours", second.identity)
+
+    assert projects.project_id_of_name(store, "ours") == first.id
+
+
+def test_names_of_another_memory_are_taken_over_by_identity(store: Store, tmp_path: Path) -> None:
+    with open_store(tmp_path / "source.db") as source:
+        rename_project(source, store_project(source, "a"), "renamed there")
+        with store.transaction() as tx:
+            projects.carry_names(tx, source)
+
+    project = store_project(store, "a")
+
+    assert projects.names_of_project(store, project.id) == {"a", "renamed there"}

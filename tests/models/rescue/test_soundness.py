@@ -1,0 +1,54 @@
+"""Damage that SQLite does not see: values that Engram packs and cannot read again are found and named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from planting import plant
+
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_history import add_run
+from engram.models.memories.memory_records import Episode
+from engram.models.rescue.soundness import find_all_damage, find_unreadable, quick_damage
+from tests.models.conversations import make_turn, store_turn
+
+
+@pytest.fixture
+def filled(store: Store, keep: Callable[..., Episode]) -> Store:
+    keep("a memory", content="walrus " * 100, facts=("one",))
+    store_turn(store, make_turn("t1", "ask", "answer"))
+    with store.transaction() as tx:
+        add_run(tx, "decide")
+    return store
+
+
+def test_a_sound_memory_has_no_damage(filled: Store) -> None:
+    assert (quick_damage(filled), find_unreadable(filled), find_all_damage(filled)) == ("", "", "")
+
+
+@pytest.mark.parametrize(
+    ("table", "sql"),
+    [
+        ("episode", "UPDATE episode SET content = X'00FF00FF'"),
+        ("episode", "UPDATE episode SET summary = X'FF'"),
+        ("turn", "UPDATE turn SET actions = X'789C0000'"),
+        ("transcript", "UPDATE transcript SET cursor = '{'"),
+        ("run", "UPDATE run SET report = 'no json'"),
+        ("history", "UPDATE history SET before = '{'"),
+    ],
+)
+def test_a_value_that_cannot_be_read_is_named_with_its_table(filled: Store, table: str, sql: str) -> None:
+    assert plant(filled, sql) == 1
+
+    damage = find_unreadable(filled)
+
+    assert f" of {table} cannot be read" in damage
+    assert find_all_damage(filled) == damage or "fts5" in find_all_damage(filled)
+    assert quick_damage(filled) == ""
+
+
+def test_text_of_no_encoding_is_found_in_any_table(filled: Store) -> None:
+    plant(filled, "UPDATE said SET text = CAST(X'FFFE41' AS TEXT) WHERE id = (SELECT min(id) FROM said)")
+
+    assert "cannot be read" in find_unreadable(filled)

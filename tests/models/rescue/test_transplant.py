@@ -1,0 +1,84 @@
+"""A project's rows go into another database with new numbers, once, and leave nothing behind."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from engram.enums import Scope
+from engram.models.engine.meta import get_meta
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import Episode, Evidence, all_episodes, evidence_of
+from engram.models.memories.tombstones import TombstoneKind, add_tombstones
+from engram.models.open_memory import open_store
+from engram.models.projects.projects import ProjectRow, ensure_project, find_project
+from engram.models.rescue import transplant
+from engram.models.sessions.sessions import add_known_values, ensure_session
+
+
+@pytest.fixture
+def project(store: Store, keep: Callable[..., Episode]) -> ProjectRow:
+    """A project among others, so that its numbers are not those of an empty database."""
+    with store.transaction() as tx:
+        ensure_project(tx, "/gone/other", "other", "/gone/other")
+        project = ensure_project(tx, "/gone/acme", "acme", "/gone/acme")
+        for session_id, of in (("s-other", None), ("s-acme", project.id)):
+            ensure_session(tx, session_id, agent="a", project_id=of, is_global=False, cwd="", at_ms=1)
+        number = tx.value("SELECT id FROM session WHERE session_id = 's-acme'")
+        add_known_values(tx, number, frozenset({b"hash"}))
+        add_tombstones(tx, TombstoneKind.ENTRY, [b"an entry"])
+    keep("Not of it.", entities=("crane",))
+    keep("Of it.", project_id=project.id, session_id="s-acme", entities=("crane", "mole"), scope=Scope.PROJECT)
+    keep("Of it, and global.", project_id=project.id, evidence=[Evidence("u", "s-other", 7)])
+    return project
+
+
+@pytest.fixture
+def target(tmp_path: Path, keep: Callable[..., Episode]) -> Iterator[Store]:
+    (tmp_path / "target").mkdir()
+    with open_store(tmp_path / "target" / "memory.db") as target:
+        with target.transaction() as tx:
+            ensure_project(tx, "/gone/x", "acme", "/gone/x")
+        yield target
+
+
+def test_rows_are_copied_once_with_their_references(store: Store, target: Store, project: ProjectRow) -> None:
+    transplant.take_over_salt(target, store)
+    made = transplant.copy_project(target, store.path, project)
+    again = transplant.copy_project(target, store.path, project)
+
+    assert (made.identity, made.name, again) == ("/gone/acme", "acme-2", made)
+    own, from_it = all_episodes(target)
+    assert (own.summary, own.project_id, own.session_id, own.entities) == (
+        "Of it.",
+        made.id,
+        "s-acme",
+        ("crane", "mole"),
+    )
+    # What it rests on of other projects is named, and leads nowhere here.
+    assert [(one.uuid, one.turn_id) for one in evidence_of(target, from_it.id)] == [("u", None)]
+    assert target.value("SELECT count(*) FROM episode_entity") == 2
+    assert target.value("SELECT count(*) FROM known_value") == 1
+    assert target.value("SELECT count(*) FROM history") == 2
+    assert target.value("SELECT count(*) FROM tombstone") == 1
+    assert get_meta(target, "salt") == get_meta(store, "salt")
+    assert target.find_damage() == ""
+
+
+def test_what_was_only_moved_leaves_no_mark_and_no_row(store: Store, project: ProjectRow) -> None:
+    before = transplant.tombstone_keys(store)
+    with store.transaction() as tx:
+        transplant.make_project_scoped(tx, project)
+        add_tombstones(tx, TombstoneKind.TURN, [b"moved"])
+        tx.run("DELETE FROM evidence")
+        tx.run("DELETE FROM episode_entity")
+        tx.run("DELETE FROM episode WHERE project_id = ? AND scope = 'project'", (project.id,))
+        transplant.drop_new_tombstones(tx, before)
+        transplant.drop_project_rows(tx, project)
+
+    assert transplant.tombstone_keys(store) == before
+    assert find_project(store, "acme") is None
+    assert store.rows("SELECT session_id FROM session") == [("s-other",)]
+    assert [episode.summary for episode in all_episodes(store)] == ["Not of it."]

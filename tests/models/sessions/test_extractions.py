@@ -1,0 +1,82 @@
+"""What an extraction leaves behind: how far it came, which sessions wait, and what it made, whatever became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from engram.enums import Actor, Source, Status
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_changes import change_episode
+from engram.models.memories.memory_records import Episode, Evidence, find_episode
+from engram.models.sessions import sessions
+from engram.models.sessions.sessions import find_session
+from engram.models.sessions.stored_turns import mark_extracted
+from tests.models.conversations import make_turn, store_session, store_turn
+
+
+def test_the_number_of_extracted_messages_never_falls(store: Store) -> None:
+    session = store_session(store, "s1")
+
+    for messages in (8, 3):
+        with store.transaction() as tx:
+            sessions.note_extraction(tx, session.id, messages)
+
+    noted = find_session(store, "s1")
+    assert noted is not None
+    assert (noted.extracted_messages, noted.extractions, noted.extracted_at_ms) == (8, 2, store.now_ms())
+
+
+def test_sessions_with_turns_to_extract_come_by_how_long_they_were_silent(store: Store) -> None:
+    store_turn(store, make_turn("t1", "late", session_id="s1", at_ms=900))
+    store_turn(store, make_turn("t2", "early", session_id="s2", at_ms=100))
+    done = store_turn(store, make_turn("t3", "done", session_id="s3", at_ms=50))
+    with store.transaction() as tx:
+        mark_extracted(tx, done, 1)
+
+    assert sessions.sessions_with_due_turns(store) == ["s2", "s1"]
+    assert [sessions.has_due_turns(store, store_session(store, name).id) for name in ("s1", "s3")] == [True, False]
+
+
+def test_the_cap_counts_only_what_an_extractor_kept_of_those_moments(
+    store: Store, keep: Callable[..., Episode]
+) -> None:
+    for at_ms, source in ((99, Source.AUTO), (100, Source.AUTO), (150, Source.MANUAL), (200, Source.AUTO)):
+        keep(f"said at {at_ms}", created_at_ms=at_ms, source=source)
+
+    assert sessions.count_auto_episodes(store, 100, 200) == 1
+
+
+def test_a_prompt_that_moved_takes_only_untouched_memories_of_its_own_along(
+    store: Store, keep: Callable[..., Episode]
+) -> None:
+    turn_id = store_turn(store, make_turn("t1", "use tabs"))
+    other = store_turn(store, make_turn("t2", "use spaces", entries=()))
+    of_turn = Evidence("t1", "s1", turn_id)
+    extracted = keep("tabs", evidence=[of_turn])
+    saved = keep("saved", evidence=[of_turn], source=Source.MANUAL)
+    pinned = keep("pinned", evidence=[of_turn], is_pinned=True)
+    shared = keep("shared", evidence=[Evidence("t2", "s1", other), of_turn])
+
+    with store.transaction() as tx:
+        sessions.withdraw_memories(tx, turn_id)
+
+    left = [find_episode(store, made.episode_id) for made in (extracted, saved, pinned, shared)]
+    assert [episode.status for episode in left if episode] == [
+        Status.ARCHIVED,
+        Status.ACTIVE,
+        Status.ACTIVE,
+        Status.ACTIVE,
+    ]
+
+
+def test_what_was_extracted_is_known_by_its_first_words(store: Store, keep: Callable[..., Episode]) -> None:
+    session = store_session(store, "s1")
+    made = keep("first words", session_id="s1")
+    keep("saved by hand", session_id="s1", source=Source.MANUAL)
+    with store.transaction() as tx:
+        reworded = change_episode(tx, made, "edit", summary="better words", actor=Actor.USER)
+        change_episode(tx, reworded, "archive", sessions.NOT_CHOSEN, status=Status.ARCHIVED, actor=Actor.TIDYING)
+
+    (extracted,) = sessions.extracted_of_session(store, session.id)
+
+    assert (extracted.row_id, extracted.summary, extracted.is_withdrawn) == (made.id, "first words", True)

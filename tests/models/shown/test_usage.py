@@ -1,0 +1,127 @@
+"""Figures of a time count what happened in it, and its weekly line is said once, whoever asks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from engram.enums import Refusal, Scope
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_rows import set_accessed
+from engram.models.shown import usage
+from engram.models.shown.injections import AT_START, Injection, add_injections
+from engram.reports.use_report import refused_text
+from engram.system.clock import FixedClock
+from engram.transcripts.turns import Opening
+from tests.models.conversations import make_turn, store_project, store_turn
+
+WEEK_MS = 604_800_000
+
+
+def show(store: Store, episode_id: str, *, at_ms: int, channel: str = "prompt", state: str = "shown") -> None:
+    bite = Injection(
+        session_id="s1",
+        prompt_key="p",
+        channel=channel,
+        episode_id=episode_id,
+        score=1.0,
+        tokens=5,
+        state=state,
+        at_ms=at_ms,
+    )
+    with store.transaction() as tx:
+        add_injections(tx, [bite])
+
+
+def test_only_what_happened_in_the_time_is_counted(store: Store, keep: Callable[..., Episode]) -> None:
+    store_turn(store, make_turn("t1", "early", session_id="s1", at_ms=99), "a")
+    store_turn(store, make_turn("t2", "late", session_id="s2", at_ms=100), "b")
+    store_turn(store, make_turn("t3", "", "on", session_id="s2", at_ms=101, opening=Opening.CONTINUATION), "b")
+    store_turn(store, make_turn("t4", "late", session_id="s3", at_ms=100), "c")
+    keep("early", created_at_ms=99, project_id=store_project(store, "b").id)
+    kept = keep("late", created_at_ms=100, project_id=store_project(store, "c").id, scope=Scope.PROJECT)
+    show(store, kept.episode_id, at_ms=99)
+    show(store, kept.episode_id, at_ms=100)
+    show(store, kept.episode_id, at_ms=100, channel=AT_START)
+    show(store, kept.episode_id, at_ms=100, state="pending")
+
+    figures = usage.usage_since(store, 100)
+
+    assert (figures.sessions, figures.prompts, figures.memories, figures.shown) == (2, 2, 1, 2)
+    assert figures.projects_with_none == ("b",)
+
+
+def test_late_answers_are_counted_by_cause_and_day_for_a_month(store: Store, clock: FixedClock) -> None:
+    for days, cause in enumerate(["busy"] * 40):
+        with store.transaction() as tx:
+            usage.note_late(tx, cause)
+            if days == 39:
+                usage.note_late(tx, "embedding")
+                usage.note_late(tx, "embedding")
+        clock.advance(86_400)
+
+    now_ms = store.now_ms()
+    assert usage.late_since(store, now_ms - WEEK_MS) == {"busy": 7, "embedding": 2}
+    assert usage.late_since(store, now_ms - 86_400_000) == {"embedding": 2, "busy": 1}
+    assert usage.late_since(store, 0)["busy"] == usage.MAX_LATE_DAYS
+    assert usage.late_since(store, now_ms) == {}
+
+
+def test_refused_proposals_are_counted_by_reason_and_told(store: Store, clock: FixedClock) -> None:
+    with store.transaction() as tx:
+        usage.note_refused(tx, [Refusal.NOT_SAID, Refusal.OUTPUT, Refusal.NOT_SAID])
+        usage.note_refused(tx, [])
+    clock.advance(86_400)
+
+    refused = usage.usage_since(store, store.now_ms() - WEEK_MS).refused
+
+    assert refused == {"not-said": 2, "output": 1}
+    assert refused_text(refused) == "2: was not said in the session; 1: tells what only a command printed"
+    assert all(refused_text({reason.value: 1}) != f"1: {reason.value}" for reason in Refusal)
+    assert usage.usage_since(store, store.now_ms()).refused == {}
+
+
+def test_the_most_used_memory_counts_what_was_shown_and_opened(store: Store, keep: Callable[..., Episode]) -> None:
+    shown, opened = keep("shown twice"), keep("shown and opened", suspect="odd")
+    show(store, shown.episode_id, at_ms=100)
+    for _ in range(2):
+        show(store, opened.episode_id, at_ms=100)
+    with store.transaction() as tx:
+        set_accessed(tx, opened.episode_id, 150, is_use=True)
+
+    most_used = usage.usage_since(store, 100).most_used
+
+    assert most_used is not None
+    assert (most_used.summary, most_used.uses, most_used.may_be_shown) == ("shown and opened", 3, False)
+    assert usage.usage_since(store, 200).most_used is None
+
+
+def test_what_nobody_was_shown_is_not_the_most_used(store: Store, keep: Callable[..., Episode]) -> None:
+    opened, told, early, waiting = keep("opened by a person"), keep("told"), keep("shown early"), keep("waiting")
+    show(store, told.episode_id, at_ms=100, channel=AT_START)
+    show(store, early.episode_id, at_ms=99)
+    show(store, waiting.episode_id, at_ms=100, state="pending")
+    with store.transaction() as tx:
+        for episode in (opened, told, early, waiting):
+            set_accessed(tx, episode.episode_id, 150, is_use=True)
+
+    assert usage.usage_since(store, 100).most_used is None
+
+    show(store, told.episode_id, at_ms=100)
+    most_used = usage.usage_since(store, 100).most_used
+    assert most_used is not None
+    assert (most_used.summary, most_used.uses) == ("told", 2)
+
+
+def test_every_total_of_what_was_shown_is_the_same(store: Store, keep: Callable[..., Episode]) -> None:
+    store_turn(store, make_turn("t1", "ask", session_id="s1", at_ms=100), "a")
+    kept = keep("kept", project_id=store_project(store, "a").id)
+    for channel in (AT_START, "prompt", "tool", "tool"):
+        show(store, kept.episode_id, at_ms=100, channel=channel)
+    show(store, kept.episode_id, at_ms=100, state="pending")
+
+    assert usage.usage_since(store, 0).shown == 4
+    assert usage.count_totals(store).injections == 4
+    assert usage.count_sessions(store, ["s1"])["s1"].shown == 4
+    assert usage.counts_since(store, 0).shown == 4
+    assert usage.shown_by_day(store, [(0, 50), (50, 200)]) == [0, 4]
