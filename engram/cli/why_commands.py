@@ -25,8 +25,9 @@ from engram.models.sessions.sessions import SessionRow
 from engram.models.sessions.stored_turns import is_quotation_id
 from engram.recollection.blame import Touch, blame_file
 from engram.recollection.branch_state import LastSession, Where, find_where
-from engram.recollection.explain import Explanation, MemoryWhy, Moment, SessionWhy, explain, why_memory, why_session
+from engram.recollection.explain import Explanation, explain
 from engram.recollection.failures import PastFix, find_fixes
+from engram.recollection.why import MemoryWhy, Moment, SessionWhy, why_memory, why_session
 from engram.redaction import redact
 from engram.reports.session_report import REASONS, candidate_to_json, find_session_row
 from engram.settings import Settings

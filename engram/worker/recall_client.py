@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 from engram.errors import EmbeddingError
 from engram.models.engine.transaction import Store
 from engram.paths import Home
-from engram.search.hits import PublicHit
-from engram.search.question import Query
 from engram.settings import Settings
 from engram.system.socketpath import socket_address
 from engram.text.words import MAX_QUERY_CHARS
 from engram.vaults import own_vault
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # the search is loaded by whoever asks: processes that only wake the worker stay small
     from engram.embedding.embedder import Embedder
+    from engram.search.hits import PublicHit
+    from engram.search.question import Query
 
 
 # -- The client of engram.sock: one JSON object there, one back. A worker that does not answer is an ordinary case.
@@ -170,6 +170,8 @@ class RecallRequest:
 
     def to_query(self) -> Query:
         """The question for a search in this process."""
+        from engram.search.question import Query
+
         return Query(
             text=self.text[:MAX_QUERY_CHARS],
             project_id=self.project_id,
@@ -239,6 +241,8 @@ def _parse_hits(answer: Mapping[str, Any] | None) -> tuple[PublicHit, ...] | Non
     """The hits of the worker's answer; None if there is no worker, or it can't be understood."""
     if answer is None:
         return None
+    from engram.search.hits import PublicHit
+
     try:
         return tuple(PublicHit.from_json(hit) for hit in answer["hits"])
     except (KeyError, TypeError, ValueError, AttributeError):

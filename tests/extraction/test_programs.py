@@ -27,7 +27,7 @@ from engram.models.sessions.recent import latest_prompts
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import turns_of_session
 from engram.notes.daily_log import session_section
-from engram.recollection.explain import why_session
+from engram.recollection.why import why_session
 from engram.redaction import redact
 from engram.search.question import Query
 from engram.search.searcher import Searcher

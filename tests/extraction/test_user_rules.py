@@ -13,7 +13,7 @@ from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.extraction.user_rules import Refusal, is_rule, judge, orders, rules, says_the_same
 from engram.models.memories.memory_records import all_episodes
 from engram.models.sessions.sessions import find_session
-from engram.recollection.explain import why_session
+from engram.recollection.why import why_session
 
 RULES = [
     "Always run the linter before you commit.",

@@ -25,9 +25,9 @@ from engram.models.sessions.sources import ensure_transcript
 from engram.models.sessions.stored_turns import is_quotation_id, quotation_id
 from engram.models.sessions.turn_changes import write_turn
 from engram.models.shown.injections import injections_of_session
-from engram.recollection.explain import why_memory
 from engram.recollection.quotations import question_of, words_to_quote
 from engram.recollection.recollecting import RecollectionService
+from engram.recollection.why import why_memory
 from engram.redaction import redact
 from engram.search.searcher import Searcher
 from engram.search.vectors.stored_vectors import embed_missing

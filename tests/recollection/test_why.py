@@ -7,7 +7,7 @@ from recollecting import PROMPT, Memory
 from engram.enums import Channel, Verdict
 from engram.models.sessions import sessions
 from engram.models.sessions.sessions import SessionRow
-from engram.recollection.explain import Moment, why_memory, why_session
+from engram.recollection.why import Moment, why_memory, why_session
 from engram.transcripts.turns import Opening
 
 NEXT = "Does the queue survive a kill of the worker?"

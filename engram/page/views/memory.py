@@ -23,7 +23,7 @@ from engram.models.sessions.recent import prompt_near
 from engram.models.sessions.stored_turns import is_quotation_id
 from engram.page.rendering import feature_bars
 from engram.page.view import Answer, Notice, PageRequest, Redirect, Route, View
-from engram.recollection.explain import why_memory
+from engram.recollection.why import why_memory
 from engram.redaction import redact
 from engram.reports.hub_report import where_shared
 from engram.reports.memory_report import report_memory, source_turns, who_changed

@@ -16,7 +16,7 @@ from engram.models.shown.injections import shown_of_session
 from engram.page.rendering import feature_bars
 from engram.page.view import Answer, PageRequest, Route, View
 from engram.paths import is_session_id
-from engram.recollection.explain import Moment, SessionWhy, why_session
+from engram.recollection.why import Moment, SessionWhy, why_session
 from engram.reports.session_report import REASONS, SHOWN_VERDICTS, Briefing, summarize_session, summarize_sessions
 from engram.worker.recall_client import ask_worker
 

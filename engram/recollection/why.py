@@ -1,0 +1,213 @@
+"""What became of every prompt of a session, and of every moment at which a memory was considered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from engram.enums import Channel, Verdict
+from engram.errors import NotFound
+from engram.extraction.user_rules import Judgement, judge, typed_prompt, typed_texts
+from engram.models.engine.transaction import Store
+from engram.models.memories.memory_records import episodes_of_session, find_episode
+from engram.models.sessions import outcomes
+from engram.models.sessions.outcomes import SAME_MOMENT_MS, Outcome
+from engram.models.sessions.passage_rows import find_quotation
+from engram.models.sessions.sessions import SessionRow
+from engram.models.sessions.stored_turns import StoredTurn, is_quotation_id, turns_of_session
+from engram.recollection.prompts import digest_of, filter_prompt
+from engram.reports.session_report import REASONS, SHOWN_VERDICTS, is_near, outcome_to_json
+from engram.system.clock import iso_time
+from engram.transcripts.turns import Opening
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A prompt with what became of it and of its tool calls, or another moment of a session."""
+
+    at_ms: int
+    #: The words of the prompt; "" for the start of a session, and if its transcript was not read.
+    prompt: str
+    outcomes: tuple[Outcome, ...]
+    #: What became of the prompt itself, by whichever channel.
+    verdict: Verdict
+    #: Sentences of the prompt that sound like rules of the user and are none, each with the reason.
+    no_rules: tuple[Judgement, ...] = ()
+
+    def to_json(self, summaries: Mapping[str, str]) -> dict[str, Any]:
+        """Return the moment for scripts."""
+        return {
+            "at": iso_time(self.at_ms) if self.at_ms else None,
+            "prompt": self.prompt,
+            "verdict": self.verdict,
+            "why": REASONS[self.verdict],
+            "outcomes": [outcome_to_json(outcome, summaries) for outcome in self.outcomes],
+            "no_rules": [{"sentence": one.sentence, "why": one.refusal} for one in self.no_rules],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SessionWhy:
+    """A session, moment by moment."""
+
+    session_id: str
+    moments: tuple[Moment, ...]
+    #: Id of a memory → its summary.
+    summaries: Mapping[str, str]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report for scripts."""
+        return {"session": self.session_id, "moments": [moment.to_json(self.summaries) for moment in self.moments]}
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryWhy:
+    """The moments at which a memory or a quotation was considered, the latest first."""
+
+    memory_id: str
+    #: Summary of the memory, or the text of the quotation.
+    summary: str
+    outcomes: tuple[Outcome, ...]
+
+    @property
+    def shown(self) -> int:
+        """How many times it was shown."""
+        return sum(outcome.considered[0].verdict is Verdict.SHOWN for outcome in self.outcomes)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report for scripts."""
+        summaries = {self.memory_id: self.summary}
+        return {
+            "memory": self.memory_id,
+            "summary": self.summary,
+            "shown": self.shown,
+            "outcomes": [outcome_to_json(outcome, summaries) for outcome in self.outcomes],
+        }
+
+
+def why_session(store: Store, session_id: str, session: SessionRow | None) -> SessionWhy:
+    """Tell of every prompt of a session what became of it, in the order in which they were sent.
+
+    Args:
+        store: the open memory.
+        session_id: Claude Code's session.
+        session: the session as it was read; None if only what became of its prompts is known.
+    """
+    recorded = outcomes.outcomes_of_session(store, session_id)
+    turns = [] if session is None else turns_of_session(store, session.id)
+    prompts = [stored for stored in turns if stored.turn.opening is not Opening.CONTINUATION]
+    moments = _moments(prompts, recorded, _no_rules(store, session_id, turns))
+    ids = {candidate.episode_id for outcome in recorded for candidate in outcome.considered}
+    return SessionWhy(session_id, tuple(moments), _summaries(store, ids))
+
+
+def why_memory(store: Store, memory_id: str, limit: int) -> MemoryWhy:
+    """Tell when a memory or a quotation was shown, when it nearly was, and why it was not.
+
+    Raises:
+        NotFound: there is no such memory or quotation.
+    """
+    summaries = _summaries(store, [memory_id])
+    if memory_id not in summaries:
+        raise NotFound(f"there is no memory or quotation {memory_id[:40]!r}")
+    recorded = outcomes.outcomes_of_episode(store, memory_id)
+    near = [outcome for outcome in recorded if is_near(outcome.considered[0])]
+    return MemoryWhy(memory_id, summaries[memory_id], tuple(near[:limit]))
+
+
+def _no_rules(store: Store, session_id: str, turns: Sequence[StoredTurn]) -> dict[int, tuple[Judgement, ...]]:
+    """Return by turn which sentences of the user sound like rules and were not kept."""
+    kept = {episode.summary for episode in episodes_of_session(store, session_id)}
+    found = {}
+    for stored, after in zip(turns, [*turns, None][1:], strict=True):
+        following = typed_prompt(None if after is None else after.turn)
+        judged = [one for typed in typed_texts(stored.turn) for one in judge(typed, following=following)]
+        found[stored.id] = tuple(one for one in judged if one.refusal is not None and one.sentence not in kept)
+    return found
+
+
+def _moments(
+    prompts: Sequence[StoredTurn], recorded: Sequence[Outcome], no_rules: Mapping[int, tuple[Judgement, ...]]
+) -> list[Moment]:
+    """Give every outcome to the prompt that it belongs to, or to a moment of its own."""
+    of_turn: dict[int, list[Outcome]] = {stored.id: [] for stored in prompts}
+    key_of_turn: dict[str, int] = {}
+    alone: list[Outcome] = []
+    by_digest = _by_digest(prompts)
+    for outcome in recorded:
+        turn_id = _turn_of(outcome, prompts, by_digest, key_of_turn)
+        if turn_id is None:
+            alone.append(outcome)
+            continue
+        of_turn[turn_id].append(outcome)
+        if outcome.channel is not Channel.START:
+            key_of_turn.setdefault(outcome.prompt_key, turn_id)
+    moments = [_moment_of_turn(stored, of_turn[stored.id], no_rules.get(stored.id, ())) for stored in prompts]
+    moments += [
+        Moment(at_ms=outcome.at_ms, prompt="", outcomes=(outcome,), verdict=outcome.verdict) for outcome in alone
+    ]
+    return sorted(moments, key=lambda moment: moment.at_ms)
+
+
+def _by_digest(prompts: Sequence[StoredTurn]) -> dict[str, list[StoredTurn]]:
+    by_digest: dict[str, list[StoredTurn]] = {}
+    for stored in prompts:
+        by_digest.setdefault(digest_of(filter_prompt(stored.turn.prompt).text), []).append(stored)
+    return by_digest
+
+
+def _turn_of(
+    outcome: Outcome,
+    prompts: Sequence[StoredTurn],
+    by_digest: Mapping[str, Sequence[StoredTurn]],
+    key_of_turn: Mapping[str, int],
+) -> int | None:
+    """Return the turn of an outcome: of the same words, else of the same prompt, else of the same moment."""
+    if outcome.channel is Channel.START:
+        return None
+    same_words = by_digest.get(outcome.digest, ())
+    if same_words:
+        return _nearest(outcome, same_words).id
+    is_of_call = outcome.channel is not Channel.PROMPT
+    if is_of_call and outcome.prompt_key in key_of_turn:
+        return key_of_turn[outcome.prompt_key]
+    earlier = [stored for stored in prompts if (stored.turn.started_at_ms or 0) <= outcome.at_ms + SAME_MOMENT_MS]
+    if not earlier:
+        return None
+    nearest = _nearest(outcome, earlier)
+    return nearest.id if is_of_call or _distance(outcome, nearest) <= SAME_MOMENT_MS else None
+
+
+def _nearest(outcome: Outcome, turns: Iterable[StoredTurn]) -> StoredTurn:
+    return min(turns, key=lambda stored: _distance(outcome, stored))
+
+
+def _distance(outcome: Outcome, stored: StoredTurn) -> int:
+    return abs((stored.turn.started_at_ms or 0) - outcome.at_ms)
+
+
+def _moment_of_turn(stored: StoredTurn, recorded: Sequence[Outcome], no_rules: tuple[Judgement, ...]) -> Moment:
+    digest = digest_of(filter_prompt(stored.turn.prompt).text)
+    own = [outcome for outcome in recorded if outcome.channel is Channel.PROMPT or outcome.digest == digest]
+    shown = [outcome for outcome in own if outcome.verdict in SHOWN_VERDICTS]
+    silence = filter_prompt(stored.turn.prompt).verdict or Verdict.NO_WORKER
+    return Moment(
+        at_ms=stored.turn.started_at_ms or 0,
+        prompt=stored.turn.prompt,
+        outcomes=tuple(recorded),
+        verdict=(shown or own)[-1].verdict if own else silence,
+        no_rules=no_rules,
+    )
+
+
+def _summaries(store: Store, memory_ids: Iterable[str]) -> dict[str, str]:
+    """Return the summary of each memory, and the text of each quotation, by its id."""
+    summaries: dict[str, str] = {}
+    for memory_id in sorted(memory_ids):
+        if is_quotation_id(memory_id):
+            quotation = find_quotation(store, memory_id)
+            summaries |= {memory_id: quotation.text} if quotation is not None else {}
+        elif (episode := find_episode(store, memory_id)) is not None:
+            summaries[memory_id] = episode.summary
+    return summaries
