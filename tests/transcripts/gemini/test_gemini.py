@@ -213,7 +213,7 @@ def test_subagents_are_read_only_if_asked_for(chats: Path, settings: Settings, t
     write_lines(nested / "sub-1.jsonl", HEAD | {"sessionId": "sub-1", "kind": "subagent"}, *MESSAGES)
     write_lines(chats / f"{NAME}.jsonl", HEAD | {"kind": "subagent"}, *MESSAGES)
     asked = Settings(home=settings.home, gemini_folder=settings.gemini_folder, subagents=True)
-    gemini = registry.all_agents()[-1]
+    (gemini,) = (agent for agent in registry.all_agents() if agent.name == "gemini")
 
     assert list(gemini.discover(settings)) == []
     (source,) = gemini.discover(asked)
