@@ -64,7 +64,7 @@ def enqueue(task: str) -> None:
         return
     try:
         queue = importlib.import_module("engram.tasks.queue").huey
-        run = getattr(importlib.import_module(f"engram.tasks.{task}"), task)
+        run = getattr(importlib.import_module("engram.tasks.reading"), task)
         queue.bind(home, busy_seconds=BUSY_SECONDS)
         run(session_id)
     except Exception as error:  # noqa: BLE001 - the boundary of a hook
