@@ -61,8 +61,9 @@ RANDOM, INSIDE = "random", "random, inside a transaction"
 THINGS = ("harbor", "lantern", "walnut", "copper", "meadow", "granite", "juniper", "falcon")
 #: Beginnings of the points that other programs kill at: consolidation below, test_upkeep.py, test_forget_project.py,
 #: tests/extraction/test_second_chance.py, tests/install/test_transaction.py, tests/cli/test_vaults.py and
-#: tests/ingest/test_sorting.py.
+#: tests/ingest/test_sorting.py and tests/recollection/test_killed_bites.py.
 KILLED_ELSEWHERE = (
+    "recollect.",
     "migrate.",
     "consolidate.",
     "restore.",

@@ -60,8 +60,18 @@ def test_every_point_in_the_source_has_its_name_in_the_list() -> None:
 def test_enough_was_killed_and_at_every_named_point(found: dict[str, Any]) -> None:
     assert found["kills"]["random"] >= found["wanted"]
     # See test_upkeep.py, test_forget_project.py, tests/extraction/test_second_chance.py,
-    # tests/install/test_transaction.py, tests/cli/test_vaults.py and tests/ingest/test_sorting.py.
-    elsewhere = ("restore.", "forget_project.", "second_chance.", "install.", "uninstall.", "vault.", "sort.")
+    # tests/install/test_transaction.py, tests/cli/test_vaults.py, tests/ingest/test_sorting.py and
+    # tests/recollection/test_killed_bites.py.
+    elsewhere = (
+        "restore.",
+        "forget_project.",
+        "second_chance.",
+        "install.",
+        "uninstall.",
+        "vault.",
+        "sort.",
+        "recollect.",
+    )
     reached_here = {point for point in points_in_source() if not point.startswith(elsewhere)}
     assert reached_here - set(found["kills"]) == set()
     assert found["failed"] == []
