@@ -26,7 +26,7 @@ CAUSE = (
     "The root cause: the nightly backup calls pg_dump 15 from PATH while the harbour database runs Postgres 16. "
     "I fixed it by calling /usr/lib/postgresql/16/bin/pg_dump in backup.sh."
 )
-PROMPT = "The nightly backup fails with pg_dump aborting because of server version mismatch, why?"
+PROMPT = "The nightly backup fails with a version mismatch: do we call pg_dump by its full path, or from PATH?"
 
 
 @pytest.fixture
