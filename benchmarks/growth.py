@@ -42,7 +42,7 @@ from engram.models.projects.projects import find_project
 from engram.models.work.work import release_lease, take_lease
 from engram.paths import Home
 from engram.system.socketpath import socket_address
-from engram.worker.recall_client import ask_worker
+from engram.worker.client import ask_worker
 
 REPO = Path(__file__).resolve().parent.parent
 #: Longest wait for a worker to start, in seconds.

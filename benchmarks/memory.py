@@ -37,7 +37,7 @@ from engram.models.shown import usage
 from engram.models.work.work import due_work
 from engram.paths import Home
 from engram.transcripts.project import identify_project
-from engram.worker.recall_client import ask_worker
+from engram.worker.client import ask_worker
 
 REPO = Path(__file__).resolve().parent.parent
 #: What is aimed at, in MB (10^6 bytes).

@@ -34,7 +34,7 @@ from engram.search.vectors.stored_vectors import embed_missing
 from engram.settings import load
 from engram.system.clock import iso_time
 from engram.transcripts.project import identify_project
-from engram.worker.recall_client import ask_worker
+from engram.worker.client import ask_worker
 
 #: Seconds to wait for one recollection file before the prompt counts as unanswered.
 ANSWER_SECONDS = 3.0

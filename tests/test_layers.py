@@ -53,6 +53,7 @@ FLOORS = {
     "engram.bench": 8,
     "engram.tasks": 8,
     # Before "engram.worker": who asks it.
+    "engram.worker.client": 6,
     "engram.worker.recall_client": 7,
     "engram_mcp": 8,
     "engram.worker": 9,

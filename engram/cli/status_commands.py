@@ -10,17 +10,14 @@ import click
 
 from engram.cli.compare_command import comparison_json, offer_comparison
 from engram.cli.options import TimeSpan, json_option
-from engram.cli.output import one_line, print_facts, print_json, print_table, safe, span, to_json, when
+from engram.cli.output import one_line, print_facts, print_json, print_table, safe, span, when
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.consolidation.rejudge import Picked, picked_memories
-from engram.errors import BadRequest
 from engram.log import LOG_KINDS, LogKind, read_records
 from engram.models.sessions.stored_turns import SecondChances, second_chances
 from engram.models.shown import usage
 from engram.models.shown.usage import Usage
 from engram.models.work.pauses import paused_scopes
-from engram.page.entrance import ADDRESS, make_entry
-from engram.page.opening import ensure_page, open_browser, stop_page
 from engram.paths import Home
 from engram.reports.checks import offer_claude
 from engram.reports.health import Health, home_bytes, status_to_json, take_health
@@ -37,7 +34,7 @@ from engram.reports.use_report import (
 from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.transcripts.registry import present_folders, skipped, title_of
 from engram.version import code_version
-from engram.worker.recall_client import ask_status
+from engram.worker.client import ask_status
 
 
 @click.command("status")
@@ -283,41 +280,3 @@ def logs(workspace: Workspace, kind: LogKind | None, lines: int, errors: bool, a
         click.echo(f"{record.kind}: {safe(record.text)}" if kind is None else safe(record.text))
     if not latest:
         click.echo(f"No records in {folder}.")
-
-
-# -- ``engram ui``: open the local page in the browser.
-
-
-@click.command("ui")
-@click.option("--no-open", is_flag=True, help="Print the address instead of opening a browser (default: open one).")
-@click.option("--stop", is_flag=True, help="End the page (default: open it; it ends by itself after 30 idle minutes).")
-@json_option
-@pass_workspace
-def ui(workspace: Workspace, no_open: bool, stop: bool, as_json: bool) -> None:
-    """Open the page on which you see, explain and correct what is remembered.
-
-    It runs on this machine only, in a process of its own, and ends after 30 minutes without use. A second call opens
-    the one that runs. The printed address works once, within a minute.
-
-    Example: engram ui
-    """
-    if stop and no_open:
-        raise BadRequest("--stop opens nothing: leave --no-open out")
-    places = workspace.places.prepare()
-    if stop:
-        was_running = stop_page(places)
-        if as_json:
-            print_json({"stopped": was_running})
-        else:
-            click.echo("The page has ended." if was_running else "No page is running.")
-        return
-    page = ensure_page(places, workspace.flags, workspace.vault)
-    entry, url = make_entry(places.page_entries, page.port)
-    is_open = not no_open and open_browser(entry, url)
-    if as_json:
-        # One line, for scripts that read one.
-        click.echo(to_json({"url": url}))
-    elif is_open:
-        click.echo(f"The page is open in your browser (http://{ADDRESS}:{page.port}). `engram ui --stop` ends it.")
-    else:
-        click.echo(f"Open this address within a minute; it works once:\n{url}")

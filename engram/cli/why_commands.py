@@ -34,7 +34,8 @@ from engram.settings import Settings
 from engram.text.titles import MAX_TITLE_CHARACTERS
 from engram.transcripts.git_commands import MAX_STATUS_SECONDS
 from engram.transcripts.git_files import read_branch
-from engram.worker.recall_client import ANSWER_SECONDS, AnsweredBy, ask_worker, load_model
+from engram.worker.client import ask_worker
+from engram.worker.recall_client import ANSWER_SECONDS, AnsweredBy, load_model
 
 # -- ``engram where``: where the work in this folder stands.
 

@@ -16,7 +16,7 @@ from engram.errors import BadRequest, NotFound, SettingsError
 from engram.paths import Home
 from engram.settings import Loaded, Settings
 from engram.vaults import load_inside
-from engram.worker.recall_client import wake_worker
+from engram.worker.client import wake_worker
 
 if TYPE_CHECKING:
     from engram.models.engine.transaction import Store

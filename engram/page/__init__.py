@@ -6,7 +6,7 @@ Adding a view takes a module, a template, and a line:
    routes. A route is a path and a function that takes a ``PageRequest`` and returns an ``Answer`` (a template with its
    values) or a ``Redirect``. The function reads through ``engram.models`` and ``engram.reports``, and writes through
    ``engram.memories`` with ``Actor.USER``, as a command does. It never imports Starlette, numpy or ``engram.search``:
-   what needs the search or the model asks the worker (``engram.worker.recall_client``), and says so if none answers.
+   what needs the search or the model asks the worker (``engram.worker.client``), and says so if none answers.
 2. ``engram/page/templates/NAME.html`` extends ``base.html`` and fills the block ``main``. A part that htmx replaces is
    a block of its own: the route answers ``Answer("NAME.html", values, block="rows")`` if ``request.is_fragment``.
 3. ``engram/page/views/__init__.py`` lists the view.

@@ -19,7 +19,8 @@ from starlette.types import ASGIApp
 
 from engram.errors import AlreadyRunning, EngramError
 from engram.log import start_logging
-from engram.page.entrance import ADDRESS, Access, Guard
+from engram.page.entrance import ADDRESS, Access
+from engram.page.guard import Guard
 from engram.page.opening import FAILED, READY, RUNNING, PageState, own_version, write_state
 from engram.page.routes import build_page
 from engram.page.view import Activity

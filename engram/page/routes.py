@@ -30,7 +30,7 @@ from engram.page.views import VIEWS
 from engram.paths import Home
 from engram.settings import Loaded
 from engram.vaults import load_inside
-from engram.worker.recall_client import wake_worker
+from engram.worker.client import wake_worker
 
 logger = logging.getLogger(__name__)
 

@@ -26,8 +26,9 @@ from engram.tasks.reading import embed
 from engram.tasks.runtime import Runtime
 from engram.text.words import MAX_QUERY_CHARS
 from engram.transcripts.lines import storable_value
+from engram.worker.client import WorkerStatus
 from engram.worker.open_vaults import Vaults
-from engram.worker.recall_client import Operation, WorkerStatus
+from engram.worker.recall_client import Operation
 
 logger = logging.getLogger(__name__)
 

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
-import json
 import logging
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -16,104 +12,14 @@ from engram.errors import EmbeddingError
 from engram.models.engine.transaction import Store
 from engram.paths import Home
 from engram.settings import Settings
-from engram.system.socketpath import socket_address
 from engram.text.words import MAX_QUERY_CHARS
 from engram.vaults import own_vault
+from engram.worker.client import ask_worker
 
 if TYPE_CHECKING:  # the search is loaded by whoever asks: processes that only wake the worker stay small
     from engram.embedding.embedder import Embedder
     from engram.search.hits import PublicHit
     from engram.search.question import Query
-
-
-# -- The client of engram.sock: one JSON object there, one back. A worker that does not answer is an ordinary case.
-
-#: Longest answer that is read, in bytes.
-MAX_ANSWER_BYTES = 16_000_000
-#: Longest time for a connection, in seconds.
-CONNECT_SECONDS = 2.0
-#: Time for an answer about the worker itself, in seconds.
-STATUS_SECONDS = 5.0
-#: Time for the answer to a wake-up call, in seconds; the worker gets the call in any case.
-WAKE_SECONDS = 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerStatus:
-    """What the worker says about itself. The field names are the JSON keys."""
-
-    pid: int
-    #: Resident memory in MB; 0 if unknown.
-    rss_mb: float
-    uptime_seconds: float
-    #: Id of the embedding model; None if it is not loaded.
-    model: str | None
-    #: How the model runs.
-    runtime: str
-    #: Why the model does not run as it should; "" if it does.
-    reason: str
-    #: Memory of the vectors in MB.
-    index_mb: float
-    is_busy: bool
-    #: Tasks that wait for a thread.
-    waiting: int
-
-    def to_json(self) -> dict[str, Any]:
-        """The status for engram.sock and ``engram status --json``."""
-        return dataclasses.asdict(self)
-
-    @classmethod
-    def from_json(cls, values: Mapping[str, Any]) -> WorkerStatus:
-        """The status that ``to_json`` wrote; further keys are ignored. Raises KeyError."""
-        return cls(**{field.name: values[field.name] for field in dataclasses.fields(cls)})
-
-
-def ask_worker(home: Home, request: Mapping[str, Any], *, timeout_seconds: float = 5.0) -> dict[str, Any] | None:
-    """The worker's answer to a request such as ``{"op": "recall", "query": …}``; None if no worker answers.
-
-    Args:
-        home: the memory folder.
-        request: becomes one JSON object of at most 1 MB.
-        timeout_seconds: for each step of the exchange.
-    """
-    with contextlib.suppress(OSError, ValueError, RecursionError):
-        answer = json.loads(_exchange(home, json.dumps(request).encode(), timeout_seconds))
-        return answer if isinstance(answer, dict) else None
-    return None
-
-
-def ask_status(home: Home) -> WorkerStatus | None:
-    """What the worker says about itself; None if no worker answers."""
-    answer = ask_worker(home, {"op": "status"}, timeout_seconds=STATUS_SECONDS)
-    try:
-        return None if answer is None else WorkerStatus.from_json(answer)
-    except KeyError:
-        # A worker of another version, or one that reports an error.
-        return None
-
-
-def wake_worker(home: Home) -> None:
-    """Tell a running worker that memories changed. Without a worker nothing happens: it looks when it starts."""
-    ask_worker(home, {"op": "wake"}, timeout_seconds=WAKE_SECONDS)
-
-
-def _exchange(home: Home, data: bytes, timeout_seconds: float) -> bytes:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        connection.settimeout(min(CONNECT_SECONDS, timeout_seconds))
-        with socket_address(home.recall_socket) as address:
-            connection.connect(address)
-        connection.settimeout(timeout_seconds)
-        connection.sendall(data)
-        connection.shutdown(socket.SHUT_WR)
-        parts: list[bytes] = []
-        size = 0
-        while chunk := connection.recv(65_536):
-            parts.append(chunk)
-            size += len(chunk)
-            if size > MAX_ANSWER_BYTES:
-                raise ValueError("the answer is too large")
-        return b"".join(parts)
-
 
 logger = logging.getLogger(__name__)
 

@@ -26,7 +26,8 @@ from engram.redaction import redact
 from engram.settings import Settings
 from engram.trust.display import fence_safe, one_line
 from engram.vaults import settings_of
-from engram.worker.recall_client import RecallRequest, RecallResponse, ask_memory, wake_worker
+from engram.worker.client import wake_worker
+from engram.worker.recall_client import RecallRequest, RecallResponse, ask_memory
 
 
 @dataclass(frozen=True, slots=True)

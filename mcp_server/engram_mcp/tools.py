@@ -27,7 +27,8 @@ from engram.models.shown import injections
 from engram.system.clock import iso_time, parse_time_ms
 from engram.transcripts.git_files import read_branch
 from engram.trust.display import fence_safe, one_line
-from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, RecallResponse, ask_status
+from engram.worker.client import ask_status
+from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, RecallResponse
 from engram_mcp import answers
 from engram_mcp.access import Access, View, shown_name
 

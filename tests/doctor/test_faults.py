@@ -33,7 +33,7 @@ from engram.setup.edits.journal import Journal, Ledger, Phase, StepRecord, save_
 from engram.setup.services.launchd import Launchd
 from engram.setup.services.systemd import Systemd
 from engram.system.process_lock import ProcessLock
-from engram.worker.recall_client import WorkerStatus
+from engram.worker.client import WorkerStatus
 from tests.doctor.conftest import Doctor
 from tests.earlier_machine import LABEL, make_machine
 from tests.services.conftest import StandIns

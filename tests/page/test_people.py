@@ -24,7 +24,7 @@ from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.clock import SYSTEM_CLOCK
 from engram.system.socketpath import socket_address
-from engram.worker.recall_client import ask_worker
+from engram.worker.client import ask_worker
 from tests.page.lived import PROMPT, SESSION, SUMMARY, Lived, live
 from tests.page.serving import ServedPage, serve_page
 from tests.processes import wait_for

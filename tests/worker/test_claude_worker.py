@@ -22,7 +22,7 @@ from engram.models.open_memory import open_store
 from engram.settings import Settings
 from engram.tasks.queue import huey
 from engram.tasks.reading import flush
-from engram.worker.recall_client import ask_worker
+from engram.worker.client import ask_worker
 
 STAND_IN = Path(__file__).parent.parent / "extraction" / "stand_in_claude.py"
 Start = Callable[[str], "subprocess.Popen[bytes]"]

@@ -25,7 +25,8 @@ from engram.recollection.explain import Explanation
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.socketpath import socket_address
-from engram.worker.recall_client import AnsweredBy, ask_worker
+from engram.worker.client import ask_worker
+from engram.worker.recall_client import AnsweredBy
 
 FACT = "The watcher holds watcher.lock by flock, never by a PID file."
 PROMPT = "Why does the watcher hold a flock and no PID file?"

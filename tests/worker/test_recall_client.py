@@ -30,7 +30,8 @@ from engram.search.vectors.stored_vectors import embed_missing
 from engram.settings import Settings
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
-from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, ask_memory, wake_worker
+from engram.worker.client import wake_worker
+from engram.worker.recall_client import AnsweredBy, Operation, RecallRequest, ask_memory
 from engram.worker.socket_server import RecallServer
 
 SESSION = "22582f02-0391-4a88-b729-f218fbfb8d9e"

@@ -28,8 +28,8 @@ from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
 from engram.worker import hook_answers, reception
 from engram.worker import socket_server as recall_server
+from engram.worker.client import ask_worker
 from engram.worker.hook_answers import parse_request
-from engram.worker.recall_client import ask_worker
 from engram.worker.reception import MAX_REQUEST_BYTES
 from engram.worker.socket_server import Patience, RecallServer
 from engram_hooks import prompt

@@ -12,7 +12,7 @@ from engram.models.sessions.passage_rows import passage_rows, passage_turns
 from engram.models.shown.usage import count_episodes_since
 from engram.page.view import Answer, PageRequest, Route, View
 from engram.text.words import MAX_QUERY_CHARS, question_words_of
-from engram.worker.recall_client import ask_worker
+from engram.worker.client import ask_worker
 
 #: Memories of one list; more follow on the next one.
 MAX_ROWS = 30

@@ -18,7 +18,7 @@ from engram.page.view import Answer, PageRequest, Route, View
 from engram.paths import is_session_id
 from engram.recollection.why import Moment, SessionWhy, why_session
 from engram.reports.session_report import REASONS, SHOWN_VERDICTS, Briefing, summarize_session, summarize_sessions
-from engram.worker.recall_client import ask_worker
+from engram.worker.client import ask_worker
 
 #: Sessions in a list.
 MAX_SESSIONS = 50

@@ -29,7 +29,7 @@ from engram.page.rendering import bar_chart
 from engram.page.view import Answer, PageRequest, Route, View
 from engram.reports.session_report import REASONS, SHOWN_VERDICTS
 from engram.transcripts.registry import discover
-from engram.worker.recall_client import ask_worker
+from engram.worker.client import ask_worker
 
 #: Prompts, kept memories and runs that are listed.
 MAX_PROMPTS, MAX_KEPT, MAX_RUNS = 15, 8, 2

@@ -35,7 +35,7 @@ from engram.transcripts.claude_code.discover import SOON_DAYS, find_expiring
 from engram.transcripts.project import find_repository
 from engram.transcripts.registry import discover
 from engram.version import code_version
-from engram.worker.recall_client import WorkerStatus, ask_status
+from engram.worker.client import WorkerStatus, ask_status
 from engram_hooks.block import settings_block
 
 

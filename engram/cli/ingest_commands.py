@@ -1,0 +1,259 @@
+"""``engram ingest``: read transcripts now, to their end, without a running service."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
+
+from engram.cli.options import json_option
+from engram.cli.output import print_json, print_table, say
+from engram.cli.workspace import Workspace, pass_workspace
+from engram.embedding.compile import ensure_compiled
+from engram.embedding.load import needs_compiling
+from engram.embedding.source import has_extra
+from engram.errors import EmbeddingError, NotFound
+from engram.ingest.read_sources import in_order_of_change, ingest_all
+from engram.ingest.writing import IngestResult
+from engram.log import start_logging
+from engram.models.engine.transaction import Store
+from engram.models.search.vectors import count_vectors
+from engram.models.shown import usage
+from engram.redaction import redact
+from engram.settings import Settings
+from engram.tasks.drain import drain
+from engram.tasks.runtime import make_runtime
+from engram.transcripts import registry
+from engram.transcripts.agents import Source
+
+
+@click.command("ingest")
+@click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
+@json_option
+@pass_workspace
+def ingest(workspace: Workspace, paths: tuple[Path, ...], as_json: bool) -> None:
+    """Read transcripts now, to their end. Lines that were read before are not read again.
+
+    PATH is a transcript, a folder of transcripts, or a Claude configuration folder (default: all transcripts of all
+    agents). The worker makes memories of what was read (`engram up`); `engram up --once` does both at once.
+
+    Example: engram ingest ~/.claude
+    """
+    with workspace.store() as store:
+        todo = find_sources(workspace, paths)
+        with _progress(as_json) as bar:
+            task = bar.add_task("Reading", total=len(todo))
+
+            def step(done: int, total: int, result: IngestResult) -> None:
+                bar.update(task, completed=done, total=total, description=result.path.stem[:8])
+
+            results = ingest_all(store, settings=workspace.settings, redact=redact, progress=step, sources=todo)
+        report = ingest_report(store, results)
+    if as_json:
+        print_json(report)
+        return
+    click.echo(f"Read {report['files']} files: {report['new_turns']} new turns, {report['turns']} in all.")
+    if report["bad_lines"]:
+        click.echo(f"{report['bad_lines']} lines can't be read. `engram doctor` lists them.")
+    for reason, number in report["skipped"].items():
+        say(f"{number} files skipped: {reason}")
+    print_table(
+        ["project", "sessions#", "turns#"],
+        [(name or "(no project)", totals["sessions"], totals["turns"]) for name, totals in report["projects"].items()],
+        empty=f"There are no transcripts in {workspace.settings.projects_folder}.",
+    )
+
+
+def find_sources(workspace: Workspace, paths: Sequence[Path]) -> list[Source | Path]:
+    """Return what to read, the oldest change first; a file that holds no session stays a path.
+
+    Raises:
+        NotFound: a path does not exist.
+    """
+    settings = workspace.settings
+    if not paths:
+        return [*in_order_of_change(registry.discover(settings))]
+    in_folders: list[Source] = []
+    named: list[Source | Path] = []
+    for path in (path.expanduser().absolute() for path in paths):
+        if not path.exists():
+            raise NotFound(f"{path} does not exist")
+        sources = registry.sources_at(path, settings)
+        if path.is_dir():
+            in_folders += sources
+        else:
+            named += sources or [path]
+    return list(dict.fromkeys([*in_order_of_change(in_folders), *named]))
+
+
+def ingest_report(store: Store, results: Sequence[IngestResult]) -> dict[str, Any]:
+    """The JSON of ``engram ingest``: files and new turns of this run, all other figures in total."""
+    totals = usage.count_totals(store)
+    skipped: dict[str, int] = {}
+    for result in results:
+        if result.skipped:
+            skipped[result.skipped] = skipped.get(result.skipped, 0) + 1
+    return {
+        "files": len(results) - sum(skipped.values()),
+        "turns": totals.turns,
+        "new_turns": sum(result.new_turns for result in results),
+        "episodes": totals.episodes,
+        "bad_lines": totals.bad_lines,
+        "skipped": skipped,
+        "projects": {
+            project.name: {
+                "sessions": project.sessions,
+                "turns": project.turns,
+                "prompts": project.prompts,
+                "episodes": project.episodes,
+            }
+            for project in usage.count_projects(store)
+        },
+    }
+
+
+def _progress(as_json: bool) -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=as_json,
+    )
+
+
+# -- ``engram up --once``: read, extract, embed and index everything in this process, then stop.
+
+#: Threads of the model at most, when nothing else runs.
+MAX_THREADS = 4
+
+
+def run_once(
+    workspace: Workspace,
+    *,
+    is_quiet: bool,
+    sources: Sequence[Source | Path] | None = None,
+    with_consolidation: bool = True,
+    is_told: bool = True,
+) -> dict[str, Any]:
+    """Do all pending work in this process and return the counts.
+
+    Args:
+        is_quiet: print nothing but warnings.
+        sources: what to read; None for all sessions of all agents, the oldest change first.
+        with_consolidation: also consolidate, if that is due.
+        is_told: print the counts at the end.
+    """
+    started = time.monotonic()
+    settings = workspace.settings
+    start_logging(workspace.places.prepare().logs, "cli", settings.log_level, redact)
+    with workspace.store(may_upgrade=True) as store, _bars(is_quiet) as bars:
+        report = _read(workspace, store, bars, sources)
+        _compile(workspace, bars)
+        runtime = make_runtime(_in_a_hurry(settings), store, compile_if_missing=True)
+        steps: dict[str, TaskID] = {}
+        before = _count_vectors(store)
+
+        def step(stage: str, done: int, total: int) -> None:
+            if stage not in steps:
+                steps[stage] = bars.add_task(_STAGES.get(stage, stage), total=total or None)
+            bars.update(steps[stage], completed=done, total=total or None)
+
+        drained = drain(runtime, with_waiting=True, with_consolidation=with_consolidation, progress=step)
+        if drained.has_consolidated:
+            # Consolidation writes notes, which are indexed and embedded too.
+            drain(runtime, progress=step)
+        report |= {
+            "episodes": usage.count_totals(store).episodes,
+            "sessions_extracted": drained.sessions,
+            "failed": drained.failed,
+            "embedded": _count_vectors(store) - before,
+            "missing_vectors": usage.count_without_vector(store),
+            "model": runtime.embedder.model_id if runtime.embedder else None,
+            "seconds": round(time.monotonic() - started, 1),
+        }
+    if is_told and not is_quiet:
+        _print(report)
+    return report
+
+
+def read_sources(workspace: Workspace, sources: Sequence[Source | Path], *, is_quiet: bool) -> dict[str, Any]:
+    """Read sessions and store their turns, with a progress bar; no memories are made. Returns the counts."""
+    with workspace.store(may_upgrade=True) as store, _bars(is_quiet) as bars:
+        return _read(workspace, store, bars, sources)
+
+
+def _in_a_hurry(settings: Settings) -> Settings:
+    """The settings with more threads for the model: somebody is waiting, and no recall runs beside it."""
+    return replace(settings, embedding_threads=max(settings.embedding_threads, min(os.cpu_count() or 1, MAX_THREADS)))
+
+
+def _count_vectors(store: Store) -> int:
+    return sum(count_vectors(store, owner) for owner in "pen")
+
+
+_STAGES = {"extract": "Making memories", "embed": "Embedding"}
+
+
+def _read(
+    workspace: Workspace, store: Store, bars: Progress, sources: Sequence[Source | Path] | None
+) -> dict[str, Any]:
+    todo = find_sources(workspace, ()) if sources is None else sources
+    task = bars.add_task("Reading", total=len(todo))
+
+    def step(done: int, total: int, _: IngestResult) -> None:
+        bars.update(task, completed=done, total=total)
+
+    results = ingest_all(store, settings=workspace.settings, redact=redact, progress=step, sources=todo)
+    return ingest_report(store, results)
+
+
+def _compile(workspace: Workspace, bars: Progress) -> None:
+    """Compile the model in a child process if it needs that and was never compiled; loading it explains a failure."""
+    model = workspace.settings.embedding_model
+    with contextlib.suppress(EmbeddingError):
+        if not (needs_compiling(model, workspace.places.models) and has_extra()):
+            return
+        task = bars.add_task("Compiling the embedding model (once, about 20 s)", total=None)
+        try:
+            ensure_compiled(model, workspace.places.models)
+        except EmbeddingError as error:
+            click.echo(f"Can't compile the model ({error}). It runs uncompiled, which takes more memory.", err=True)
+        bars.remove_task(task)
+
+
+@contextlib.contextmanager
+def _bars(is_quiet: bool) -> Iterator[Progress]:
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=is_quiet,
+    ) as bars:
+        yield bars
+
+
+def _print(report: dict[str, Any]) -> None:
+    sessions = sum(project["sessions"] for project in report["projects"].values())
+    click.echo(
+        f"Read       {report['files']} files: {sessions} sessions, {report['turns']} turns ({report['new_turns']} new)"
+    )
+    click.echo(f"Kept       {report['episodes']} memories")
+    click.echo(f"Embedded   {report['embedded']} texts, {report['missing_vectors']} left")
+    for problem in ("bad_lines", "failed"):
+        if report[problem]:
+            click.echo(
+                f"Problems   {report[problem]} {problem.replace('_', ' ')}. Run `engram doctor` to see what to do."
+            )
+    click.echo(f'Done in {report["seconds"]} s. Try it: engram recall "…"')
