@@ -1,7 +1,8 @@
 """P1, P2, P3: whatever is killed, and whatever happens to the queue, nothing is lost and nothing is doubled.
 
 The fast tier kills at every named point and 150 times at random instants with each driver; the full tier kills 3,200
-times with two instances that race, and 300 times while the transcripts are rewritten. At least ten of a hundred random kills
+times with two instances that race, and 300 times while the transcripts are rewritten. At least ten of a hundred random
+kills
 must fall inside a transaction that writes.
 """
 
