@@ -50,7 +50,7 @@ def import_existing(workspace: Workspace, existing: Existing, *, has_service: bo
     Args:
         has_service: the rest is left to the service; otherwise everything is done now.
     """
-    from engram.cli.ingest_commands import run_once
+    from engram.cli.once import run_once
 
     if not existing.number:
         say_unless(is_quiet, "There are no sessions yet. Engram reads each one while you work.")
@@ -97,7 +97,7 @@ def import_earlier(workspace: Workspace) -> str:
 
 def _read_only(workspace: Workspace, sources: Sequence[Source], is_quiet: bool) -> dict[str, Any]:
     """Store the turns of sessions; memories are made of them later."""
-    from engram.cli.ingest_commands import read_sources
+    from engram.cli.once import read_sources
 
     return read_sources(workspace, sources, is_quiet=is_quiet)
 

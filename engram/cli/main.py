@@ -29,7 +29,7 @@ COMMANDS = {
     "up": "engram.cli.up_commands",
     "watch": "engram.cli.process_commands",
     "work": "engram.cli.process_commands",
-    "ingest": "engram.cli.ingest_commands",
+    "ingest": "engram.cli.ingest_command",
     "recall": "engram.cli.recall_commands",
     "search": "engram.cli.recall_commands",
     "expand": "engram.cli.memory_commands",

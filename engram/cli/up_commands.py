@@ -125,7 +125,7 @@ def up(workspace: Workspace, once: bool, samples_in: Path | None, as_json: bool)
             )
     if once:
         # Not above: it loads the queue and the search, which the help of other commands does not need.
-        from engram.cli.ingest_commands import run_once
+        from engram.cli.once import run_once
 
         report = run_once(workspace, is_quiet=as_json)
         if as_json:

@@ -443,7 +443,7 @@ def test_an_interrupted_import_leaves_the_installation_and_goes_on_later(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr("engram.cli.ingest_commands.run_once", interrupt)
+        patched.setattr("engram.cli.once.run_once", interrupt)
         said = run("install", "--yes", "--no-service").output
     assert "goes on" in said
     assert (user / ".claude" / "skills" / "engram").is_dir()
