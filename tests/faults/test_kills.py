@@ -17,7 +17,7 @@ from fault_programs import run_program
 
 from engram.system import failpoint
 
-SOURCE = Path(failpoint.__file__).parent
+SOURCE = Path(failpoint.__file__).parents[1]
 #: (driver, instances that race, kills at random instants, longest time in seconds, what happens to the transcripts).
 FAST = [("cysqlite", 1, 150, 150, "grown"), ("sqlite3", 2, 150, 150, "grown")]
 FULL = [
