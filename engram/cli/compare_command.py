@@ -147,7 +147,7 @@ def _require_offer(workspace: Workspace, store: Store) -> Offer:
     """Return the offer. Raises BadRequest or NotFound with what to do if there is none."""
     settings = workspace.settings
     if settings.extractor in MODEL_EXTRACTORS:
-        raise BadRequest(f"{_writer(settings.extractor)} writes your memories already: `engram config extractor`")
+        raise BadRequest(f"{_writer(settings.extractor)} writes your memories already: `engram config show extractor`")
     if settings.extractor != "local":
         raise BadRequest("no memories are made now: run `engram config set extractor local`")
     if not available_provider(settings):
