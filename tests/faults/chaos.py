@@ -52,6 +52,8 @@ from engram.watcher.watch_process import run_watcher
 from engram.worker import lifecycle as worker_module
 from engram.worker.lifecycle import run_worker
 
+#: Kills within a transaction after which a round that aims at them ends.
+AIMED_KILLS = 6
 #: Longest life of a process that is to reach a point, in seconds.
 LIFE_SECONDS = 2.5
 #: Exit code of the reader that has nothing left to read.
@@ -264,11 +266,14 @@ class Chaos:
         self._kill_all(children)
 
     def aimed_round(self) -> None:
-        """Transcripts grow; whoever begins a transaction is killed at a random instant in it and started again."""
+        """Transcripts grow; whoever begins a transaction is killed at a random instant in it and started again.
+
+        However slow the machine is, the round goes on until some were killed so.
+        """
         children = self._start_all()
-        until = time.monotonic() + 0.8
+        wanted, until = self.kills[INSIDE] + AIMED_KILLS, time.monotonic() + LIFE_SECONDS
         next_line = 0.0
-        while time.monotonic() < until:
+        while self.kills[INSIDE] < wanted and time.monotonic() < until:
             if time.monotonic() > next_line:
                 self.script.grow(1)
                 next_line = time.monotonic() + 0.02

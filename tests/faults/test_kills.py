@@ -1,8 +1,7 @@
 """P1, P2, P3: whatever is killed, and whatever happens to the queue, nothing is lost and nothing is doubled.
 
 The fast tier kills at every named point and 150 times at random instants with each driver; the full tier kills 3,200
-times with two instances that race, and 300 times while the transcripts are rewritten. At least ten of a hundred random
-kills
+times with two instances that race, and 300 times while the transcripts are rewritten. At least 30 of 100 random kills
 must fall inside a transaction that writes.
 """
 
@@ -79,7 +78,7 @@ def test_enough_was_killed_and_at_every_named_point(found: dict[str, Any]) -> No
 
 
 def test_enough_random_kills_fell_inside_a_transaction(found: dict[str, Any]) -> None:
-    assert found["kills"]["random, inside a transaction"] >= 0.1 * found["kills"]["random"]
+    assert found["kills"]["random, inside a transaction"] >= 0.3 * found["kills"]["random"]
 
 
 def test_the_queue_was_deleted_meanwhile(found: dict[str, Any]) -> None:
