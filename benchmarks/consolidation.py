@@ -88,7 +88,7 @@ class Year:
 
     def use_some(self) -> None:
         """Sessions expand memories that they were shown: some rarely, some again and again."""
-        there = [e.episode_id for e in memory_records.all_episodes(self.store) if e.status in ("active", "provisional")]
+        there = [e.episode_id for e in memory_records.all_memories(self.store) if e.status in ("active", "provisional")]
         for _ in range(USED_A_DAY):
             if there:
                 place = min(int(self.chance.expovariate(12 / len(there))), len(there) - 1)
@@ -115,14 +115,14 @@ class Year:
 
 
 def recoverable(store: Store) -> dict[str, set[tuple[str, str]]]:
-    """Episode → every (summary, content) that it has or had, as far as history tells; and its evidence."""
+    """Memory → every (summary, content) that it has or had, as far as history tells; and its evidence."""
     found: dict[str, set[tuple[str, str]]] = {}
-    for episode in memory_records.all_episodes(store):
-        texts = {("summary", episode.summary), ("content", episode.content)}
-        for change in memory_history.history_of(store, episode.episode_id):
+    for memory in memory_records.all_memories(store):
+        texts = {("summary", memory.summary), ("content", memory.content)}
+        for change in memory_history.history_of(store, memory.episode_id):
             texts |= {(name, str(change.before[name])) for name in ("summary", "content") if name in change.before}
-        texts |= {("evidence", one.uuid) for one in memory_records.evidence_of(store, episode.id)}
-        found[episode.episode_id] = texts
+        texts |= {("evidence", one.uuid) for one in memory_records.evidence_of(store, memory.id)}
+        found[memory.episode_id] = texts
     return found
 
 
@@ -189,10 +189,10 @@ def measure(corpus: Path, home: Path, arguments: argparse.Namespace) -> dict[str
     filled = time.perf_counter()
     before, counted = (
         memory_history.content_digest(year.store),
-        Counter(e.status for e in memory_records.all_episodes(year.store)),
+        Counter(e.status for e in memory_records.all_memories(year.store)),
     )
     live(year, arguments.days, arguments.hours, arguments.check)
-    after = Counter(e.status for e in memory_records.all_episodes(year.store))
+    after = Counter(e.status for e in memory_records.all_memories(year.store))
     lived, database = time.perf_counter(), year.store.path.stat().st_size
     undo_everything(year)
     if memory_history.content_digest(year.store) != before:

@@ -28,8 +28,8 @@ from pathlib import Path
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Kind, Scope
-from engram.models.memories.memory_changes import add_episode
-from engram.models.memories.memory_records import Episode, new_episode_id
+from engram.models.memories.memory_changes import add_memory
+from engram.models.memories.memory_records import Memory, new_memory_id
 from engram.models.open_memory import open_store
 from engram.paths import Home
 from engram.recollection.recollecting import RecollectionService
@@ -48,9 +48,9 @@ def serve(root: str, ready: Event, stop: Event) -> None:
     settings = Settings(home=Path(root), embedding_model="hashed")
     with open_store(settings.places.memory_db) as store:
         with store.transaction() as tx:
-            add_episode(
+            add_memory(
                 tx,
-                Episode(new_episode_id(), Kind.FACT, FACT, FACT, scope=Scope.GLOBAL, quality=0.75),
+                Memory(new_memory_id(), Kind.FACT, FACT, FACT, scope=Scope.GLOBAL, quality=0.75),
                 [],
                 actor=Actor.MODEL,
             )

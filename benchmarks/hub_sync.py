@@ -25,8 +25,8 @@ from engram.hub.client.rounds import Round, sync_all
 from engram.hub.protocol.requests import code_text, new_code
 from engram.hub.server.accounts import add_member
 from engram.hub.server.hub_database import Database
-from engram.models.memories.memory_changes import add_episodes
-from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.memories.memory_changes import add_memories
+from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.redaction import redact
 from tests.hub.killed import _wait_for, start
 from tests.hub.machines import Machine
@@ -43,8 +43,8 @@ def fill(machine: Machine, count: int) -> None:
         with machine.store.transaction() as tx:
             for number in range(start_at, min(count, start_at + 1_000)):
                 text = " ".join(chance.choices(WORDS, k=75))
-                episode = Episode(
-                    episode_id=new_episode_id(),
+                memory = Memory(
+                    episode_id=new_memory_id(),
                     kind=Kind.DECISION,
                     summary=text[:150],
                     content=text,
@@ -53,8 +53,8 @@ def fill(machine: Machine, count: int) -> None:
                     source=Source.AUTO,
                     created_at_ms=1_700_000_000_000 + number,
                 )
-                made.append((episode, [Evidence(f"{chance.getrandbits(128):032x}", "s1")]))
-            add_episodes(tx, made, actor=Actor.MODEL, action="extract", reasons=[""] * len(made))
+                made.append((memory, [Evidence(f"{chance.getrandbits(128):032x}", "s1")]))
+            add_memories(tx, made, actor=Actor.MODEL, action="extract", reasons=[""] * len(made))
 
 
 def sync(machine: Machine) -> tuple[float, Round]:

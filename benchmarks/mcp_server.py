@@ -32,7 +32,7 @@ from mcp.client.stdio import stdio_client
 
 from engram.enums import Actor, Kind
 from engram.models.memories import memory_changes, memory_records
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.open_memory import open_store
 from engram.models.projects import projects
 from engram.settings import Settings
@@ -51,15 +51,15 @@ def fill(settings: Settings, count: int, folder: Path) -> None:
         project = projects.ensure_project(tx, str(folder), folder.name, str(folder))
         for number in range(count):
             words = [draw.choice(WORDS) + str(draw.randrange(40)) for _ in range(30)]
-            made = Episode(
-                memory_records.new_episode_id(),
+            made = Memory(
+                memory_records.new_memory_id(),
                 Kind.DECISION,
                 " ".join(words[:12]),
                 " ".join(words),
                 project_id=project.id,
                 entities=(f"file{number % 200}.py",),
             )
-            memory_changes.add_episode(tx, made, [], actor=Actor.MODEL)
+            memory_changes.add_memory(tx, made, [], actor=Actor.MODEL)
 
 
 def rss_mb(pid: int) -> float:

@@ -1,8 +1,8 @@
-"""Resident memory of worker and watcher, with 10,000 episodes and while and after transcripts are imported.
+"""Resident memory of worker and watcher, with 10,000 memories and while and after transcripts are imported.
 
-    python benchmarks/memory.py --corpus DIR [--episodes 10000] [--json]
+    python benchmarks/memory.py --corpus DIR [--memories 10000] [--json]
 
-Real processes with the real model over a temporary home. The episodes get made-up vectors, which take as much room
+Real processes with the real model over a temporary home. The memories get made-up vectors, which take as much room
 as others. DIR is a folder of Claude configuration folders, or one of them. Goals: worker at most 300 MB, watcher 50
 MB.
 """
@@ -28,8 +28,8 @@ from whole import join
 from engram.embedding.load import load_embedder
 from engram.enums import Actor, Importance, Kind, Status
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import add_episode
-from engram.models.memories.memory_records import Episode, new_episode_id
+from engram.models.memories.memory_changes import add_memory
+from engram.models.memories.memory_records import Memory, new_memory_id
 from engram.models.open_memory import open_store
 from engram.models.projects.projects import ensure_project
 from engram.models.search.vectors import missing_vectors, put_vectors
@@ -55,8 +55,8 @@ def fill(store: Store, count: int) -> None:
         project = ensure_project(tx, found.identity, found.name, found.root)
         for number in range(count):
             text = f"Part {number} keeps its budget of retries in store {number % 97}, decided after outage {number}."
-            episode = Episode(
-                new_episode_id(),
+            memory = Memory(
+                new_memory_id(),
                 Kind.DECISION,
                 text,
                 text,
@@ -67,7 +67,7 @@ def fill(store: Store, count: int) -> None:
                 quality=0.9,
                 importance=Importance.HIGH,
             )
-            add_episode(tx, episode, [], actor=Actor.MODEL)
+            add_memory(tx, memory, [], actor=Actor.MODEL)
     chance = np.random.default_rng(1)
     while waiting := missing_vectors(store, model.model_id, 1000):
         rows = chance.standard_normal((len(waiting), model.dimension)).astype(np.float32)
@@ -115,13 +115,13 @@ def is_imported(store: Store, claude: Path) -> bool:
     return read >= 0.99 * size and not is_due and not usage.count_without_vector(store)
 
 
-def measure(corpus: Path, episodes: int) -> dict[str, Any]:
+def measure(corpus: Path, memories: int) -> dict[str, Any]:
     """All figures, from one run."""
     with tempfile.TemporaryDirectory() as name:
         home = Home(Path(name) / "home").prepare()
         claude = join(corpus, Path(name) / "claude")
         with open_store(home.memory_db) as store:
-            fill(store, episodes)
+            fill(store, memories)
             with running("work", home, claude) as worker:
                 for number in range(20):
                     ask_worker(home, {"op": "recall", "query": f"where does part {number} keep its budget"})
@@ -129,7 +129,7 @@ def measure(corpus: Path, episodes: int) -> dict[str, Any]:
                 seen = {"worker_at_rest_mb": rss_mb(worker.pid)}
                 with running("watch", home, claude) as watcher:
                     seen |= follow(store, claude, worker.pid, watcher.pid)
-    return {key: round(value, 1) for key, value in seen.items()} | {"episodes_before": episodes}
+    return {key: round(value, 1) for key, value in seen.items()} | {"episodes_before": memories}
 
 
 def follow(store: Store, claude: Path, worker: int, watcher: int) -> dict[str, float]:
@@ -158,7 +158,7 @@ def main() -> None:
     parser.add_argument("--episodes", type=int, default=10_000, help="memories before the import (10000)")
     parser.add_argument("--json", action="store_true", help="print JSON")
     given = parser.parse_args()
-    found = measure(given.corpus, given.episodes)
+    found = measure(given.corpus, given.memories)
     if given.json:
         print(json.dumps(found))
         return

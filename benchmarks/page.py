@@ -137,12 +137,12 @@ def _add_outcomes(store: Store) -> None:
 def paths(home: Home) -> list[str]:
     """The views that are measured, each with something in it."""
     with open_store(home.memory_db, clock=SYSTEM_CLOCK) as store:
-        episode = store.value("SELECT episode_id FROM outcome_candidate ORDER BY outcome_id DESC LIMIT 1")
+        memory = store.value("SELECT episode_id FROM outcome_candidate ORDER BY outcome_id DESC LIMIT 1")
         session = store.value("SELECT session_id FROM outcome ORDER BY id DESC LIMIT 1")
     from engram.page.views import VIEWS
 
     listed = [f"/{view.path}" for view in VIEWS if view.key]
-    return [*listed, "/m?q=config", "/m?q=co", "/m?state=current&kind=fact", f"/m/{episode}", f"/s/{session}"]
+    return [*listed, "/m?q=config", "/m?q=co", "/m?state=current&kind=fact", f"/m/{memory}", f"/s/{session}"]
 
 
 @contextlib.contextmanager

@@ -23,8 +23,8 @@ from typing import Any
 from engram.embedding.load import load_embedder
 from engram.enums import Actor, Importance, Kind, Status
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import add_episode
-from engram.models.memories.memory_records import Episode, new_episode_id
+from engram.models.memories.memory_changes import add_memory
+from engram.models.memories.memory_records import Memory, new_memory_id
 from engram.models.open_memory import open_store
 from engram.models.projects.projects import ensure_project
 from engram.paths import Home
@@ -68,8 +68,8 @@ def fill(store: Store, embedder: Any, count: int) -> None:
         for number in range(count):
             part, place = _PARTS[number % 10], _PLACES[number // 10 % 10]
             text = f"The {name_of(number)} {part} keeps its retry budget in {place}, decided after outage {number}."
-            episode = Episode(
-                new_episode_id(),
+            memory = Memory(
+                new_memory_id(),
                 Kind.DECISION,
                 text,
                 text,
@@ -80,7 +80,7 @@ def fill(store: Store, embedder: Any, count: int) -> None:
                 quality=0.9,
                 importance=Importance.HIGH,
             )
-            add_episode(tx, episode, [], actor=Actor.MODEL)
+            add_memory(tx, memory, [], actor=Actor.MODEL)
     while embed_missing(store, embedder, 256):
         pass
     store.checkpoint("TRUNCATE")
@@ -140,7 +140,7 @@ def time_all(home: Home, folder: Path, numbers: list[int]) -> list[float]:
     return taken
 
 
-def measure(episodes: int, samples: int, model: str) -> dict[str, Any]:
+def measure(memories: int, samples: int, model: str) -> dict[str, Any]:
     """All figures, from one run."""
     with tempfile.TemporaryDirectory() as name:
         os.environ |= {
@@ -155,8 +155,8 @@ def measure(episodes: int, samples: int, model: str) -> dict[str, Any]:
         folder.mkdir(parents=True)
         embedder = load_embedder(model, home.models, compile_if_missing=False)
         with open_store(home.memory_db) as store:
-            fill(store, embedder, episodes)
-            numbers = random.Random(1).sample(range(episodes), samples)
+            fill(store, embedder, memories)
+            numbers = random.Random(1).sample(range(memories), samples)
             alone_before = time_alone(store, embedder, numbers)
             parts = [subprocess.Popen([sys.executable, __file__, "--part", part]) for part in ("watcher", "worker")]
             try:
@@ -169,7 +169,7 @@ def measure(episodes: int, samples: int, model: str) -> dict[str, Any]:
                 for part in parts:
                     part.wait(30)
             alone = alone_before + time_alone(store, embedder, numbers)
-    return summary(everything, alone, episodes, samples, model, status)
+    return summary(everything, alone, memories, samples, model, status)
 
 
 def wait_until_up(home: Home) -> dict[str, Any]:
@@ -184,13 +184,13 @@ def wait_until_up(home: Home) -> dict[str, Any]:
 
 
 def summary(
-    everything: list[float], alone: list[float], episodes: int, samples: int, model: str, status: dict[str, Any]
+    everything: list[float], alone: list[float], memories: int, samples: int, model: str, status: dict[str, Any]
 ) -> dict[str, Any]:
     """The figures of a run."""
     p50, p50_alone = statistics.median(everything), statistics.median(alone)
     return {
         "model": model,
-        "episodes": episodes,
+        "episodes": memories,
         "prompts": samples,
         "answered": len(everything),
         "all_p50_ms": round(p50, 1),
@@ -225,7 +225,7 @@ def main() -> int:
     asked = parser.parse_args()
     if asked.part:
         return run_part(asked.part)
-    found = measure(asked.episodes, asked.samples, "bundled" if asked.bundled else "hashed")
+    found = measure(asked.memories, asked.samples, "bundled" if asked.bundled else "hashed")
     if asked.json:
         print(json.dumps(found))
     else:

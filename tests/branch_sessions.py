@@ -13,8 +13,8 @@ from engram.enums import Actor, Kind
 from engram.ingest.read_sources import ingest_path
 from engram.ingest.scope import scope_of_folder
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import add_episode
-from engram.models.memories.memory_records import Episode, Evidence, find_episode, new_episode_id
+from engram.models.memories.memory_changes import add_memory
+from engram.models.memories.memory_records import Evidence, Memory, find_memory, new_memory_id
 from engram.models.projects.projects import ProjectRow
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import turns_of_session
@@ -93,7 +93,7 @@ class Workshop:
         ingest_path(self.store, path, settings=self.settings, redact=redact, close=True)
         return session_id
 
-    def learn(self, summary: str, sessions: Sequence[str] = ("one",), **fields: Any) -> Episode:
+    def learn(self, summary: str, sessions: Sequence[str] = ("one",), **fields: Any) -> Memory:
         """Keep a memory that rests on the last turns of sessions."""
         evidence = []
         for session in sessions:
@@ -101,8 +101,8 @@ class Workshop:
             assert row is not None
             turn = turns_of_session(self.store, row.id)[-1]
             evidence.append(Evidence(turn.turn.said[-1].uuid, row.session_id, turn.id))
-        episode = Episode(
-            episode_id=new_episode_id(),
+        memory = Memory(
+            episode_id=new_memory_id(),
             **{
                 "kind": Kind.DECISION,
                 "summary": summary,
@@ -116,11 +116,11 @@ class Workshop:
             | fields,
         )
         with self.store.transaction() as tx:
-            return add_episode(tx, episode, evidence, actor=Actor.MODEL)
+            return add_memory(tx, memory, evidence, actor=Actor.MODEL)
 
-    def stored(self, episode: Episode) -> Episode:
+    def stored(self, memory: Memory) -> Memory:
         """Return a memory as it is stored now."""
-        found = find_episode(self.store, episode.episode_id)
+        found = find_memory(self.store, memory.episode_id)
         assert found is not None
         return found
 

@@ -19,8 +19,8 @@ from engram.enums import Actor, Kind, Status
 from engram.ingest.read_sources import ingest_path
 from engram.ingest.scope import scope_of_folder
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import add_episode
-from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.memories.memory_changes import add_memory
+from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.open_memory import open_store
 from engram.models.shown import injections
 from engram.paths import Home
@@ -163,8 +163,8 @@ def _keep(store: Store, settings: Settings, project: Path) -> None:
     assert scope is not None
     with store.transaction() as tx:
         for text, kind, status in ((FACT, Kind.DECISION, Status.ACTIVE), (BITE, Kind.FACT, Status.PROVISIONAL)):
-            made = Episode(new_episode_id(), kind, text, text, project_id=scope.id, quality=0.75, status=status)
-            add_episode(tx, made, [Evidence("11111111-1111-1111-1111-111111111111")], actor=Actor.MODEL)
+            made = Memory(new_memory_id(), kind, text, text, project_id=scope.id, quality=0.75, status=status)
+            add_memory(tx, made, [Evidence("11111111-1111-1111-1111-111111111111")], actor=Actor.MODEL)
 
 
 def tool_results(request: dict[str, Any]) -> int:

@@ -16,7 +16,7 @@ from engram.enums import Actor, Kind, Scope
 from engram.extraction.local.writer import LocalExtractor
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_records
-from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.open_memory import open_store
 from engram.settings import Settings
 from engram.system.clock import Clock, FixedClock
@@ -94,24 +94,24 @@ def store(settings: Settings, clock: Clock) -> Iterator[Store]:
 
 
 @pytest.fixture
-def keep(store: Store) -> Callable[..., Episode]:
-    """Stores a memory; ``evidence`` names what it rests on, other keywords are fields of ``Episode``."""
+def keep(store: Store) -> Callable[..., Memory]:
+    """Stores a memory; ``evidence`` names what it rests on, other keywords are fields of ``Memory``."""
 
-    def keep(summary: str, *, evidence: list[Evidence] | None = None, **changes: object) -> Episode:
-        episode = Episode(
-            episode_id=memory_records.new_episode_id(),
+    def keep(summary: str, *, evidence: list[Evidence] | None = None, **changes: object) -> Memory:
+        memory = Memory(
+            episode_id=memory_records.new_memory_id(),
             kind=Kind.DECISION,
             summary=summary,
             content=f"content of {summary}",
             scope=Scope.GLOBAL,
             extractor=LocalExtractor.name,
         )
-        episode = dataclasses.replace(episode, **changes)  # type: ignore[arg-type]
+        memory = dataclasses.replace(memory, **changes)  # type: ignore[arg-type]
         with store.transaction() as tx:
-            return memory_changes.add_episode(
+            return memory_changes.add_memory(
                 tx,
-                episode,
-                evidence or [Evidence(f"uuid of {episode.episode_id}", episode.session_id or "s1")],
+                memory,
+                evidence or [Evidence(f"uuid of {memory.episode_id}", memory.session_id or "s1")],
                 actor=Actor.MODEL,
             )
 

@@ -56,7 +56,7 @@ console.log(JSON.stringify({hookSpecificOutput: {permissionDecision: "allow", ad
 """
 
 
-def episode_row(number: int, **changes: Any) -> dict[str, Any]:
+def memory_row(number: int, **changes: Any) -> dict[str, Any]:
     """A row of its table ``episodes``."""
     row = {
         "id": f"ep_old{number}",

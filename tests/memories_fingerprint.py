@@ -8,7 +8,7 @@ from typing import Any
 from engram.consolidation.joining import WENT_ON
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_history import history_of
-from engram.models.memories.memory_records import Episode, all_episodes, evidence_of
+from engram.models.memories.memory_records import Memory, all_memories, evidence_of
 from engram.models.sessions.sessions import WITHDRAWN
 
 
@@ -62,58 +62,58 @@ def memories_fingerprint(store: Store) -> MemoriesFingerprint:
     session was there first (docs/extraction.md); compare it where the sessions came in the same order.
     """
     kept, joined = [], []
-    automatic = [episode for episode in all_episodes(store) if episode.source == "auto"]
-    slot_of_id = {episode.episode_id: episode.slot or "" for episode in automatic}
-    for episode in automatic:
-        if _is_withdrawn(store, episode):
+    automatic = [memory for memory in all_memories(store) if memory.source == "auto"]
+    slot_of_id = {memory.episode_id: memory.slot or "" for memory in automatic}
+    for memory in automatic:
+        if _is_withdrawn(store, memory):
             continue
-        raw, evidence_count = _as_extracted(store, episode)
-        evidence = tuple(row.uuid for row in evidence_of(store, episode.id))
+        raw, evidence_count = _as_extracted(store, memory)
+        evidence = tuple(row.uuid for row in evidence_of(store, memory.id))
         kept.append(
             KeptMemory(
-                slot=episode.slot or "",
-                session_id=episode.session_id,
-                project=episode.project,
-                kind=episode.kind,
-                scope=episode.scope,
-                voice=episode.voice,
+                slot=memory.slot or "",
+                session_id=memory.session_id,
+                project=memory.project,
+                kind=memory.kind,
+                scope=memory.scope,
+                voice=memory.voice,
                 importance=raw["importance"],
-                extractor=episode.extractor,
+                extractor=memory.extractor,
                 summary=raw["summary"],
                 content=raw["content"],
                 facts=tuple(raw["facts"]),
-                created_at_ms=episode.created_at_ms,
+                created_at_ms=memory.created_at_ms,
                 evidence=evidence[:evidence_count],
             )
         )
         joined.append(
             JoinedMemory(
-                slot=episode.slot or "",
-                status=episode.status,
-                summary=episode.summary,
-                content=episode.content,
-                superseded_by=slot_of_id.get(episode.superseded_by, episode.superseded_by),
+                slot=memory.slot or "",
+                status=memory.status,
+                summary=memory.summary,
+                content=memory.content,
+                superseded_by=slot_of_id.get(memory.superseded_by, memory.superseded_by),
                 evidence=evidence,
             )
         )
     return MemoriesFingerprint(kept=tuple(sorted(kept)), joined=tuple(sorted(joined)))
 
 
-def _is_withdrawn(store: Store, episode: Episode) -> bool:
+def _is_withdrawn(store: Store, memory: Memory) -> bool:
     """True where the memory was archived since more was read: of its own session, or of the next one on its branch."""
-    if episode.status != "archived":
+    if memory.status != "archived":
         return False
     reasons = [
-        change.reason for change in history_of(store, episode.episode_id) if change.after.get("status") == "archived"
+        change.reason for change in history_of(store, memory.episode_id) if change.after.get("status") == "archived"
     ]
     return bool(reasons) and (reasons[-1] in WITHDRAWN or reasons[-1].endswith(WENT_ON))
 
 
-def _as_extracted(store: Store, episode: Episode) -> tuple[dict[str, Any], int | None]:
+def _as_extracted(store: Store, memory: Memory) -> tuple[dict[str, Any], int | None]:
     """The fields before anything but an extraction changed them, and how many entries it rested on then."""
-    raw = asdict(episode)
+    raw = asdict(memory)
     evidence_count: int | None = None
-    for change in reversed(history_of(store, episode.episode_id)):
+    for change in reversed(history_of(store, memory.episode_id)):
         if change.action == "evidence":
             evidence_count = int(change.before["count"])
         elif change.action != "extract":

@@ -9,8 +9,8 @@ from typing import Any
 
 from engram.enums import Actor, Kind, Scope
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import add_episode
-from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.memories.memory_changes import add_memory
+from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.projects.projects import ProjectRow
 from engram.models.sessions.sessions import ensure_session
 from engram.models.sessions.sources import ensure_transcript
@@ -28,7 +28,7 @@ PROMPT = "Why does the watcher hold a flock and no PID file?"
 
 
 @dataclass
-class Memory:
+class Scene:
     """An open memory with a project, and what works on it."""
 
     store: Store
@@ -37,16 +37,16 @@ class Memory:
     clock: FixedClock
     project: ProjectRow
 
-    def keep(self, summary: str = FACT, **fields: Any) -> Episode:
+    def keep(self, summary: str = FACT, **fields: Any) -> Memory:
         """Keep a memory, of the project and a decision, which every channel tells, unless said otherwise."""
         fields = {"quality": 0.75, "extractor": "openai-m"} | fields
-        made = Episode(
-            new_episode_id(), fields.pop("kind", Kind.DECISION), summary, fields.pop("content", summary), **fields
+        made = Memory(
+            new_memory_id(), fields.pop("kind", Kind.DECISION), summary, fields.pop("content", summary), **fields
         )
         if made.project_id is None and made.scope == Scope.PROJECT:
             made = replace(made, project_id=self.project.id)
         with self.store.transaction() as tx:
-            return add_episode(tx, made, [Evidence("11111111-1111-1111-1111-111111111111")], actor=Actor.MODEL)
+            return add_memory(tx, made, [Evidence("11111111-1111-1111-1111-111111111111")], actor=Actor.MODEL)
 
     def ask(self, prompt: str = PROMPT, *, session: str = "s1", **fields: Any) -> str:
         """What UserPromptSubmit would show for a prompt; "" for silence."""

@@ -12,10 +12,10 @@ from click.testing import CliRunner
 from engram import enums
 from engram.enums import Actor, Importance, Kind, Scope, Source, Status, StoredEnum, Voice
 from engram.errors import BadRequest
-from engram.models.memories.memory_changes import add_episode
-from engram.models.memories.memory_records import ENUM_FIELDS, Episode, all_episodes, find_episode, new_episode_id
+from engram.models.memories.memory_changes import add_memory
+from engram.models.memories.memory_records import ENUM_FIELDS, Memory, all_memories, find_memory, new_memory_id
 from engram.models.open_memory import open_store
-from engram.models.search.fulltext import episode_rows
+from engram.models.search.fulltext import memory_rows
 
 ENUMS = StoredEnum.__subclasses__()
 
@@ -52,20 +52,20 @@ def test_what_grants_least_is_hidden_from_others_and_not_current() -> None:
     assert Source.safest() is Source.AUTO
 
 
-def test_every_enum_field_of_an_episode_is_read_as_its_enum() -> None:
+def test_every_enum_field_of_an_memory_is_read_as_its_enum() -> None:
     enum_names = {name for name in dir(enums) if isinstance(getattr(enums, name), type)}
 
-    assert {name for name, value in Episode.__annotations__.items() if value in enum_names} == set(ENUM_FIELDS)
+    assert {name for name, value in Memory.__annotations__.items() if value in enum_names} == set(ENUM_FIELDS)
 
 
 @pytest.mark.parametrize("driver", ["cysqlite", "sqlite3"])
 def test_a_damaged_row_costs_no_other_row(tmp_path: Path, driver: str) -> None:
     """Both drivers store the plain values, and a listing survives a row whose values are none of them."""
     store = open_store(tmp_path / "memory.db", driver=driver)
-    first = Episode(new_episode_id(), Kind.DEAD_END, "first", "x", voice=Voice.CHOSEN, status=Status.PROVISIONAL)
-    second = Episode(new_episode_id(), Kind.FIX, "second", "y", scope=Scope.GLOBAL, importance=Importance.HIGH)
+    first = Memory(new_memory_id(), Kind.DEAD_END, "first", "x", voice=Voice.CHOSEN, status=Status.PROVISIONAL)
+    second = Memory(new_memory_id(), Kind.FIX, "second", "y", scope=Scope.GLOBAL, importance=Importance.HIGH)
     with store.transaction() as tx:
-        first, second = (add_episode(tx, episode, [], actor=Actor.MODEL) for episode in (first, second))
+        first, second = (add_memory(tx, memory, [], actor=Actor.MODEL) for memory in (first, second))
     columns = ", ".join(ENUM_FIELDS)
     stored = store.row(f"SELECT {columns} FROM episode WHERE id = ?", (first.id,))
     with store.transaction() as tx:
@@ -75,7 +75,7 @@ def test_a_damaged_row_costs_no_other_row(tmp_path: Path, driver: str) -> None:
             (*["damaged"] * len(ENUM_FIELDS), second.id),
         )
 
-    damaged, sound = find_episode(store, second.episode_id), find_episode(store, first.episode_id)
+    damaged, sound = find_memory(store, second.episode_id), find_memory(store, first.episode_id)
 
     assert stored is not None
     assert [type(value) for value in stored] == [str] * len(ENUM_FIELDS)
@@ -85,8 +85,8 @@ def test_a_damaged_row_costs_no_other_row(tmp_path: Path, driver: str) -> None:
     assert {name: getattr(damaged, name) for name in ENUM_FIELDS} == {
         name: enum.safest() for name, enum in ENUM_FIELDS.items()
     }
-    assert [episode.summary for episode in all_episodes(store)] == ["first", "second"]
-    assert {row.status for row in episode_rows(store, [first.id, second.id]).values()} == {
+    assert [memory.summary for memory in all_memories(store)] == ["first", "second"]
+    assert {row.status for row in memory_rows(store, [first.id, second.id]).values()} == {
         Status.PROVISIONAL,
         Status.ARCHIVED,
     }

@@ -23,7 +23,7 @@ from engram.extraction.model.provider import Budget
 from engram.extraction.model.reconcile import Reconciler
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_history import add_run
-from engram.models.memories.memory_records import all_episodes, evidence_of
+from engram.models.memories.memory_records import all_memories, evidence_of
 from engram.models.open_memory import open_store
 from engram.models.sessions.sessions import SessionRow, list_sessions
 from engram.search.searcher import Searcher
@@ -114,7 +114,7 @@ class AnsweredMemories:
         extractor = ModelExtractor("recorded-1", self.provider, Budget(store, settings), LocalExtractor())
         waves = _waves(sorted(list_sessions(store), key=lambda s: (s.first_at_ms, s.session_id)))
         for number, wave in enumerate(waves):
-            near = [memory for memory in all_episodes(store) if memory.is_current]
+            near = [memory for memory in all_memories(store) if memory.is_current]
             for session in wave:
                 try:
                     extract_session(
@@ -170,16 +170,16 @@ def kept_lines(store: Store) -> list[dict[str, Any]]:
     """Every memory as a line of an export, for scorers."""
     return [
         {
-            "id": episode.episode_id,
-            "kind": episode.kind,
-            "session": episode.session_id,
-            "title": episode.shown_title,
-            "summary": episode.summary,
-            "content": episode.content,
-            "evidence": [evidence.uuid for evidence in evidence_of(store, episode.id) if evidence.uuid],
-            "importance": episode.importance,
-            "status": episode.status,
-            "superseded_by": episode.superseded_by,
+            "id": memory.episode_id,
+            "kind": memory.kind,
+            "session": memory.session_id,
+            "title": memory.shown_title,
+            "summary": memory.summary,
+            "content": memory.content,
+            "evidence": [evidence.uuid for evidence in evidence_of(store, memory.id) if evidence.uuid],
+            "importance": memory.importance,
+            "status": memory.status,
+            "superseded_by": memory.superseded_by,
         }
-        for episode in all_episodes(store)
+        for memory in all_memories(store)
     ]

@@ -13,7 +13,7 @@ from engram.bench.homes import BenchHomes, extract_all, read_transcripts
 from engram.enums import Actor
 from engram.errors import BadRequest
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import evidence_of, find_episode
+from engram.models.memories.memory_records import evidence_of, find_memory
 from engram.models.sessions.passage_rows import find_quotation
 from engram.models.sessions.sessions import list_sessions
 from engram.models.sessions.turn_changes import join_projects
@@ -88,12 +88,12 @@ def _bites(
             if injected.episode_id not in line:
                 continue
             quotation = find_quotation(store, injected.episode_id)
-            episode = None if quotation is not None else find_episode(store, injected.episode_id)
+            memory = None if quotation is not None else find_memory(store, injected.episode_id)
             if quotation is not None:
                 yield {"id": quotation.quotation_id, "text": line, "evidence": [quotation.source]}
-            elif episode is not None:
-                evidence = [evidence.uuid for evidence in evidence_of(store, episode.id) if evidence.uuid]
-                yield {"id": episode.episode_id, "text": line, "evidence": evidence}
+            elif memory is not None:
+                evidence = [evidence.uuid for evidence in evidence_of(store, memory.id) if evidence.uuid]
+                yield {"id": memory.episode_id, "text": line, "evidence": evidence}
 
 
 def usual_folder(store: Store) -> str:

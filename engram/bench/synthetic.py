@@ -12,8 +12,8 @@ from engram.bench.text_generator import TextGenerator
 from engram.embedding.embedder import Embedder
 from engram.enums import Actor, Kind
 from engram.models.engine.transaction import Store, Tx
-from engram.models.memories.memory_changes import add_episode
-from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.memories.memory_changes import add_memory
+from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.projects.projects import ensure_project
 from engram.models.search.fulltext import count_documents
 from engram.models.search.vectors import put_vectors
@@ -107,7 +107,7 @@ class SyntheticMemory:
             for turn, turn_id in zip(new_turns, ids, strict=True):
                 if self._max_memories is None or self._memory_count < self._max_memories:
                     evidence = Evidence(turn.said[-1].uuid, session.session_id, turn_id)
-                    add_episode(tx, self._episode(turn, topic, session), [evidence], actor=Actor.MODEL)
+                    add_memory(tx, self._memory(turn, topic, session), [evidence], actor=Actor.MODEL)
                     self._memory_count += 1
         self._turn_count += turns
 
@@ -143,9 +143,9 @@ class SyntheticMemory:
             is_closed=True,
         )
 
-    def _episode(self, turn: Turn, topic: int, session: SessionRow) -> Episode:
-        return Episode(
-            episode_id=new_episode_id(),
+    def _memory(self, turn: Turn, topic: int, session: SessionRow) -> Memory:
+        return Memory(
+            episode_id=new_memory_id(),
             kind=Kind.TURN,
             summary=self.texts.text(_SUMMARY_WORDS, topic),
             content=self.texts.text(_CONTENT_WORDS, topic),

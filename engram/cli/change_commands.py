@@ -11,7 +11,7 @@ from engram.cli.output import one_line, print_json, print_table, safe, say, when
 from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.enums import Actor, Importance, Judgement, Scope
 from engram.errors import BadRequest
-from engram.forgetting.forget import ForgetReport, forget_episode
+from engram.forgetting.forget import ForgetReport, forget_memory
 from engram.forgetting.forget_files import withdraw_bites
 from engram.forgetting.forget_plan import plan_forget
 from engram.forgetting.forget_preview import ForgetPreview, preview_forget
@@ -19,11 +19,11 @@ from engram.forgetting.purge import ARCHIVED_DAYS, PurgePlan, PurgeReport, plan_
 from engram.forgetting.purge import purge as run_purge
 from engram.memories.correct import correct_memory
 from engram.memories.feedback import judge_memory, judge_quotation, take_back_judgement, take_back_quotation_judgement
-from engram.memories.save import edit_memory, pin_memory, require_episode
+from engram.memories.save import edit_memory, pin_memory, require_memory
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.sessions.stored_turns import is_quotation_id
-from engram.reports.memory_report import episode_to_json, report_quotation
+from engram.reports.memory_report import memory_to_json, report_quotation
 
 
 @click.command("edit")
@@ -70,7 +70,7 @@ def edit(
 
 
 def _in_editor(store: Store, episode_id: str) -> str:
-    text = click.edit(require_episode(store, episode_id).content)
+    text = click.edit(require_memory(store, episode_id).content)
     if text is None:
         raise click.Abort
     return text
@@ -181,9 +181,9 @@ def _judged_line(what: str, judgement: Judgement) -> str:
     return f"{what} is judged {judgement}. `engram bad {what} --off` reverts."
 
 
-def _report(store: Store, changed: Episode, as_json: bool, sentence: str) -> None:
+def _report(store: Store, changed: Memory, as_json: bool, sentence: str) -> None:
     if as_json:
-        print_json(episode_to_json(store, changed))
+        print_json(memory_to_json(store, changed))
     else:
         say(sentence)
 
@@ -232,7 +232,7 @@ def forget(
             if as_json:
                 raise BadRequest("--json can't ask: add --yes")
             also_source = _confirm(store, workspace, episode_id, also_source)
-        report = forget_episode(store, workspace.places, episode_id, also_source=bool(also_source), actor=Actor.USER)
+        report = forget_memory(store, workspace.places, episode_id, also_source=bool(also_source), actor=Actor.USER)
     workspace.wake_worker()
     if as_json:
         print_json(_facts(report))
@@ -264,8 +264,8 @@ def _show(preview: ForgetPreview) -> None:
     plan = preview.plan
     if plan.quotation is not None:
         click.echo(f"quotation {plan.quotation.quotation_id}  {one_line(plan.title)}")
-    for episode in plan.memories:
-        click.echo(f"memory {episode.episode_id}  {one_line(episode.summary)}")
+    for memory in plan.memories:
+        click.echo(f"memory {memory.episode_id}  {one_line(memory.summary)}")
     for stored in preview.turns:
         click.echo(f"turn {when(stored.turn.started_at_ms)}  {one_line(stored.turn.prompt)}")
     for entry in preview.entries:
@@ -273,12 +273,12 @@ def _show(preview: ForgetPreview) -> None:
         click.echo(f"words of {one_line(entry.place.text if entry.place.path else entry.place.uuid)}  {words}")
     if plan.cut is not None:
         click.echo(f"its words in {plan.cut.episode_id}, which then says: {one_line(plan.cut.summary)}")
-    for episode in plan.restored:
-        click.echo(f"in force again: {episode.episode_id}  {one_line(episode.summary)}")
-    for episode in plan.staying:
-        click.echo(f"kept, without what it quotes: {episode.episode_id}  {one_line(episode.summary)}")
+    for memory in plan.restored:
+        click.echo(f"in force again: {memory.episode_id}  {one_line(memory.summary)}")
+    for memory in plan.staying:
+        click.echo(f"kept, without what it quotes: {memory.episode_id}  {one_line(memory.summary)}")
     for needed in plan.needed:
-        needers = ", ".join(episode.episode_id for episode in needed.needed_by)
+        needers = ", ".join(memory.episode_id for memory in needed.needed_by)
         click.echo(f"kept: entry {needed.entry}, needed by {needers}")
     if preview.files:
         click.echo(f"files that change: {one_line(', '.join(preview.files), 400)}")
@@ -295,14 +295,14 @@ def _facts(report: ForgetReport) -> dict[str, object]:
         "turns": report.turns,
         "entries": report.entries,
         "needed": [
-            {"entry": entry.entry, "by": [episode.episode_id for episode in entry.needed_by]} for entry in report.needed
+            {"entry": entry.entry, "by": [memory.episode_id for memory in entry.needed_by]} for entry in report.needed
         ],
         "restored": list(report.restored),
         "files": list(report.files),
         "backups": report.backups,
         "dropped_backups": report.dropped_backups,
         "foreign": list(report.foreign),
-        "staying": [episode.episode_id for episode in report.staying],
+        "staying": [memory.episode_id for memory in report.staying],
     }
 
 

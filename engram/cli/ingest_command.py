@@ -93,7 +93,7 @@ def ingest_report(store: Store, results: Sequence[IngestResult]) -> dict[str, An
         "files": len(results) - sum(skipped.values()),
         "turns": totals.turns,
         "new_turns": sum(result.new_turns for result in results),
-        "episodes": totals.episodes,
+        "episodes": totals.memories,
         "bad_lines": totals.bad_lines,
         "skipped": skipped,
         "projects": {
@@ -101,7 +101,7 @@ def ingest_report(store: Store, results: Sequence[IngestResult]) -> dict[str, An
                 "sessions": project.sessions,
                 "turns": project.turns,
                 "prompts": project.prompts,
-                "episodes": project.episodes,
+                "episodes": project.memories,
             }
             for project in usage.count_projects(store)
         },

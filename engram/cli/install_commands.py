@@ -24,7 +24,7 @@ from engram.errors import BadRequest, EngramError, InstallError, NewerSchema, Se
 from engram.extraction.comparison import note_answer
 from engram.models.rescue.copies import open_memory
 from engram.models.rescue.restore import put_copy_back
-from engram.models.search.memory_lists import latest_episodes
+from engram.models.search.memory_lists import latest_memories
 from engram.models.shown.usage import count_totals
 from engram.reports.processes import OtherProcess, process_state, processes_of_other_code
 from engram.settings import MODEL_EXTRACTORS, Settings
@@ -151,7 +151,7 @@ def print_report(
     with workspace.store() as store:
         totals = count_totals(store)
     rows = {
-        "Memory": f"{settings.home}: {totals.sessions} sessions, {totals.turns} turns, {totals.episodes} memories",
+        "Memory": f"{settings.home}: {totals.sessions} sessions, {totals.turns} turns, {totals.memories} memories",
         "Claude Code": claude.version
         or (claude.command or "not on this machine yet: it finds Engram at its first start"),
         "Service": _service(steps) if choices.service else "none: start it with `engram up`",
@@ -170,7 +170,7 @@ def print_report(
 def next_command(workspace: Workspace) -> str:
     """A recall that this memory can answer, or how to look whether all is well."""
     with workspace.store() as store:
-        memories = latest_episodes(store, limit=200)
+        memories = latest_memories(store, limit=200)
     important = [memory for memory in memories if memory.importance is Importance.HIGH]
     for memory in [*important, *memories]:
         words = [word for word in re.findall(r"[^\W_]+", visible(memory.summary)) if len(word) >= _MIN_WORD_LETTERS]
@@ -483,7 +483,7 @@ def _make_way(settings: Settings, machine: Machine) -> tuple[list[OtherProcess],
 
 
 def _import_earlier(workspace: Workspace, machine: Machine, no_import: bool) -> str:
-    if not any(database.episodes for database in machine.earlier.databases):
+    if not any(database.memories for database in machine.earlier.databases):
         return ""
     if no_import:
         return "The earlier Engram's memories were not imported; `engram import --from earlier` does that at any time."

@@ -15,7 +15,7 @@ from engram.consolidation.undo import UndoPlan, plan_undo, undo_last_change
 from engram.enums import Actor, Importance, Kind, Scope
 from engram.errors import BadRequest
 from engram.memories.correct import keep_both, keep_one
-from engram.memories.save import SAVED_KINDS, require_episode, save_memory, trust_memory
+from engram.memories.save import SAVED_KINDS, require_memory, save_memory, trust_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_records
 from engram.models.memories.branches import branch_remark
@@ -28,8 +28,8 @@ from engram.reports.memory_report import (
     MemoryReport,
     QuotationReport,
     describe_uses,
-    episode_to_json,
     evidence_places,
+    memory_to_json,
     report_memory,
     report_quotation,
     turn_text,
@@ -63,10 +63,10 @@ def expand(workspace: Workspace, episode_id: str, why: bool, as_json: bool) -> N
             else:
                 _print_quotation(quoted, why)
             return
-        episode = require_episode(store, episode_id)
+        memory = require_memory(store, episode_id)
         memory_changes.note_access(store, episode_id)
-        report = report_memory(store, episode, read_branch(current_folder()))
-        why_not = explain_graduation(store, episode, report.uses)
+        report = report_memory(store, memory, read_branch(current_folder()))
+        why_not = explain_graduation(store, memory, report.uses)
         if as_json:
             print_json(report.to_json(store) | {"not_graduating": why_not})
             return
@@ -101,34 +101,34 @@ def _print_quotation(report: QuotationReport, why: bool) -> None:
 
 
 def _print_memory(report: MemoryReport) -> None:
-    episode = report.episode
-    flags = [name for name, is_set in (("pinned", episode.is_pinned), ("lowered", episode.is_lowered)) if is_set]
-    if episode.suspect:
-        flags.append(episode.suspect)
+    memory = report.memory
+    flags = [name for name, is_set in (("pinned", memory.is_pinned), ("lowered", memory.is_lowered)) if is_set]
+    if memory.suspect:
+        flags.append(memory.suspect)
     print_facts(
         [
-            ("id", episode.episode_id),
-            ("kind", episode.kind),
-            ("project", episode.project or "–"),
-            ("scope", episode.scope),
-            ("importance", episode.importance),
-            ("status", ", ".join([episode.status, *flags])),
-            ("superseded by", episode.superseded_by),
-            ("may be stale", episode.stale_reason),
+            ("id", memory.episode_id),
+            ("kind", memory.kind),
+            ("project", memory.project or "–"),
+            ("scope", memory.scope),
+            ("importance", memory.importance),
+            ("status", ", ".join([memory.status, *flags])),
+            ("superseded by", memory.superseded_by),
+            ("may be stale", memory.stale_reason),
             ("holds", branch_remark(report.branch)),
-            ("from", f"{episode.origin}, {day_of(episode.created_at_ms)}" if episode.origin else ""),
-            ("made", f"{when(episode.created_at_ms)} by {episode.extractor}"),
-            ("session", episode.session_id),
-            ("expanded", f"{episode.access_count} times"),
-            ("about", ", ".join(episode.entities)),
-            ("answers", " ".join(one_line(question, 200) for question in episode.questions)),
+            ("from", f"{memory.origin}, {day_of(memory.created_at_ms)}" if memory.origin else ""),
+            ("made", f"{when(memory.created_at_ms)} by {memory.extractor}"),
+            ("session", memory.session_id),
+            ("expanded", f"{memory.access_count} times"),
+            ("about", ", ".join(memory.entities)),
+            ("answers", " ".join(one_line(question, 200) for question in memory.questions)),
         ]
     )
-    click.echo(f"\n{safe(episode.summary)}\n")
-    for fact in episode.facts:
+    click.echo(f"\n{safe(memory.summary)}\n")
+    for fact in memory.facts:
         click.echo(f"- {one_line(fact, 400)}")
-    if episode.content.strip() != episode.summary.strip():
-        click.echo(safe(episode.content))
+    if memory.content.strip() != memory.summary.strip():
+        click.echo(safe(memory.content))
     for related in report.related:
         click.echo(f"related: {related.episode_id} {one_line(related.summary, 90)}")
 
@@ -137,14 +137,14 @@ def _print_reasons(report: MemoryReport, why_not: str) -> None:
     click.echo()
     print_facts(
         [
-            ("use", describe_uses(report.uses, report.episode.episode_id) or "never shown"),
+            ("use", describe_uses(report.uses, report.memory.episode_id) or "never shown"),
             ("MEMORY.md", f"not a line of it: {why_not}" if why_not else "becomes a line of it"),
         ]
     )
     click.echo()
     _print_places(report.evidence)
     click.echo()
-    _print_history(report.history, report.episode.extractor)
+    _print_history(report.history, report.memory.extractor)
     click.echo()
     _print_injections(report.injections)
 
@@ -210,24 +210,24 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
     """
     with workspace.store() as store:
         place = find_project(store, workspace.settings, project)
-        memories = memory_lists.latest_episodes(
+        memories = memory_lists.latest_memories(
             store, project_id=None if place is None else place.id, limit=limit, before_ms=_time_of(store, around)
         )
         rows = [
             {
-                "id": episode.episode_id,
-                "kind": episode.kind,
-                "title": episode.shown_title,
-                "summary": episode.summary,
-                "project": episode.project,
-                "scope": episode.scope,
-                "importance": episode.importance,
-                "created_at": iso(episode.created_at_ms),
-                "pinned": episode.is_pinned,
-                "session": episode.session_id,
-                "evidence": [place.to_json() for place in evidence_places(store, episode)],
+                "id": memory.episode_id,
+                "kind": memory.kind,
+                "title": memory.shown_title,
+                "summary": memory.summary,
+                "project": memory.project,
+                "scope": memory.scope,
+                "importance": memory.importance,
+                "created_at": iso(memory.created_at_ms),
+                "pinned": memory.is_pinned,
+                "session": memory.session_id,
+                "evidence": [place.to_json() for place in evidence_places(store, memory)],
             }
-            for episode in memories
+            for memory in memories
         ]
     if as_json:
         print_json({"episodes": rows})
@@ -236,13 +236,13 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
             ["made", "memory", "kind", "project", "title"],
             [
                 (
-                    when(episode.created_at_ms),
-                    episode.episode_id,
-                    episode.kind,
-                    episode.project or "global",
-                    one_line(episode.shown_title),
+                    when(memory.created_at_ms),
+                    memory.episode_id,
+                    memory.kind,
+                    memory.project or "global",
+                    one_line(memory.shown_title),
                 )
-                for episode in memories
+                for memory in memories
             ],
             empty="There are no memories yet. `engram up` makes them.",
         )
@@ -251,8 +251,8 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
 def _time_of(store: Store, around: str | None) -> int | None:
     if around is None:
         return None
-    if memory_records.is_episode_id(around):
-        return require_episode(store, around).created_at_ms
+    if memory_records.is_memory_id(around):
+        return require_memory(store, around).created_at_ms
     at_ms = parse_time_ms(around)
     if at_ms is None:
         raise BadRequest(f"{around!r} is neither a memory's id nor a time such as 2026-11-05 or 2026-11-05T10:00")
@@ -321,7 +321,7 @@ def save(
             summary=summary,
             kind=None if kind is None else Kind(kind),
         )
-        facts = episode_to_json(store, made)
+        facts = memory_to_json(store, made)
     workspace.wake_worker()
     if as_json:
         print_json(facts)
@@ -348,11 +348,11 @@ def undo(workspace: Workspace, episode_id: str, dry_run: bool, as_json: bool) ->
     """
     with workspace.store() as store:
         if dry_run:
-            plan = plan_undo(store, require_episode(store, episode_id))
+            plan = plan_undo(store, require_memory(store, episode_id))
         else:
             plan = undo_last_change(store, workspace.settings, episode_id, actor=Actor.USER)
         facts = {"dry": dry_run, **plan.to_json()}
-        facts["memory"] = episode_to_json(store, require_episode(store, episode_id))
+        facts["memory"] = memory_to_json(store, require_memory(store, episode_id))
     if not dry_run:
         workspace.wake_worker()
     if as_json:

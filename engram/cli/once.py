@@ -72,7 +72,7 @@ def run_once(
             # Consolidation writes notes, which are indexed and embedded too.
             drain(runtime, progress=step)
         report |= {
-            "episodes": usage.count_totals(store).episodes,
+            "episodes": usage.count_totals(store).memories,
             "sessions_extracted": drained.sessions,
             "failed": drained.failed,
             "embedded": _count_vectors(store) - before,

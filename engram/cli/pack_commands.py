@@ -24,10 +24,10 @@ from engram.hub.client.installed_packs import (
     signing_key,
 )
 from engram.hub.protocol.pack import MAX_PACK_BYTES, Pack, read_pack, sign_pack, write_pack
-from engram.memories.save import require_episode
+from engram.memories.save import require_memory
 from engram.models.engine.transaction import Store
 from engram.models.hub.outgoing import count_statements
-from engram.models.search.memory_lists import current_episodes
+from engram.models.search.memory_lists import current_memories
 from engram.system.atomic import read_whole, write_atomic
 
 project_option = click.option(
@@ -79,20 +79,20 @@ def make(
     """
     target = output or Path(f"{name}.pack")
     with workspace.store() as store:
-        episodes = [require_episode(store, episode_id) for episode_id in dict.fromkeys(episode_ids)]
+        memories = [require_memory(store, episode_id) for episode_id in dict.fromkeys(episode_ids)]
         if project is not None:
             place = find_project(store, workspace.settings, project)
             assert place is not None
-            every = [episode for episode in current_episodes(store, place.id) if not episode.origin]
-            own = [episode for episode in every if episode.project_id == place.id]
-            episodes += [episode for episode in own if episode not in episodes]
+            every = [memory for memory in current_memories(store, place.id) if not memory.origin]
+            own = [memory for memory in every if memory.project_id == place.id]
+            memories += [memory for memory in own if memory not in memories]
         version = version or _next_version(store, name, target)
-    made = make_pack(name, version, episodes, workspace.redactor())
+    made = make_pack(name, version, memories, workspace.redactor())
     data = write_pack(made)
     held_back = held_back_of(made)
     if not as_json:
-        for memory in made.memories:
-            say(f"{memory['summary']}\n  {memory['content']}")
+        for packed in made.memories:
+            say(f"{packed['summary']}\n  {packed['content']}")
         for summary, reason in held_back:
             say(f"! reads like {reason}, so a receiver is never shown it by itself: {summary}")
     confirm(yes, as_json, f"Write these {len(made.memories)} memories into version {version} of a pack?")

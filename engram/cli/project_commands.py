@@ -53,8 +53,8 @@ def forget(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
     with workspace.store() as store:
         place = named_project(store, name)
         contents = contents_of_project(store, place)
-        for episode in () if as_json else contents.released:
-            click.echo(f"stays, global: {episode.episode_id}  {one_line(episode.summary)}")
+        for memory in () if as_json else contents.released:
+            click.echo(f"stays, global: {memory.episode_id}  {one_line(memory.summary)}")
         confirm(
             yes,
             as_json,

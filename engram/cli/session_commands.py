@@ -57,7 +57,7 @@ def sessions(workspace: Workspace, session_id: str | None, project: str | None, 
                 when(summary.session.last_at_ms),
                 summary.activity.value,
                 summary.totals.turns,
-                summary.totals.episodes,
+                summary.totals.memories,
                 summary.totals.shown,
                 summary.totals.tokens,
             )
@@ -110,7 +110,7 @@ def _print_report(report: SessionReport) -> None:
     click.echo()
     print_table(
         ["memory", "kind", "title"],
-        [(episode.episode_id, episode.kind, one_line(episode.shown_title)) for episode in report.episodes],
+        [(memory.episode_id, memory.kind, one_line(memory.shown_title)) for memory in report.memories],
         empty="No memories of this session yet.",
     )
     click.echo()

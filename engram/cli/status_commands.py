@@ -76,7 +76,7 @@ def status(workspace: Workspace, as_json: bool) -> None:
             ("transcripts", _transcripts(workspace.settings, health)),
             ("agents", ", ".join(f"{title_of(name)} ({number} sessions)" for name, number in agents.items())),
             ("read", f"{totals.turns} turns of {totals.sessions} sessions in {totals.projects} projects"),
-            ("kept", f"{totals.episodes} memories, {totals.archived} archived, {totals.suspects} suspect"),
+            ("kept", f"{totals.memories} memories, {totals.archived} archived, {totals.suspects} suspect"),
             ("picked by rules", "" if picked is None else _picked(picked)),
             ("shown to Claude", f"{totals.injections} times"),
             ("waiting", f"{health.waiting} tasks, {health.missing_vectors} texts without a vector"),

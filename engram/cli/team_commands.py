@@ -27,7 +27,7 @@ from engram.hub.client.shared import unshare as unshare_memory
 from engram.hub.protocol.requests import ROLES, phrase_of
 from engram.ingest.moves import read_hints
 from engram.ingest.scope import scope_of_folder
-from engram.memories.save import require_episode
+from engram.memories.save import require_memory
 from engram.models.engine.transaction import Store
 from engram.models.hub.outgoing import count_statements
 from engram.models.hub.rules import add_rule, drop_rule
@@ -116,7 +116,7 @@ def _share(
         place = _place(workspace, store, project)
         redact = workspace.redactor()
         previews = [
-            preview(store, workspace.places, team, require_episode(store, episode_id), place, redact)
+            preview(store, workspace.places, team, require_memory(store, episode_id), place, redact)
             for episode_id in dict.fromkeys(episode_ids)
         ]
         if not as_json:
@@ -124,8 +124,8 @@ def _share(
         confirm(yes, as_json, f"Share exactly this with {team.name}?")
         done = share_previews(store, team, previews)
     workspace.wake_worker()
-    facts = {"space": team.name, "shared": [shown.episode.episode_id for shown in previews], "new": done}
-    facts["held_back"] = {shown.episode.episode_id: shown.held_back for shown in previews if shown.held_back}
+    facts = {"space": team.name, "shared": [shown.memory.episode_id for shown in previews], "new": done}
+    facts["held_back"] = {shown.memory.episode_id: shown.held_back for shown in previews if shown.held_back}
     tell(as_json, facts, f"Shared {done} with {team.name}. The next round sends it; `engram unshare` takes it back.")
 
 
@@ -203,9 +203,9 @@ def _list(workspace: Workspace, name: str | None, as_json: bool) -> None:
         {
             "space": report.space.name,
             "project": report.project.name,
-            "memory": candidate.episode.episode_id,
+            "memory": candidate.memory.episode_id,
             "due_ms": candidate.due_ms,
-            "summary": candidate.episode.summary,
+            "summary": candidate.memory.summary,
         }
         for report in rules
         for candidate in report.waiting

@@ -16,7 +16,7 @@ from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.errors import AlreadyRunning, BadRequest, BrokenDatabase, NotFound
 from engram.models.engine.database import owning_database
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.rescue.backup import Backup, list_backups
 from engram.models.rescue.restore import restore_backup
 from engram.system.atomic import write_atomic
@@ -70,8 +70,8 @@ def export(
     with workspace.store() as store:
         place = find_project(store, workspace.settings, project)
 
-        def is_wanted(episode: Episode) -> bool:
-            return (place is None or episode.project_id == place.id) and (not only_current or episode.is_current)
+        def is_wanted(memory: Memory) -> bool:
+            return (place is None or memory.project_id == place.id) and (not only_current or memory.is_current)
 
         records = export_records(store, is_wanted, with_forgotten=place is None and not only_current)
         if file_format == "markdown":

@@ -46,7 +46,7 @@ def line(health: Health) -> str:
     """The same on one line, for a log or a terminal that can't move its cursor."""
     totals = health.totals
     return (
-        f"{totals.sessions} sessions, {totals.turns} turns, {totals.episodes} memories, {health.waiting} waiting, "
+        f"{totals.sessions} sessions, {totals.turns} turns, {totals.memories} memories, {health.waiting} waiting, "
         f"{health.missing_vectors} to embed, lag {span(health.lag_seconds)}"
     )
 
@@ -58,7 +58,7 @@ def _facts(health: Health) -> list[tuple[str, str]]:
         ("worker", _worker(health)),
         ("sessions", f"{totals.sessions} in {totals.projects} projects"),
         ("turns", f"{totals.turns}" + (f", {health.unread.files} files to read" if health.unread.files else "")),
-        ("memories", f"{totals.episodes}, shown to Claude {totals.injections} times"),
+        ("memories", f"{totals.memories}, shown to Claude {totals.injections} times"),
         ("queue", f"{health.waiting} tasks, {health.missing_vectors} texts to embed"),
         ("lag", span(health.lag_seconds)),
     ]

@@ -85,8 +85,8 @@ def _print_where(state: Where) -> None:
             say(f"  {one_line(state.failure.error_line, _SHOWN_CHARACTERS)}")
     for todo in state.todos:
         say(f"To do: {one_line(todo, _SHOWN_CHARACTERS)}")
-    for episode in state.threads:
-        say(f"Open: {one_line(episode.summary, 400)} ({episode.episode_id})")
+    for memory in state.threads:
+        say(f"Open: {one_line(memory.summary, 400)} ({memory.episode_id})")
     if not state.is_unfinished:
         say("Nothing is open.")
     here, elsewhere = state.last, state.last_elsewhere

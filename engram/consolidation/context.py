@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from engram.enums import Actor, Status
 from engram.models.engine.transaction import Store, Tx
 from engram.models.memories import memory_changes, memory_records
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.memories.watermarks import Watermark, held_back_rows, undone
 from engram.models.search.memory_lists import current_row_ids
 from engram.settings import Settings
@@ -59,7 +59,7 @@ class Related(Protocol):
     """A relation between a later and an earlier memory."""
 
     @property
-    def newer(self) -> Episode:
+    def newer(self) -> Memory:
         """The later memory."""
 
     @property
@@ -67,14 +67,14 @@ class Related(Protocol):
         """same, corrects, supersedes or resolves."""
 
     @property
-    def older(self) -> Episode:
+    def older(self) -> Memory:
         """The earlier memory."""
 
 
 class Reconciling(Protocol):
     """Relates memories; its calls count against the caps of the extractor."""
 
-    def relate(self, memories: Sequence[Episode], new: frozenset[int]) -> Sequence[Related]:
+    def relate(self, memories: Sequence[Memory], new: frozenset[int]) -> Sequence[Related]:
         """Return which memories end or repeat others. Raises ExtractionError if the model is unavailable."""
 
 
@@ -138,7 +138,7 @@ class Context:
         if len(self.told) > self.told_before and self.is_over:
             raise TimeIsUp
 
-    def current_memories(self) -> Iterator[Episode]:
+    def current_memories(self) -> Iterator[Memory]:
         """Yield the current memories: the most trusted first, then the oldest.
 
         They are read in batches, since all of them may not fit into memory: each is as it was a moment ago, and what
@@ -146,18 +146,18 @@ class Context:
         """
         return self.read_current(current_row_ids(self.store))
 
-    def read_current(self, row_ids: Sequence[int]) -> Iterator[Episode]:
+    def read_current(self, row_ids: Sequence[int]) -> Iterator[Memory]:
         """Yield those of the rows that are current memories, in the order of ``row_ids``, read in batches."""
         for start in range(0, len(row_ids), _BATCH_ROWS):
             batch = row_ids[start : start + _BATCH_ROWS]
-            found = memory_records.episodes_by_row(self.store, batch)
+            found = memory_records.memories_by_row(self.store, batch)
             yield from (found[row_id] for row_id in batch if row_id in found and found[row_id].is_current)
 
-    def is_undone(self, action: str, episode: Episode) -> bool:
+    def is_undone(self, action: str, memory: Memory) -> bool:
         """Return True for a change that the user undid; it is not made again."""
         if self._undone is None:
             self._undone = undone(self.store)
-        return (action, episode.episode_id) in self._undone
+        return (action, memory.episode_id) in self._undone
 
     def pairs(self, min_cosine: float) -> Iterator[tuple[int, int, float]]:
         """Yield pairs of similar memories with a new or changed one; none without vectors.
@@ -171,26 +171,26 @@ class Context:
             if pair[0] not in held_back and pair[1] not in held_back:
                 yield pair
 
-    def unchanged(self, tx: Tx, *seen: Episode) -> list[Episode] | None:
+    def unchanged(self, tx: Tx, *seen: Memory) -> list[Memory] | None:
         """Return the memories as they are stored; None if one of them changed since it was read."""
-        rows = [memory_records.find_episode(tx, memory.episode_id) for memory in seen]
+        rows = [memory_records.find_memory(tx, memory.episode_id) for memory in seen]
         now = [row for row in rows if row is not None]
         is_same = len(now) == len(seen) and all(a.revision == b.revision for a, b in zip(now, seen, strict=True))
         return now if is_same else None
 
-    def change(self, episode: Episode, action: str, reason: str, *, actor: Actor, **changes: Any) -> bool:
+    def change(self, memory: Memory, action: str, reason: str, *, actor: Actor, **changes: Any) -> bool:
         """Change a memory in a transaction of its own; returns False if it changed meanwhile. Reports nothing."""
         if self.is_dry:
             return True
         with self.store.transaction() as tx:
-            now = self.unchanged(tx, episode)
+            now = self.unchanged(tx, memory)
             if now is not None:
-                memory_changes.change_episode(tx, now[0], action, reason, actor=actor, run_id=self.run_id, **changes)
+                memory_changes.change_memory(tx, now[0], action, reason, actor=actor, run_id=self.run_id, **changes)
         return now is not None
 
-    def archive_repeated(self, tx: Tx, archived: Episode, kept: Episode, actor: Actor) -> None:
+    def archive_repeated(self, tx: Tx, archived: Memory, kept: Memory, actor: Actor) -> None:
         """Put ``kept`` in the place of a memory that says the same."""
-        memory_changes.change_episode(
+        memory_changes.change_memory(
             tx,
             archived,
             "archive",

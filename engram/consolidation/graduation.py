@@ -13,7 +13,7 @@ from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
 from engram.models.memories.judgements import standing_judgements
 from engram.models.memories.memory_history import JUDGEMENT_ACTIONS, Change, history_of, standing_steps
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.memories.usefulness import Usefulness, used_ids, usefulness_of
 from engram.notes.daily_log import notes_lock, read_text, write_text
 from engram.settings import Settings
@@ -30,10 +30,10 @@ MIN_GLOBAL_DAYS = 14
 _CONFIRMING_ACTIONS = ("edit", "pin", "confirm")
 
 
-def confirmed_by(episode: Episode, history: Sequence[Change]) -> str:
+def confirmed_by(memory: Memory, history: Sequence[Change]) -> str:
     """Return how a person or a test confirmed a memory; "" if neither did."""
-    if episode.voice in (Voice.USER, Voice.CHOSEN):
-        return "the user said it" if episode.source == Source.AUTO else "the user saved it"
+    if memory.voice in (Voice.USER, Voice.CHOSEN):
+        return "the user said it" if memory.source == Source.AUTO else "the user saved it"
     for change in standing_steps(history):
         if change.action == "confirm" and change.reason.startswith((USER_AGREED, TEST_PASSED)):
             return change.reason
@@ -45,31 +45,31 @@ def confirmed_by(episode: Episode, history: Sequence[Change]) -> str:
     return ""
 
 
-def is_standing_rule(episode: Episode, now_ms: int) -> bool:
+def is_standing_rule(memory: Memory, now_ms: int) -> bool:
     """Return True for what the user said or saved for every project, if it is important and 14 days old."""
-    is_users = episode.voice == Voice.USER or (episode.source == Source.MANUAL and episode.voice != Voice.IMPORTED)
-    is_old = now_ms - episode.created_at_ms >= MIN_GLOBAL_DAYS * DAY_MS
-    return is_users and episode.importance == Importance.HIGH and episode.scope == Scope.GLOBAL and is_old
+    is_users = memory.voice == Voice.USER or (memory.source == Source.MANUAL and memory.voice != Voice.IMPORTED)
+    is_old = now_ms - memory.created_at_ms >= MIN_GLOBAL_DAYS * DAY_MS
+    return is_users and memory.importance == Importance.HIGH and memory.scope == Scope.GLOBAL and is_old
 
 
-def why_not_proven(episode: Episode, uses: Usefulness, history: Sequence[Change], now_ms: int) -> str:
+def why_not_proven(memory: Memory, uses: Usefulness, history: Sequence[Change], now_ms: int) -> str:
     """Return why a memory does not become a line of MEMORY.md; "" if it does.
 
     It was used in three sessions and confirmed by a person or a test, or it is a standing rule of the user's.
     """
-    if episode.graduated_at_ms is not None:
+    if memory.graduated_at_ms is not None:
         return "it became one already"
-    if episode.is_lowered:
+    if memory.is_lowered:
         return "judged wrong"
-    if episode.origin:
-        return f"it is {episode.origin}'s"
-    if episode.suspect:
-        return f"suspect: {episode.suspect}"
-    missing = [] if episode.status == Status.ACTIVE else [episode.status.value]
-    if not is_standing_rule(episode, now_ms):
+    if memory.origin:
+        return f"it is {memory.origin}'s"
+    if memory.suspect:
+        return f"suspect: {memory.suspect}"
+    missing = [] if memory.status == Status.ACTIVE else [memory.status.value]
+    if not is_standing_rule(memory, now_ms):
         if uses.used < MIN_USED_SESSIONS:
             missing.append(f"used in {uses.used} of {MIN_USED_SESSIONS} sessions")
-        if not confirmed_by(episode, history):
+        if not confirmed_by(memory, history):
             missing.append("not confirmed by the user or a test")
     return ", ".join(missing)
 
@@ -139,9 +139,9 @@ def graduate(context: Context) -> None:
     """Add proven memories to MEMORY.md, at most ``graduate_limit`` in a run."""
     now = context.store.now_ms()
     proven = [
-        episode
-        for episode, why_not in _candidates(context, now)
-        if not why_not and not context.is_undone("graduate", episode)
+        memory
+        for memory, why_not in _candidates(context, now)
+        if not why_not and not context.is_undone("graduate", memory)
     ]
     chosen = proven[: context.settings.graduate_limit]
     if not chosen:
@@ -150,72 +150,72 @@ def graduate(context: Context) -> None:
         _graduate(context, chosen, now)
 
 
-def _candidates(context: Context, now: int) -> list[tuple[Episode, str]]:
+def _candidates(context: Context, now: int) -> list[tuple[Memory, str]]:
     """Return the memories that were used or are standing rules, each with why it does not graduate; "" if it does."""
     used = used_ids(context.store)
     memories = [
-        episode
-        for episode in context.current_memories()
-        if episode.graduated_at_ms is None and (episode.episode_id in used or is_standing_rule(episode, now))
+        memory
+        for memory in context.current_memories()
+        if memory.graduated_at_ms is None and (memory.episode_id in used or is_standing_rule(memory, now))
     ]
-    uses = usefulness_of(context.store, [episode.episode_id for episode in memories])
+    uses = usefulness_of(context.store, [memory.episode_id for memory in memories])
     return [
-        (episode, explain_graduation(context.store, episode, uses.get(episode.episode_id, Usefulness())))
-        for episode in memories
+        (memory, explain_graduation(context.store, memory, uses.get(memory.episode_id, Usefulness())))
+        for memory in memories
     ]
 
 
-def explain_graduation(store: Store, episode: Episode, uses: Usefulness) -> str:
+def explain_graduation(store: Store, memory: Memory, uses: Usefulness) -> str:
     """Return why a memory does not become a line of MEMORY.md; "" if it does."""
-    return why_not_proven(episode, uses, history_of(store, episode.episode_id), store.now_ms())
+    return why_not_proven(memory, uses, history_of(store, memory.episode_id), store.now_ms())
 
 
-def not_graduating(context: Context) -> list[tuple[Episode, str]]:
+def not_graduating(context: Context) -> list[tuple[Memory, str]]:
     """Return the memories that were used and do not graduate yet, each with the reason; the nearest to it first."""
-    waiting = [(episode, why_not) for episode, why_not in _candidates(context, context.store.now_ms()) if why_not]
+    waiting = [(memory, why_not) for memory, why_not in _candidates(context, context.store.now_ms()) if why_not]
     return sorted(waiting, key=lambda pair: len(pair[1].split(", ")))[:MAX_EXPLAINED]
 
 
-def _graduate(context: Context, chosen: Sequence[Episode], now: int) -> None:
+def _graduate(context: Context, chosen: Sequence[Memory], now: int) -> None:
     text = _editable(context)
     if text is None:
         return
-    for episode in chosen:
-        context.tell(f"graduate {episode.episode_id} into {NOTE}")
+    for memory in chosen:
+        context.tell(f"graduate {memory.episode_id} into {NOTE}")
     if context.is_dry:
         return
     others = without_lines(text, [e.episode_id for e in chosen])
-    for episode in chosen:
-        others = add_lines(others, _heading(episode, now), [note_line(episode)])
+    for memory in chosen:
+        others = add_lines(others, _heading(memory, now), [note_line(memory)])
     kept, moved = within_limits(others)
     _write(context, text, kept, moved)
-    for episode in chosen:
-        context.change(episode, "graduate", f"into {NOTE}", graduated_at_ms=now, actor=Actor.TIDYING)
+    for memory in chosen:
+        context.change(memory, "graduate", f"into {NOTE}", graduated_at_ms=now, actor=Actor.TIDYING)
 
 
-def note_line(episode: Episode) -> str:
+def note_line(memory: Memory) -> str:
     """Return the line of a memory: when it was said, where it holds, its summary and its id."""
-    holds_for = "every project" if episode.scope == Scope.GLOBAL else f"in {_project_of(episode)} only"
-    return f"- {day_of(episode.created_at_ms)}, {holds_for}: {_bare_line(episode)[2:]}"
+    holds_for = "every project" if memory.scope == Scope.GLOBAL else f"in {_project_of(memory)} only"
+    return f"- {day_of(memory.created_at_ms)}, {holds_for}: {_bare_line(memory)[2:]}"
 
 
-def _other_scope(episode: Episode) -> Scope:
-    return Scope.PROJECT if episode.scope == Scope.GLOBAL else Scope.GLOBAL
+def _other_scope(memory: Memory) -> Scope:
+    return Scope.PROJECT if memory.scope == Scope.GLOBAL else Scope.GLOBAL
 
 
-def _bare_line(episode: Episode) -> str:
+def _bare_line(memory: Memory) -> str:
     """Return a memory's line as earlier versions wrote it, without date and project."""
-    return f"- {fence_safe(one_line(episode.summary, _MAX_LINE_CHARACTERS))} <!-- {episode.episode_id} -->"
+    return f"- {fence_safe(one_line(memory.summary, _MAX_LINE_CHARACTERS))} <!-- {memory.episode_id} -->"
 
 
-def _heading(episode: Episode, now: int) -> str:
+def _heading(memory: Memory, now: int) -> str:
     """Return the heading of a memory: the month, with the project unless the memory is global."""
     month = day_of(now)[:7]
-    return month if episode.scope == Scope.GLOBAL else f"{month}, {_project_of(episode)}"
+    return month if memory.scope == Scope.GLOBAL else f"{month}, {_project_of(memory)}"
 
 
-def _project_of(episode: Episode) -> str:
-    return one_line(episode.project, _MAX_PROJECT_CHARACTERS) or "one project"
+def _project_of(memory: Memory) -> str:
+    return one_line(memory.project, _MAX_PROJECT_CHARACTERS) or "one project"
 
 
 def retire(context: Context) -> None:
@@ -232,17 +232,17 @@ def _retire(context: Context) -> None:
     moved: list[str] = []
     for line in text.splitlines(keepends=True):
         mark = _MARK.search(line)
-        episode = memory_records.find_episode(context.store, mark.group(1)) if mark else None
-        why = _why_out(episode)
-        if episode and why:
-            context.tell(f"take {episode.episode_id} out of {NOTE} ({why})")
+        memory = memory_records.find_memory(context.store, mark.group(1)) if mark else None
+        why = _why_out(memory)
+        if memory and why:
+            context.tell(f"take {memory.episode_id} out of {NOTE} ({why})")
             moved.append(line)
-        elif episode and line.rstrip("\n") == note_line(replace(episode, scope=_other_scope(episode))):
-            context.tell(f"correct where {episode.episode_id} holds in {NOTE}")
-            kept.append(note_line(episode) + "\n")
-        elif episode and line.rstrip("\n") == _bare_line(episode):
-            context.tell(f"date {episode.episode_id} in {NOTE}")
-            kept.append(note_line(episode) + "\n")
+        elif memory and line.rstrip("\n") == note_line(replace(memory, scope=_other_scope(memory))):
+            context.tell(f"correct where {memory.episode_id} holds in {NOTE}")
+            kept.append(note_line(memory) + "\n")
+        elif memory and line.rstrip("\n") == _bare_line(memory):
+            context.tell(f"date {memory.episode_id} in {NOTE}")
+            kept.append(note_line(memory) + "\n")
         else:
             kept.append(line)
     if "".join(kept) != text and not context.is_dry:
@@ -256,7 +256,7 @@ def follow_graduation(store: Store, settings: Settings, episode_ids: Sequence[st
         text = read_text(path)
         if not text or len(text.encode()) > _MAX_NOTE_BYTES:
             return
-        memories = [memory_records.find_episode(store, episode_id) for episode_id in episode_ids]
+        memories = [memory_records.find_memory(store, episode_id) for episode_id in episode_ids]
         lined = [one for one in memories if one is not None and one.graduated_at_ms is not None and one.is_current]
         missing = [one for one in lined if f"<!-- {one.episode_id} -->" not in text]
         changed = without_lines(text, list(set(episode_ids) - {one.episode_id for one in lined}))
@@ -275,13 +275,13 @@ def without_lines(text: str, ids: Sequence[str]) -> str:
     )
 
 
-def _why_out(episode: Episode | None) -> str:
+def _why_out(memory: Memory | None) -> str:
     """Return why a memory's line no longer belongs in MEMORY.md; "" if it does, or if there is no memory."""
-    if episode is None:
+    if memory is None:
         return ""
-    if not episode.status.is_current:
-        return episode.status
-    return "lowered" if episode.is_lowered else ""
+    if not memory.status.is_current:
+        return memory.status
+    return "lowered" if memory.is_lowered else ""
 
 
 def _editable(context: Context, *, is_quiet: bool = False) -> str | None:

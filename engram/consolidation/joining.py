@@ -10,10 +10,10 @@ from engram.enums import Actor, Status
 from engram.extraction.local.open_work import LEAD
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_history
-from engram.models.memories.branches import branches_of_episodes
+from engram.models.memories.branches import branches_of_memories
 from engram.models.memories.judgements import is_kept_by_hand
 from engram.models.memories.memory_history import history_of
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.memories.watermarks import (
     join_horizon_ms,
     mark_joined,
@@ -45,7 +45,7 @@ def end_open_work(context: Context) -> None:
         for memory in current_states_of(context.store, LOCAL_PREFIX)
         if memory.summary.startswith(LEAD) and memory.project_id is not None and not is_kept_by_hand(memory)
     ]
-    branches_of = branches_of_episodes(context.store, [memory.id for memory in states])
+    branches_of = branches_of_memories(context.store, [memory.id for memory in states])
     for memory in states:
         later = _went_on(context.store, memory, branches_of.get(memory.id, ()))
         is_settled = any(change.is_by_hand for change in history_of(context.store, memory.episode_id))
@@ -55,7 +55,7 @@ def end_open_work(context: Context) -> None:
                 context.tell(f"archive {memory.episode_id} ({reason})")
 
 
-def _went_on(store: Store, memory: Episode, branches: Collection[str]) -> str:
+def _went_on(store: Store, memory: Memory, branches: Collection[str]) -> str:
     """Return the id of the latest other session that worked on one of the branches later; "" for none.
 
     A session that ran at the same time and ended before does not count.

@@ -12,7 +12,7 @@ from engram.enums import Actor, Scope, Status
 from engram.errors import Conflict, ExtractionError
 from engram.models.memories import memory_changes
 from engram.models.memories.judgements import ENDING_REASONS, Ending, ending_of, note_contradiction
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.sessions.stored_turns import second_chances
 from engram.text.words import words_of
 
@@ -30,10 +30,10 @@ def reconcile(context: Context) -> None:
     if context.reconciling is None or context.is_dry:
         return
     own: dict[int, list[int]] = {}
-    for episode in context.current_memories():
+    for memory in context.current_memories():
         # What others said is not shown to the model: it could talk it into ending this person's memories.
-        if not episode.origin and episode.scope == Scope.PROJECT and episode.project_id is not None:
-            own.setdefault(episode.project_id, []).append(episode.id)
+        if not memory.origin and memory.scope == Scope.PROJECT and memory.project_id is not None:
+            own.setdefault(memory.project_id, []).append(memory.id)
     for _, row_ids in sorted(own.items()):
         context.check_time()
         if context.changed is not None and context.changed.isdisjoint(row_ids):
@@ -71,7 +71,7 @@ def _apply(context: Context, relation: Related) -> None:
     with context.store.transaction() as tx:
         if (now := context.unchanged(tx, older, newer)) is None:
             return
-        memory_changes.change_episode(
+        memory_changes.change_memory(
             tx,
             now[0],
             "supersede",
@@ -85,7 +85,7 @@ def _apply(context: Context, relation: Related) -> None:
         context.tell(f"supersede {older.episode_id} by {newer.episode_id} ({reason})")
 
 
-def _archive_repeated(context: Context, older: Episode, newer: Episode) -> None:
+def _archive_repeated(context: Context, older: Memory, newer: Memory) -> None:
     """Archive the earlier memory and give its evidence to the later one."""
     if context.is_undone("archive", older):
         return
@@ -95,7 +95,7 @@ def _archive_repeated(context: Context, older: Episode, newer: Episode) -> None:
         older, newer = now
         memory_changes.merge_evidence(tx, newer, older, run_id=context.run_id, actor=Actor.MODEL)
         if older.session_id != newer.session_id:
-            memory_changes.change_episode(
+            memory_changes.change_memory(
                 tx,
                 newer,
                 "confirm",
@@ -109,7 +109,7 @@ def _archive_repeated(context: Context, older: Episode, newer: Episode) -> None:
         context.tell(f"archive {older.episode_id} (says the same as {newer.episode_id})")
 
 
-def _is_about_the_same(first: Episode, second: Episode) -> bool:
+def _is_about_the_same(first: Memory, second: Memory) -> bool:
     """Return True if two memories have enough words in common to be about the same subject."""
     words = words_of(" ".join((first.summary, *first.entities)))
     return len(words & words_of(" ".join((second.summary, *second.entities)))) >= MIN_SHARED_WORDS

@@ -24,9 +24,9 @@ from engram.extraction.user_rules import (
 from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.memories.judgements import is_kept_by_hand
-from engram.models.memories.memory_changes import change_episode
+from engram.models.memories.memory_changes import change_memory
 from engram.models.memories.memory_history import add_run, close_run, history_of
-from engram.models.memories.memory_records import Episode, Evidence, evidence_of, find_episode
+from engram.models.memories.memory_records import Evidence, Memory, evidence_of, find_memory
 from engram.models.sessions.recent import texts_of_evidence
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.sources import unknown_elements
@@ -77,19 +77,19 @@ def rejudge_rules(context: Context) -> None:
     """
     if get_meta(context.store, _JUDGED_BY) == str(JUDGE_VERSION):
         return
-    for episode in context.current_memories():
+    for memory in context.current_memories():
         context.check_time()
-        if not _is_in_question(episode) or _is_settled(context, episode):
+        if not _is_in_question(memory) or _is_settled(context, memory):
             continue
-        verdict = _judge_again(context.store, episode)
-        if verdict.why_not and not context.is_undone("archive", episode):
+        verdict = _judge_again(context.store, memory)
+        if verdict.why_not and not context.is_undone("archive", memory):
             reason = f"no rule of yours: {verdict.why_not}"
-            if context.change(episode, "archive", reason, actor=Actor.TIDYING, status=Status.ARCHIVED):
-                context.tell(f"archive {episode.episode_id} ({reason}): {episode.summary}")
-        elif not verdict.why_not and verdict.scope != episode.scope and not context.is_undone("rescope", episode):
+            if context.change(memory, "archive", reason, actor=Actor.TIDYING, status=Status.ARCHIVED):
+                context.tell(f"archive {memory.episode_id} ({reason}): {memory.summary}")
+        elif not verdict.why_not and verdict.scope != memory.scope and not context.is_undone("rescope", memory):
             reason = "you did not say it of all projects"
-            if context.change(episode, "rescope", reason, actor=Actor.TIDYING, scope=verdict.scope):
-                context.tell(f"keep {episode.episode_id} in its project ({reason}): {episode.summary}")
+            if context.change(memory, "rescope", reason, actor=Actor.TIDYING, scope=verdict.scope):
+                context.tell(f"keep {memory.episode_id} in its project ({reason}): {memory.summary}")
     if not context.is_dry:
         with context.store.transaction() as tx:
             put_meta(tx, _JUDGED_BY, str(JUDGE_VERSION))
@@ -155,18 +155,18 @@ def _note_picked(store: Store, picked: Picked) -> None:
         put_meta(tx, _PICKED, json.dumps(asdict(picked)))
 
 
-def _archive(tx: Tx, memory: Episode, run_id: int) -> bool:
+def _archive(tx: Tx, memory: Memory, run_id: int) -> bool:
     """Archive a memory unless it changed since it was read; returns whether it did."""
-    now = find_episode(tx, memory.episode_id)
+    now = find_memory(tx, memory.episode_id)
     if now is None or now.revision != memory.revision:
         return False
-    change_episode(tx, now, "archive", NO_LONGER_KEPT, run_id=run_id, actor=Actor.TIDYING, status=Status.ARCHIVED)
+    change_memory(tx, now, "archive", NO_LONGER_KEPT, run_id=run_id, actor=Actor.TIDYING, status=Status.ARCHIVED)
     return True
 
 
-def _unkept(context: Context) -> Iterator[Episode]:
+def _unkept(context: Context) -> Iterator[Memory]:
     """Yield the memories of earlier local extractors that today's writer would not make of the same turns."""
-    by_session: dict[str, list[Episode]] = {}
+    by_session: dict[str, list[Memory]] = {}
     for memory in context.current_memories():
         if _is_picked(memory) and not context.is_undone("archive", memory) and not _is_settled(context, memory):
             by_session.setdefault(memory.session_id, []).append(memory)
@@ -179,7 +179,7 @@ def _unkept(context: Context) -> Iterator[Episode]:
         yield from (memory for memory in memories if proposed is not None and not _is_kept(context, memory, proposed))
 
 
-def _is_picked(memory: Episode) -> bool:
+def _is_picked(memory: Memory) -> bool:
     is_earlier = memory.extractor.startswith(LOCAL_PREFIX) and memory.extractor != LocalExtractor.name
     is_used = memory.access_count > 0 or memory.graduated_at_ms is not None
     return memory.source == Source.AUTO and is_earlier and not (memory.origin or memory.is_users_rule or is_used)
@@ -189,7 +189,7 @@ def _proposed(turns: Sequence[Turn]) -> list[Candidate]:
     return LocalExtractor().propose(turns, ExtractionContext(session_cap=len(turns) * MAX_OF_TURN))
 
 
-def _is_kept(context: Context, memory: Episode, proposed: Sequence[Candidate]) -> bool:
+def _is_kept(context: Context, memory: Memory, proposed: Sequence[Candidate]) -> bool:
     """Return True if the writer proposes a memory again: on a common entry, and in much the same words."""
     cited = {entry.uuid for entry in evidence_of(context.store, memory.id) if entry.uuid}
     said = prefixes(content_words(memory.summary))
@@ -218,46 +218,44 @@ def rejudge_elements(context: Context) -> None:
             put_meta(tx, _ELEMENTS_JUDGED_BY, known)
 
 
-def _is_in_question(episode: Episode) -> bool:
+def _is_in_question(memory: Memory) -> bool:
     """Return True for a rule that an earlier local extractor kept, and for anything that an extractor made global."""
-    is_made = episode.source == Source.AUTO and not episode.origin
+    is_made = memory.source == Source.AUTO and not memory.origin
     # What belongs to no project is from a folder whose sessions hold everywhere by a setting.
-    is_global = episode.scope == Scope.GLOBAL and episode.project_id is not None
-    return is_made and (_is_earlier_rule(episode) or is_global)
+    is_global = memory.scope == Scope.GLOBAL and memory.project_id is not None
+    return is_made and (_is_earlier_rule(memory) or is_global)
 
 
-def _is_earlier_rule(episode: Episode) -> bool:
-    return episode.is_users_rule and episode.extractor in EARLIER_EXTRACTORS
+def _is_earlier_rule(memory: Memory) -> bool:
+    return memory.is_users_rule and memory.extractor in EARLIER_EXTRACTORS
 
 
-def _is_settled(context: Context, episode: Episode) -> bool:
-    return is_kept_by_hand(episode) or any(
-        change.is_by_hand for change in history_of(context.store, episode.episode_id)
-    )
+def _is_settled(context: Context, memory: Memory) -> bool:
+    return is_kept_by_hand(memory) or any(change.is_by_hand for change in history_of(context.store, memory.episode_id))
 
 
-def _judge_again(store: Store, episode: Episode) -> _Verdict:
+def _judge_again(store: Store, memory: Memory) -> _Verdict:
     """Judge a memory by the prompts that it rests on, or by its own words where they are gone."""
-    if _is_by_program(store, episode):
-        return _Verdict(why_not=BY_PROGRAM if _is_earlier_rule(episode) else "")
-    if not _is_earlier_rule(episode):
-        cited = [typed_text(text.text) for text in texts_of_evidence(store, episode.id) if text.role is Role.USER]
-        is_global = any(lays_down_for_all_projects(typed, episode.summary, episode.project) for typed in cited)
-        return _Verdict(scope=Scope.GLOBAL if is_global and episode.voice == Voice.USER else Scope.PROJECT)
-    found = _closest(episode.summary, _judgements(store, episode))
+    if _is_by_program(store, memory):
+        return _Verdict(why_not=BY_PROGRAM if _is_earlier_rule(memory) else "")
+    if not _is_earlier_rule(memory):
+        cited = [typed_text(text.text) for text in texts_of_evidence(store, memory.id) if text.role is Role.USER]
+        is_global = any(lays_down_for_all_projects(typed, memory.summary, memory.project) for typed in cited)
+        return _Verdict(scope=Scope.GLOBAL if is_global and memory.voice == Voice.USER else Scope.PROJECT)
+    found = _closest(memory.summary, _judgements(store, memory))
     if found is None:
         return _Verdict(why_not=NOT_WORDED)
-    sessions = {entry.session_id for entry in evidence_of(store, episode.id) if entry.session_id}
-    if found.refusal is Refusal.ORDER and (len(sessions) > 1 or episode.confirmations):
+    sessions = {entry.session_id for entry in evidence_of(store, memory.id) if entry.session_id}
+    if found.refusal is Refusal.ORDER and (len(sessions) > 1 or memory.confirmations):
         found = replace(found, refusal=None)
     if found.refusal is not None:
         return _Verdict(why_not=found.refusal)
-    return _Verdict(scope=min(found.scope, scope_of(episode.summary, episode.project), key=_reach))
+    return _Verdict(scope=min(found.scope, scope_of(memory.summary, memory.project), key=_reach))
 
 
-def _is_by_program(store: Store, episode: Episode) -> bool:
+def _is_by_program(store: Store, memory: Memory) -> bool:
     """Return True if programs sent the prompts that a memory rests on: earlier versions took these for the user's."""
-    cited = evidence_of(store, episode.id)
+    cited = evidence_of(store, memory.id)
     uuids = {entry.uuid for entry in cited}
     speakers = {
         speaker_at(stored.turn.agent, stored.path, said.offset, said.length)
@@ -280,21 +278,21 @@ def _reach(scope: Scope) -> int:
     return int(scope == Scope.GLOBAL)
 
 
-def _judgements(store: Store, episode: Episode) -> list[Judgement]:
+def _judgements(store: Store, memory: Memory) -> list[Judgement]:
     """Return how the sentences of the prompts are judged that a memory rests on."""
     judged: list[Judgement] = []
-    for stored in _cited_turns(store, evidence_of(store, episode.id)):
-        judged += _of_turn(store, stored, episode)
-    return judged or judge(episode.summary, project=episode.project)
+    for stored in _cited_turns(store, evidence_of(store, memory.id)):
+        judged += _of_turn(store, stored, memory)
+    return judged or judge(memory.summary, project=memory.project)
 
 
-def _of_turn(store: Store, stored: StoredTurn, episode: Episode) -> list[Judgement]:
+def _of_turn(store: Store, stored: StoredTurn, memory: Memory) -> list[Judgement]:
     turns = turns_of_session(store, stored.session_ref)
     later = [other.turn for other in turns[[other.id for other in turns].index(stored.id) + 1 :]]
     following = typed_prompt(later[0] if later else None)
     judged = []
     for typed in typed_texts(stored.turn):
-        judged += judge(typed, project=episode.project, following=following)
+        judged += judge(typed, project=memory.project, following=following)
     takings = [taking for turn in later for typed in typed_texts(turn) for taking in takings_back(typed)]
     return [
         replace(found, refusal=Refusal.TAKEN_BACK) if any(one.is_about(found.sentence) for one in takings) else found

@@ -13,8 +13,8 @@ from engram.ingest.scope import why_not
 from engram.models.engine.transaction import Store, Tx
 from engram.models.memories import branches, memory_records, watermarks
 from engram.models.memories.branches import MAX_BRANCHES, BranchRow
-from engram.models.memories.memory_changes import change_episode
-from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.memories.memory_changes import change_memory
+from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.projects.projects import ProjectRow, list_projects
 from engram.models.sessions.recent import last_turn_of_project_ms
 from engram.models.sessions.sessions import find_session
@@ -59,9 +59,9 @@ class FileChange:
 def mark_stale(context: Context) -> None:
     """Mark stale memories of every project whose folder exists and may be read; unchanged repositories are skipped."""
     waiting: dict[int, list[int]] = {}
-    for episode in context.current_memories():
-        if _is_bound(episode) and not episode.stale_reason and episode.project_id is not None:
-            waiting.setdefault(episode.project_id, []).append(episode.id)
+    for memory in context.current_memories():
+        if _is_bound(memory) and not memory.stale_reason and memory.project_id is not None:
+            waiting.setdefault(memory.project_id, []).append(memory.id)
     projects = list_projects(context.store)
     # Each run begins with another project, in case the time is not enough for all.
     start = (context.run_id or 0) % max(1, len(projects))
@@ -82,48 +82,48 @@ def mark_stale(context: Context) -> None:
                     watermarks.save_heads(tx, heads)
 
 
-def _is_bound(episode: Episode) -> bool:
-    is_outlasting = episode.kind in _OUTLASTING_KINDS and not _REMOVES.search(episode.summary)
-    return episode.kind in _BOUND_KINDS or is_outlasting
+def _is_bound(memory: Memory) -> bool:
+    is_outlasting = memory.kind in _OUTLASTING_KINDS and not _REMOVES.search(memory.summary)
+    return memory.kind in _BOUND_KINDS or is_outlasting
 
 
-def _mark_project(context: Context, project: ProjectRow, waiting: Sequence[Episode]) -> None:
+def _mark_project(context: Context, project: ProjectRow, waiting: Sequence[Memory]) -> None:
     bound = [
-        (episode, since, files)
-        for episode in waiting
-        if (since := _since_ms(context, episode))
-        if (files := bound_files(context, episode, project.root))
+        (memory, since, files)
+        for memory in waiting
+        if (since := _since_ms(context, memory))
+        if (files := bound_files(context, memory, project.root))
     ]
     if not bound:
         return
     changes = changes_since(project.root, min(since for _, since, _ in bound))
-    for episode, since, files in bound:
+    for memory, since, files in bound:
         for name in files:
             late = [change for change in changes.get(name, ()) if change.at_ms > since]
-            reason = why_stale(Path(project.root), name, late, only_gone=episode.kind in _OUTLASTING_KINDS)
+            reason = why_stale(Path(project.root), name, late, only_gone=memory.kind in _OUTLASTING_KINDS)
             if reason:
-                if context.change(episode, "stale", reason, stale_reason=reason, actor=Actor.TIDYING):
-                    context.tell(f"stale {episode.episode_id} ({reason})")
+                if context.change(memory, "stale", reason, stale_reason=reason, actor=Actor.TIDYING):
+                    context.tell(f"stale {memory.episode_id} ({reason})")
                 break
 
 
-def _since_ms(context: Context, episode: Episode) -> int:
+def _since_ms(context: Context, memory: Memory) -> int:
     """Return the time from which on commits count, after those of the memory's own session; 0 if it may not be read."""
-    session = find_session(context.store, episode.session_id)
+    session = find_session(context.store, memory.session_id)
     if session is not None and why_not(context.store, session.session_id, context.settings):
         return 0
-    return max(episode.holds_from_ms, session.last_at_ms if session else 0)
+    return max(memory.holds_from_ms, session.last_at_ms if session else 0)
 
 
-def bound_files(context: Context, episode: Episode, root: str) -> list[str]:
+def bound_files(context: Context, memory: Memory, root: str) -> list[str]:
     """Return the files of the project that the memory names and its turn touched, relative to the root.
 
     What was decided in a turn is carried out in later ones: for a decision the turns of its sessions count.
     """
-    names = {PurePosixPath(entity.replace("\\", "/")).name.lower() for entity in episode.entities}
-    names |= {word.strip(".,;:()`'\"").rpartition("/")[2].lower() for word in episode.summary.split()}
+    names = {PurePosixPath(entity.replace("\\", "/")).name.lower() for entity in memory.entities}
+    names |= {word.strip(".,;:()`'\"").rpartition("/")[2].lower() for word in memory.summary.split()}
     files: dict[str, None] = {}
-    for stored in _turns_of(context, episode):
+    for stored in _turns_of(context, memory):
         for file in stored.turn.files:
             path = PurePosixPath(file.replace("\\", "/"))
             for folder in (root, stored.turn.cwd):
@@ -133,15 +133,15 @@ def bound_files(context: Context, episode: Episode, root: str) -> list[str]:
     return list(files)
 
 
-def _turns_of(context: Context, episode: Episode) -> list[StoredTurn]:
-    evidence = memory_records.evidence_of(context.store, episode.id)
-    if episode.kind not in _OUTLASTING_KINDS:
+def _turns_of(context: Context, memory: Memory) -> list[StoredTurn]:
+    evidence = memory_records.evidence_of(context.store, memory.id)
+    if memory.kind not in _OUTLASTING_KINDS:
         return [turn for entry in evidence if entry.turn_id and (turn := load_turn_row(context.store, entry.turn_id))]
     names = dict.fromkeys(entry.session_id for entry in evidence)
     sessions = [session for name in names if (session := find_session(context.store, name))]
     turns = [turn for session in sessions for turn in turns_of_session(context.store, session.id)]
     # A session may have worked in other projects, too, where a file of that name is another one.
-    return [turn for turn in turns if turn.project_id == episode.project_id]
+    return [turn for turn in turns if turn.project_id == memory.project_id]
 
 
 def why_stale(root: Path, name: str, changes: Sequence[FileChange], *, only_gone: bool = False) -> str:
@@ -320,19 +320,19 @@ def _store_branch(tx: Tx, branch: BranchRow, before: BranchRow | None) -> bool:
 
 def _confirm_memories(tx: Tx, branch: BranchRow) -> None:
     """Confirm what was learned on a branch that was merged."""
-    for listed in branches.episodes_on_branch(tx, branch.project_id, branch.name):
-        episode = find_episode(tx, listed.episode_id)
-        if episode is None or episode.kind not in _CONFIRMED_KINDS or episode.scope != Scope.PROJECT:
+    for listed in branches.memories_on_branch(tx, branch.project_id, branch.name):
+        memory = find_memory(tx, listed.episode_id)
+        if memory is None or memory.kind not in _CONFIRMED_KINDS or memory.scope != Scope.PROJECT:
             continue
-        if episode.suspect or not episode.is_current:
+        if memory.suspect or not memory.is_current:
             continue
-        change_episode(
+        change_memory(
             tx,
-            episode,
+            memory,
             "confirm",
             f"branch {branch.name} was merged",
             actor=Actor.TIDYING,
             status=Status.ACTIVE,
-            confirmations=episode.confirmations + 1,
-            confidence=max(episode.confidence, _MERGED_CONFIDENCE),
+            confirmations=memory.confirmations + 1,
+            confidence=max(memory.confidence, _MERGED_CONFIDENCE),
         )

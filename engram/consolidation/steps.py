@@ -14,7 +14,7 @@ from engram.forgetting.forget_plan import merged_content, merged_summary, plain
 from engram.models.engine.transaction import Store
 from engram.models.memories import judgements, memory_changes, memory_history, memory_records
 from engram.models.memories.judgements import Ending, ending_of
-from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.search import memory_lists
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import StoredTurn, turns_of_session
@@ -47,22 +47,22 @@ class Ageing:
     reason: str = ""
 
 
-def aged(episode: Episode, now_ms: int, archive_days: int) -> Ageing:
+def aged(memory: Memory, now_ms: int, archive_days: int) -> Ageing:
     """Return the status and weight that a memory's age calls for, counted from when it was stored or last used.
 
     Pinned, high-importance and manually saved memories never age.
     """
-    same = Ageing(episode.weight, episode.status)
-    if episode.is_pinned or episode.importance == Importance.HIGH or episode.source == Source.MANUAL:
+    same = Ageing(memory.weight, memory.status)
+    if memory.is_pinned or memory.importance == Importance.HIGH or memory.source == Source.MANUAL:
         return same
-    last_use = max(episode.created_at_ms, episode.kept_at_ms, episode.accessed_at_ms or 0)
+    last_use = max(memory.created_at_ms, memory.kept_at_ms, memory.accessed_at_ms or 0)
     age_days = (now_ms - last_use) / DAY_MS
-    if episode.status == Status.ACTIVE and age_days >= archive_days:
-        return Ageing(episode.weight, Status.ARCHIVED, f"not used for {archive_days} days")
-    if episode.status == Status.PROVISIONAL and age_days >= PROVISIONAL_DAYS:
-        return Ageing(episode.weight, Status.ARCHIVED, f"not confirmed for {PROVISIONAL_DAYS} days")
-    if age_days >= ACTIVE_DAYS and episode.weight > AGED_WEIGHT:
-        return Ageing(AGED_WEIGHT, episode.status, f"older than {ACTIVE_DAYS} days")
+    if memory.status == Status.ACTIVE and age_days >= archive_days:
+        return Ageing(memory.weight, Status.ARCHIVED, f"not used for {archive_days} days")
+    if memory.status == Status.PROVISIONAL and age_days >= PROVISIONAL_DAYS:
+        return Ageing(memory.weight, Status.ARCHIVED, f"not confirmed for {PROVISIONAL_DAYS} days")
+    if age_days >= ACTIVE_DAYS and memory.weight > AGED_WEIGHT:
+        return Ageing(AGED_WEIGHT, memory.status, f"older than {ACTIVE_DAYS} days")
     return same
 
 
@@ -113,7 +113,7 @@ _CHANGED = re.compile(
 )
 
 
-def why_outdated(newer: Episode, older: Episode, cosine: float) -> str:
+def why_outdated(newer: Memory, older: Memory, cosine: float) -> str:
     """Return why ``newer`` and ``older`` cannot both hold; "" if they can.
 
     They are about the same subject, and the newer one abandons, changes or denies what the older one says.
@@ -151,8 +151,8 @@ def says_otherwise(first: str, second: str) -> bool:
     return subject.is_denied(first, second) or bool(values - others and others - values)
 
 
-def _may_change(episode: Episode) -> bool:
-    return episode.kind in _CHANGING or (episode.kind == Kind.FACT and episode.source == Source.MANUAL)
+def _may_change(memory: Memory) -> bool:
+    return memory.kind in _CHANGING or (memory.kind == Kind.FACT and memory.source == Source.MANUAL)
 
 
 def _names_given_up(newer: str, older: str) -> str:
@@ -198,7 +198,7 @@ def supersede_pairs(
     is_dry: bool = False,
     told: list[str] | None = None,
     check_time: Callable[[], None] = lambda: None,
-    is_spared: Callable[[Episode], bool] = lambda older: False,
+    is_spared: Callable[[Memory], bool] = lambda older: False,
 ) -> list[str]:
     """Supersede the older memory of each pair if the newer one replaces it; returns a line for each change.
 
@@ -219,7 +219,7 @@ def supersede_pairs(
         check_time()
         if first_id in gone and second_id in gone:
             continue
-        pair = memory_records.episodes_by_row(store, [first_id, second_id])
+        pair = memory_records.memories_by_row(store, [first_id, second_id])
         if len(pair) == 2:
             older, newer = sorted(pair.values(), key=lambda e: (e.holds_from_ms, e.id))
             reason = "" if older.id in gone or is_spared(older) else _reason(older, newer, cosine)
@@ -233,18 +233,18 @@ def supersede_pairs(
     return told
 
 
-def _note_contradiction(store: Store, older: Episode, newer: Episode, reason: str) -> int:
+def _note_contradiction(store: Store, older: Memory, newer: Memory, reason: str) -> int:
     with store.transaction() as tx:
         return judgements.note_contradiction(tx, older.episode_id, newer.episode_id, reason)
 
 
-def _supersede(store: Store, older: Episode, newer: Episode, reason: str, run_id: int | None) -> bool:
+def _supersede(store: Store, older: Memory, newer: Memory, reason: str, run_id: int | None) -> bool:
     """Supersede the older memory; returns False if it changed meanwhile."""
     with store.transaction() as tx:
-        now = memory_records.find_episode(store, older.episode_id)
+        now = memory_records.find_memory(store, older.episode_id)
         if now is None or now.revision != older.revision:
             return False
-        memory_changes.change_episode(
+        memory_changes.change_memory(
             tx,
             now,
             "supersede",
@@ -258,7 +258,7 @@ def _supersede(store: Store, older: Episode, newer: Episode, reason: str, run_id
     return True
 
 
-def _reason(older: Episode, newer: Episode, cosine: float) -> str:
+def _reason(older: Memory, newer: Memory, cosine: float) -> str:
     # A newer memory that was itself superseded since still ends the older one.
     are_current = older.is_current and (newer.is_current or newer.status == Status.SUPERSEDED) and not older.suspect
     same_place = (older.project_id, older.scope) == (newer.project_id, newer.scope)
@@ -279,36 +279,36 @@ def archive_exact_duplicates(context: Context) -> None:
         return
     # What a memory says and where, as a digest → its row id.
     first: dict[bytes, int] = {}
-    for episode in context.current_memories():
+    for memory in context.current_memories():
         context.check_time()
-        key = _digest_of_said(episode)
-        kept = next(context.read_current([first[key]]), None) if key in first else episode
-        if kept is None or kept.id == episode.id:
-            first[key] = episode.id
+        key = _digest_of_said(memory)
+        kept = next(context.read_current([first[key]]), None) if key in first else memory
+        if kept is None or kept.id == memory.id:
+            first[key] = memory.id
             continue
-        if episode.is_lowered != kept.is_lowered:
+        if memory.is_lowered != kept.is_lowered:
             # What says the same as a wrong memory is wrong too, unless somebody stated it beside the judgement.
-            kept, episode = (episode, kept) if episode.is_lowered else (kept, episode)
-            may_end = ending_of(episode, kept, Actor.TIDYING, is_users_word=False) is Ending.ENDS
+            kept, memory = (memory, kept) if memory.is_lowered else (kept, memory)
+            may_end = ending_of(memory, kept, Actor.TIDYING, is_users_word=False) is Ending.ENDS
         else:
-            if not _may_join(episode, kept):
-                kept, episode = episode, kept
-            may_end = _may_join(episode, kept)
-        if may_end and not context.is_undone("archive", episode):
-            first[key] = _archive_into(context, kept, episode).id
+            if not _may_join(memory, kept):
+                kept, memory = memory, kept
+            may_end = _may_join(memory, kept)
+        if may_end and not context.is_undone("archive", memory):
+            first[key] = _archive_into(context, kept, memory).id
 
 
-def _may_join(merged: Episode, kept: Episode) -> bool:
+def _may_join(merged: Memory, kept: Memory) -> bool:
     """Return True if a memory may end in another one that says the same word for word."""
     return ending_of(merged, kept, Actor.TIDYING, is_same_text=True) is Ending.ENDS
 
 
-def _digest_of_said(episode: Episode) -> bytes:
-    said = (plain(episode.summary), episode.project_id, episode.scope, episode.origin, plain(episode.content))
+def _digest_of_said(memory: Memory) -> bytes:
+    said = (plain(memory.summary), memory.project_id, memory.scope, memory.origin, plain(memory.content))
     return hashlib.sha256(repr(said).encode("utf-8", "surrogatepass")).digest()
 
 
-def _archive_into(context: Context, kept: Episode, merged: Episode) -> Episode:
+def _archive_into(context: Context, kept: Memory, merged: Memory) -> Memory:
     """Archive ``merged``; returns ``kept`` as it is stored then."""
     line = f"archive {merged.episode_id} (says the same as {kept.episode_id})"
     if context.is_dry:
@@ -322,7 +322,7 @@ def _archive_into(context: Context, kept: Episode, merged: Episode) -> Episode:
         memory_changes.merge_evidence(tx, kept, merged, run_id=context.run_id, actor=Actor.TIDYING)
         context.archive_repeated(tx, merged, kept, Actor.TIDYING)
         if merged.session_id != kept.session_id:
-            kept = memory_changes.change_episode(
+            kept = memory_changes.change_memory(
                 tx,
                 kept,
                 "confirm",
@@ -347,7 +347,7 @@ def merge_near_duplicates(context: Context) -> None:
         context.check_time()
         if first_id in gone or second_id in gone:
             continue
-        pair = memory_records.episodes_by_row(context.store, [first_id, second_id])
+        pair = memory_records.memories_by_row(context.store, [first_id, second_id])
         if len(pair) == 2:
             older, newer = sorted(pair.values(), key=lambda e: (e.created_at_ms, e.id))
             is_wanted = _may_merge(older, newer) and not context.is_undone("archive", newer)
@@ -355,7 +355,7 @@ def merge_near_duplicates(context: Context) -> None:
                 gone |= {first_id, second_id}
 
 
-def _may_merge(older: Episode, newer: Episode) -> bool:
+def _may_merge(older: Memory, newer: Memory) -> bool:
     are_current = all(e.is_current and not e.suspect for e in (older, newer))
     are_judged_alike = older.is_lowered == newer.is_lowered
     same_place = (older.project_id, older.scope, older.kind) == (newer.project_id, newer.scope, newer.kind)
@@ -369,7 +369,7 @@ def _may_merge(older: Episode, newer: Episode) -> bool:
     return not says_otherwise(older.summary, newer.summary)
 
 
-def _merge(context: Context, older: Episode, newer: Episode, cosine: float) -> bool:
+def _merge(context: Context, older: Memory, newer: Memory, cosine: float) -> bool:
     """Append the newer memory to the older one and archive it; returns False if one of them changed meanwhile."""
     line = f"merge {newer.episode_id} into {older.episode_id} (cosine {cosine:.3f})"
     if context.is_dry:
@@ -381,7 +381,7 @@ def _merge(context: Context, older: Episode, newer: Episode, cosine: float) -> b
             return False
         older, newer = now
         memory_changes.merge_evidence(tx, older, newer, run_id=context.run_id, actor=Actor.TIDYING)
-        memory_changes.change_episode(
+        memory_changes.change_memory(
             tx,
             older,
             "merge",
@@ -390,7 +390,7 @@ def _merge(context: Context, older: Episode, newer: Episode, cosine: float) -> b
             **_merged_fields(older, newer),
             actor=Actor.TIDYING,
         )
-        memory_changes.change_episode(
+        memory_changes.change_memory(
             tx,
             newer,
             "archive",
@@ -406,7 +406,7 @@ def _merge(context: Context, older: Episode, newer: Episode, cosine: float) -> b
     return True
 
 
-def _merged_fields(older: Episode, newer: Episode) -> dict[str, Any]:
+def _merged_fields(older: Memory, newer: Memory) -> dict[str, Any]:
     """Return the changes of the older memory: both texts, the higher importance, confirmed by another session."""
     fields: dict[str, Any] = {
         "summary": merged_summary(older.summary, newer.summary),
@@ -423,31 +423,31 @@ def _merged_fields(older: Episode, newer: Episode) -> dict[str, Any]:
 def age(context: Context) -> None:
     """Lower the weight of old memories and archive unused ones."""
     now = context.store.now_ms()
-    for episode in context.current_memories():
+    for memory in context.current_memories():
         context.check_time()
-        wanted = aged(episode, now, context.settings.archive_days)
-        if (wanted.weight, wanted.status) == (episode.weight, episode.status):
+        wanted = aged(memory, now, context.settings.archive_days)
+        if (wanted.weight, wanted.status) == (memory.weight, memory.status):
             continue
         if context.change(
-            episode, "age", wanted.reason, weight=wanted.weight, status=wanted.status, actor=Actor.TIDYING
+            memory, "age", wanted.reason, weight=wanted.weight, status=wanted.status, actor=Actor.TIDYING
         ):
-            verb = "archive" if wanted.status != episode.status else "age"
-            context.tell(f"{verb} {episode.episode_id} ({wanted.reason})")
+            verb = "archive" if wanted.status != memory.status else "age"
+            context.tell(f"{verb} {memory.episode_id} ({wanted.reason})")
 
 
 def pack_old(context: Context) -> None:
     """Compress the content of memories not changed or used for ``compress_days``; summary and evidence stay."""
     days = context.settings.compress_days
-    for episode in memory_lists.unpacked_before(context.store, context.store.now_ms() - days * 86_400_000):
+    for memory in memory_lists.unpacked_before(context.store, context.store.now_ms() - days * 86_400_000):
         context.check_time()
         if not context.is_dry:
             with context.store.transaction() as tx:
-                if (now := context.unchanged(tx, episode)) is None:
+                if (now := context.unchanged(tx, memory)) is None:
                     continue
                 memory_changes.pack_old_content(
                     tx, now[0], f"older than {days} days", run_id=context.run_id, actor=Actor.TIDYING
                 )
-        context.tell(f"pack {episode.episode_id} (older than {days} days)")
+        context.tell(f"pack {memory.episode_id} (older than {days} days)")
 
 
 def write_digests(context: Context, since_ms: int) -> None:
@@ -473,11 +473,11 @@ def passed_test(turn: Turn) -> str:
     return ran[-1].command[:80] if ran and not ran[-1].is_error else ""
 
 
-def why_confirmed(episode: Episode, evidence: Sequence[Evidence], turns: Sequence[StoredTurn]) -> str:
+def why_confirmed(memory: Memory, evidence: Sequence[Evidence], turns: Sequence[StoredTurn]) -> str:
     """Return what confirms a provisional memory; "" if nothing does.
 
     Args:
-        episode: the memory.
+        memory: the memory.
         evidence: its entries, the main one first.
         turns: the turns of its session, in order.
     """
@@ -492,7 +492,7 @@ def why_confirmed(episode: Episode, evidence: Sequence[Evidence], turns: Sequenc
     replies = [said.uuid for said in turn.said if said.role is Role.ASSISTANT]
     if following and replies and evidence[0].uuid == replies[-1] and agrees(following.users_prompt):
         return USER_AGREED
-    if episode.kind not in _TESTED or not turn.has_edits:
+    if memory.kind not in _TESTED or not turn.has_edits:
         return ""
     command = passed_test(turn) or (passed_test(following) if following and not following.has_edits else "")
     return f"{TEST_PASSED}: {command}" if command else ""
@@ -502,26 +502,26 @@ def confirm_session(context: Context, session_id: str) -> None:
     """Confirm the provisional memories of a session for which there is a reason."""
     session = find_session(context.store, session_id)
     provisional = [
-        episode
-        for episode in memory_records.episodes_of_session(context.store, session_id)
-        if episode.status == Status.PROVISIONAL and not episode.suspect
+        memory
+        for memory in memory_records.memories_of_session(context.store, session_id)
+        if memory.status == Status.PROVISIONAL and not memory.suspect
     ]
     if session is None or not provisional:
         return
     turns = turns_of_session(context.store, session.id)
-    for episode in provisional:
-        evidence = memory_records.evidence_of(context.store, episode.id)
-        reason = why_confirmed(episode, evidence, turns)
+    for memory in provisional:
+        evidence = memory_records.evidence_of(context.store, memory.id)
+        reason = why_confirmed(memory, evidence, turns)
         if reason and context.change(
-            episode,
+            memory,
             "confirm",
             reason,
             status=Status.ACTIVE,
-            confirmations=episode.confirmations + 1,
-            confidence=max(episode.confidence, 0.75),
+            confirmations=memory.confirmations + 1,
+            confidence=max(memory.confidence, 0.75),
             actor=Actor.TIDYING,
         ):
-            context.tell(f"confirm {episode.episode_id} ({reason})")
+            context.tell(f"confirm {memory.episode_id} ({reason})")
 
 
 def confirm_recent(context: Context, since_ms: int) -> None:

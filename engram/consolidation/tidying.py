@@ -78,9 +78,7 @@ def consolidate(
         context = Context(store, settings, None, similar, duplicate_cosine, distilling, reconciling, is_dry=True)
         for _, step in _steps(context, 0):
             step()
-        waiting = [
-            f"{episode.episode_id} ({why_not}): {episode.summary}" for episode, why_not in not_graduating(context)
-        ]
+        waiting = [f"{memory.episode_id} ({why_not}): {memory.summary}" for memory, why_not in not_graduating(context)]
         return Report(0, tuple(context.told), not_graduating=tuple(waiting))
     owner = f"{os.getpid()}-{id(store)}"
     every = 0 if is_forced else settings.consolidate_seconds

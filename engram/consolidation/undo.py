@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from engram.consolidation.graduation import follow_graduation
 from engram.enums import Actor, Judgement, Status
 from engram.errors import BadRequest
-from engram.memories.save import require_episode
+from engram.memories.save import require_memory
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.memories import judgements, memory_history, watermarks
 from engram.models.memories.memory_changes import DECIDE, RESTORE
 from engram.models.memories.memory_history import JUDGEMENT_ACTIONS, Change, changes_of_run, history_of, standing_steps
-from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.memories.memory_undo import (
     FINAL_ACTIONS,
     QUIET_ACTIONS,
@@ -71,7 +71,7 @@ class UndoPlan:
         }
 
 
-def plan_undo(store: Reader, episode: Episode) -> UndoPlan:
+def plan_undo(store: Reader, memory: Memory) -> UndoPlan:
     """Find the last change of a memory, and what was changed together with it.
 
     Ageing, packing and added evidence are no changes in this sense. What a save, a decision or an undo changed goes as
@@ -80,15 +80,15 @@ def plan_undo(store: Reader, episode: Episode) -> UndoPlan:
     Raises:
         BadRequest: there is nothing to undo, or what was last changed is final.
     """
-    steps = [step for step in standing_steps(history_of(store, episode.episode_id)) if _is_visible(step)]
+    steps = [step for step in standing_steps(history_of(store, memory.episode_id)) if _is_visible(step)]
     if not steps:
-        raise BadRequest(f"nothing of {episode.episode_id} can be undone: its history has no change")
+        raise BadRequest(f"nothing of {memory.episode_id} can be undone: its history has no change")
     change = steps[-1]
     if change.action in FINAL_ACTIONS or (change.action == RESTORE and change.run_id is None):
         reason = FINAL_ACTIONS.get(change.action, "it is in force again since what had replaced it is gone")
-        raise BadRequest(f"the last change of {episode.episode_id} ({change.action}) can't be undone: {reason}")
+        raise BadRequest(f"the last change of {memory.episode_id} ({change.action}) can't be undone: {reason}")
     if not (change.before or is_making(change) or change.undoes or change.action in _FIELDLESS):
-        raise BadRequest(f"the last change of {episode.episode_id} ({change.action}) can't be undone")
+        raise BadRequest(f"the last change of {memory.episode_id} ({change.action}) can't be undone")
     return UndoPlan(change, tuple(_together(store, change)))
 
 
@@ -112,7 +112,7 @@ def undo_last_change(
         BadRequest: there is nothing to undo, it is final, or something of it was changed since.
     """
     with store.transaction() as tx:
-        plan = plan_undo(tx, require_episode(tx, episode_id))
+        plan = plan_undo(tx, require_memory(tx, episode_id))
         if step is not None and plan.change.id != step:
             raise BadRequest(f"{episode_id} was changed since ({plan.change.action}); look at it again")
         take_back(tx, plan.together, actor=actor, check=_check_unchanged)
@@ -179,10 +179,10 @@ def _ids_of(step: Change) -> set[str]:
 
 def _check_unchanged(tx: Tx, change: Change) -> None:
     """Raise BadRequest if a memory is gone, or a field that a change had set was changed again."""
-    episode = find_episode(tx, change.episode_id)
-    if episode is None:
+    memory = find_memory(tx, change.episode_id)
+    if memory is None:
         raise BadRequest(f"this can't be undone: {change.episode_id}, which was changed with it, is gone")
-    changed = fields_changed_since(change, episode)
+    changed = fields_changed_since(change, memory)
     if changed:
         raise BadRequest(
             f"{change.episode_id} was changed since ({', '.join(changed)}); "
@@ -193,14 +193,12 @@ def _check_unchanged(tx: Tx, change: Change) -> None:
 def _check_successors(tx: Tx, changes: Sequence[Change]) -> None:
     """Raise BadRequest if a memory would be replaced by one that is not in force."""
     for episode_id in {change.episode_id for change in changes}:
-        episode = find_episode(tx, episode_id)
-        if episode is None or episode.status is not Status.SUPERSEDED:
+        memory = find_memory(tx, episode_id)
+        if memory is None or memory.status is not Status.SUPERSEDED:
             continue
-        successor = find_episode(tx, episode.superseded_by)
+        successor = find_memory(tx, memory.superseded_by)
         if successor is None or not (successor.is_current or successor.superseded_by):
-            raise BadRequest(
-                f"this can't be undone: {episode.superseded_by}, which replaced {episode_id}, is not there"
-            )
+            raise BadRequest(f"this can't be undone: {memory.superseded_by}, which replaced {episode_id}, is not there")
 
 
 def _settle_runs(tx: Tx, changes: Sequence[Change]) -> None:

@@ -22,7 +22,7 @@ from engram.exchange.incoming import (
 from engram.forgetting.forget_files import MARKDOWN_EXPORT
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.projects.project_folders import list_hints
 from engram.models.rescue.soundness import table_damage
 from engram.system.atomic import make_private_folder, read_regular, write_atomic
@@ -37,7 +37,7 @@ FORMAT = "jsonl"
 
 
 def export_records(
-    store: Store, is_wanted: Callable[[Episode], bool], *, with_forgotten: bool
+    store: Store, is_wanted: Callable[[Memory], bool], *, with_forgotten: bool
 ) -> Iterator[dict[str, Any]]:
     """Yield the records of memories, the oldest first, and at last what was forgotten.
 
@@ -51,9 +51,9 @@ def export_records(
     """
     damage = table_damage(store, EXPORTED_TABLES)
     hints = {known.project.id: known for known in list_hints(store)}
-    for episode in memory_records.all_episodes(store):
-        if is_wanted(episode):
-            yield with_proof(store, record_of(store, episode, hints))
+    for memory in memory_records.all_memories(store):
+        if is_wanted(memory):
+            yield with_proof(store, record_of(store, memory, hints))
     forgotten = tombstone_record(store) if with_forgotten else None
     if forgotten is not None:
         yield forgotten

@@ -34,7 +34,7 @@ from engram.models.memories.memory_imports import (
     drop_empty_projects,
     drop_empty_sessions,
     has_stable_id,
-    import_episode,
+    import_memory,
     imported_by,
     remove_imported,
     why_not_removed,
@@ -123,15 +123,15 @@ class PlaceFinder:
     def _look_up(self, memory: IncomingMemory) -> tuple[ProjectRow | None, Project | None]:
         """Return the known project of a memory, else what is known of one that is to be made."""
         place = memory.place
-        if memory.episode.scope is Scope.GLOBAL and place is None:
+        if memory.memory.scope is Scope.GLOBAL and place is None:
             return None, None
         if place is None:
-            project = self._project_of_session(memory.episode.session_id)
+            project = self._project_of_session(memory.memory.session_id)
             return (self._into, None) if project is None else self._with_row(project)
         if place.identity:
             identity, root = self._map_folder(place.identity), self._map_folder(place.root)
             return self._with_row(Project(identity, root, place.name))
-        for wanted in (self._project_of_session(memory.episode.session_id), self._folder_of_name(place.name)):
+        for wanted in (self._project_of_session(memory.memory.session_id), self._folder_of_name(place.name)):
             if wanted is not None:
                 return self._with_row(wanted)
         return self._known_by_name(place), Project(f"{NAME_ONLY}{place.name}", "", PurePath(place.name).name)
@@ -362,40 +362,40 @@ class _Importer:
                 assert run is not None
                 memory_history.update_run(tx, run, position="", report=self._facts(), state="done")
 
-    def _outcome(self, memory: IncomingMemory) -> Outcome:
-        store, episode = self._store, memory.episode
-        uuids = [entry.uuid for entry in memory.evidence]
-        if episode.episode_id in self._seen or memory_records.find_episode(store, episode.episode_id) is not None:
+    def _outcome(self, incoming: IncomingMemory) -> Outcome:
+        store, memory = self._store, incoming.memory
+        uuids = [entry.uuid for entry in incoming.evidence]
+        if memory.episode_id in self._seen or memory_records.find_memory(store, memory.episode_id) is not None:
             return Outcome.KNOWN
-        if is_named_by_tombstone(store, episode.episode_id, episode.slot, uuids, episode.source, with_purged=False):
+        if is_named_by_tombstone(store, memory.episode_id, memory.slot, uuids, memory.source, with_purged=False):
             return Outcome.FORGOTTEN
-        if episode.slot and memory_records.episode_by_slot(store, episode.slot) is not None:
+        if memory.slot and memory_records.memory_by_slot(store, memory.slot) is not None:
             return Outcome.KNOWN
-        if episode.stable_id and has_stable_id(store, episode.stable_id):
+        if memory.stable_id and has_stable_id(store, memory.stable_id):
             return Outcome.KNOWN
-        self._seen.add(episode.episode_id)
+        self._seen.add(memory.episode_id)
         return Outcome.ADDED
 
-    def _clean(self, memory: IncomingMemory) -> IncomingMemory:
+    def _clean(self, incoming: IncomingMemory) -> IncomingMemory:
         """Return a memory without secrets. What reads like somebody else's order is kept, and never injected."""
-        redact, episode = self._redact, memory.episode
+        redact, memory = self._redact, incoming.memory
         clean = dataclasses.replace(
-            episode,
-            summary=redact(episode.summary),
-            content=redact(episode.content),
-            facts=tuple(map(redact, episode.facts)),
-            entities=tuple(map(redact, episode.entities)),
-            questions=clean_questions(episode.questions, redact),
-            title=clean_title(redact(episode.title)),
+            memory,
+            summary=redact(memory.summary),
+            content=redact(memory.content),
+            facts=tuple(map(redact, memory.facts)),
+            entities=tuple(map(redact, memory.entities)),
+            questions=clean_questions(memory.questions, redact),
+            title=clean_title(redact(memory.title)),
         )
-        if not self._is_own(memory):
-            names = () if memory.place is None else (memory.place.name,)
+        if not self._is_own(incoming):
+            names = () if incoming.place is None else (incoming.place.name,)
             texts = (clean.title, clean.summary, clean.content, *clean.facts, *clean.questions)
             reason = clean.suspect or why_any_suspect(texts, (*clean.entities, *names)) or ""
             clean = dataclasses.replace(clean, suspect=reason, scope=Scope.PROJECT if reason else clean.scope)
         return dataclasses.replace(
-            memory,
-            episode=clean,
+            incoming,
+            memory=clean,
             history=tuple(
                 dataclasses.replace(
                     step,
@@ -403,46 +403,46 @@ class _Importer:
                     before=_redacted(step.before, redact),
                     after=_redacted(step.after, redact),
                 )
-                for step in memory.history
+                for step in incoming.history
             ),
         )
 
     def _is_own(self, memory: IncomingMemory) -> bool:
         return memory.record is not None and (self._is_mine or is_proven(self._store, memory.record))
 
-    def _as_received(self, memory: IncomingMemory) -> IncomingMemory:
+    def _as_received(self, incoming: IncomingMemory) -> IncomingMemory:
         """Return a memory as this machine takes it: what is not proven to be its own is nobody's wish here."""
-        episode = memory.episode
-        if self._is_own(memory):
-            return memory
-        is_project = episode.scope is Scope.PROJECT or not self._is_global
+        memory = incoming.memory
+        if self._is_own(incoming):
+            return incoming
+        is_project = memory.scope is Scope.PROJECT or not self._is_global
         scope = Scope.PROJECT if is_project else Scope.GLOBAL
-        episode = dataclasses.replace(episode, voice=Voice.IMPORTED, is_pinned=False, scope=scope)
-        return dataclasses.replace(memory, episode=episode)
+        memory = dataclasses.replace(memory, voice=Voice.IMPORTED, is_pinned=False, scope=scope)
+        return dataclasses.replace(incoming, memory=memory)
 
-    def _add_memory(self, tx: Tx, memory: IncomingMemory) -> None:
+    def _add_memory(self, tx: Tx, incoming: IncomingMemory) -> None:
         if self._report.run_id is None:
             self._report.run_id = memory_history.add_run(tx, memory_history.IMPORT_KIND, self._facts())
-        found = self._places.make(tx, memory)
+        found = self._places.make(tx, incoming)
         project_id = None if found.project is None else found.project.id
         if found.is_new and project_id is not None:
             self._new_project_ids.append(project_id)
         self._count_place(found.name, is_new=found.is_new)
-        episode = dataclasses.replace(memory.episode, project_id=project_id)
-        if episode.session_id:
+        memory = dataclasses.replace(incoming.memory, project_id=project_id)
+        if memory.session_id:
             sessions.ensure_session(
                 tx,
-                episode.session_id,
-                agent=memory.agent or AGENT,
+                memory.session_id,
+                agent=incoming.agent or AGENT,
                 project_id=project_id,
                 is_global=False,
                 cwd="",
-                at_ms=episode.created_at_ms,
+                at_ms=memory.created_at_ms,
             )
-        history = tuple(self._with_project_ids(step) for step in memory.history)
-        evidence = [Evidence(one.uuid, one.session_id, self._turn_of(one)) for one in memory.evidence]
-        import_episode(tx, episode, evidence, history, reason=memory.reason, run_id=self._report.run_id)
-        self._contradictions += memory.contradictions
+        history = tuple(self._with_project_ids(step) for step in incoming.history)
+        evidence = [Evidence(one.uuid, one.session_id, self._turn_of(one)) for one in incoming.evidence]
+        import_memory(tx, memory, evidence, history, reason=incoming.reason, run_id=self._report.run_id)
+        self._contradictions += incoming.contradictions
 
     def _turn_of(self, entry: Evidence) -> int | None:
         return turn_of_entry(self._store, entry.uuid) if entry.uuid else None
@@ -509,17 +509,17 @@ def undo_import(store: Store, run_id: int) -> UndoneImport:
     imported = frozenset(ids)
     removable, kept = [], []
     for episode_id in ids:
-        episode = memory_records.find_episode(store, episode_id)
-        if episode is not None and (reason := why_not_removed(store, episode, imported)):
+        memory = memory_records.find_memory(store, episode_id)
+        if memory is not None and (reason := why_not_removed(store, memory, imported)):
             kept.append((episode_id, reason))
-        elif episode is not None:
-            removable.append(episode)
+        elif memory is not None:
+            removable.append(memory)
     for start in range(0, len(removable), BATCH):
         with store.transaction() as tx:
-            for episode in removable[start : start + BATCH]:
-                remove_imported(tx, episode)
+            for memory in removable[start : start + BATCH]:
+                remove_imported(tx, memory)
     with store.transaction() as tx:
-        drop_empty_sessions(tx, sorted({episode.session_id for episode in removable if episode.session_id}))
+        drop_empty_sessions(tx, sorted({memory.session_id for memory in removable if memory.session_id}))
         drop_empty_projects(tx, [int(number) for number in run.report.get("new_projects", ())])
         memory_history.update_run(tx, run, position="", report=run.report, state="undone")
     return UndoneImport(run_id, len(removable), tuple(kept))

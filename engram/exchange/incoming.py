@@ -16,13 +16,13 @@ from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
 from engram.models.memories.memory_history import IMPORT, Change, history_of
 from engram.models.memories.memory_imports import KnownContradiction, contradictions_of
-from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.memories.tombstones import TombstoneKind
 from engram.models.projects import projects
 from engram.models.projects.project_folders import ProjectHints
 from engram.models.rescue.copies import Tombstone, read_tombstones
 from engram.models.sessions import sessions
-from engram.reports.memory_report import episode_from_json, episode_to_json
+from engram.reports.memory_report import memory_from_json, memory_to_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class Place:
 class IncomingMemory:
     """A memory as a file has it. Its texts are not redacted yet, and its project is a name."""
 
-    episode: Episode
+    memory: Memory
     place: Place | None = None
     evidence: tuple[Evidence, ...] = ()
     history: tuple[Change, ...] = ()
@@ -67,7 +67,7 @@ class IncomingTombstones:
 class Unusable:
     """A part of the file from which no memory can be made."""
 
-    #: "line 7", "row 12 of episodes", a file.
+    #: "line 7", "row 12 of memories", a file.
     where: str
     why: str
 
@@ -108,30 +108,30 @@ _PROOF = "proof"
 _PROJECT_ID, _PROJECT_IDENTITY = "project_id", "project_identity"
 
 
-def record_of(store: Store, episode: Episode, hints: Mapping[int, ProjectHints]) -> dict[str, Any]:
+def record_of(store: Store, memory: Memory, hints: Mapping[int, ProjectHints]) -> dict[str, Any]:
     """Return everything of a memory that has a meaning elsewhere; the keys of ``engram expand --json`` come first.
 
     What only this database means (row ids, numbers of runs, when the row was written) is left out.
     """
-    record = episode_to_json(store, episode)
+    record = memory_to_json(store, memory)
     del record["updated_at_ms"]
-    place = None if episode.project_id is None else hints.get(episode.project_id)
+    place = None if memory.project_id is None else hints.get(memory.project_id)
     if place is not None:
         record |= {"project_identity": place.project.identity, "project_root": place.project.root}
         if place.remote or place.first_commit:
             record |= {"project_remote": place.remote, "project_first_commit": place.first_commit}
-    session = sessions.find_session(store, episode.session_id) if episode.session_id else None
+    session = sessions.find_session(store, memory.session_id) if memory.session_id else None
     if session is not None:
         record["agent"] = session.agent
-    rests_on = memory_records.evidence_of(store, episode.id)
+    rests_on = memory_records.evidence_of(store, memory.id)
     if rests_on:
         record["rests_on"] = [{"uuid": entry.uuid, "session": entry.session_id} for entry in rests_on]
-    steps = [step for step in history_of(store, episode.episode_id) if step.action != IMPORT]
+    steps = [step for step in history_of(store, memory.episode_id) if step.action != IMPORT]
     places = {step.id: number for number, step in enumerate(steps)}
     record["history"] = [_step_to_json(store, step, places) for step in steps]
     contradictions = [
         {key: value for key, value in dataclasses.asdict(one).items() if key != "newer_id"}
-        for one in contradictions_of(store, episode.episode_id)
+        for one in contradictions_of(store, memory.episode_id)
     ]
     if contradictions:
         record["contradictions"] = contradictions
@@ -173,24 +173,24 @@ def incoming_of(record: Mapping[str, Any]) -> IncomingMemory | IncomingTombstone
     """
     if record.get("kind") == FORGOTTEN:
         return IncomingTombstones(tuple(map(_tombstone, _objects(record, "tombstones"))))
-    episode, evidence = episode_from_json(record)
+    memory, evidence = memory_from_json(record)
     if "rests_on" in record:
         evidence = [Evidence(_text(entry, "uuid"), _text(entry, "session")) for entry in _objects(record, "rests_on")]
     place = None
-    if episode.project:
+    if memory.project:
         place = Place(
-            name=episode.project,
+            name=memory.project,
             identity=_text(record, "project_identity"),
             root=_text(record, "project_root"),
             remote=_text(record, "project_remote"),
             first_commit=_text(record, "project_first_commit"),
         )
     return IncomingMemory(
-        episode=episode,
+        memory=memory,
         place=place,
         evidence=tuple(evidence),
-        history=tuple(_step_from_json(episode.episode_id, step) for step in _objects(record, "history")),
-        contradictions=tuple(_contradiction(episode.episode_id, one) for one in _objects(record, "contradictions")),
+        history=tuple(_step_from_json(memory.episode_id, step) for step in _objects(record, "history")),
+        contradictions=tuple(_contradiction(memory.episode_id, one) for one in _objects(record, "contradictions")),
         agent=_text(record, "agent"),
         record=record,
     )

@@ -13,7 +13,7 @@ from typing import Any
 from engram.enums import Importance, Kind, Scope, Source, Status, Voice
 from engram.exchange.incoming import Incoming, IncomingMemory, Place, Unusable, derived_ids
 from engram.exchange.incoming import Source as FileSource
-from engram.models.memories.memory_records import MAX_SUMMARY_CHARACTERS, Episode, Evidence
+from engram.models.memories.memory_records import MAX_SUMMARY_CHARACTERS, Evidence, Memory
 from engram.models.rescue.foreign import ForeignDatabase, ForeignRow
 from engram.notes.note_index import MAX_NOTE_BYTES, cut_markdown
 from engram.paths import is_session_id
@@ -221,7 +221,7 @@ def _memory(
     session_id = sessions.get(own_session, "")
     project = "" if is_global else clean_text(row.get("merged_into_project")) or clean_text(row["project"])
     made_at_ms = time_ms(row["created_at_epoch"]) or time_ms(row["created_at"])
-    episode = Episode(
+    memory = Memory(
         **derived_ids(FORMAT, where, own_session, str(made_at_ms), summary),
         **{"status": Status.ACTIVE, "scope": Scope.GLOBAL if is_global else Scope.PROJECT, **fields},
         summary=" ".join(summary.split())[:MAX_SUMMARY_CHARACTERS],
@@ -231,7 +231,7 @@ def _memory(
         created_at_ms=made_at_ms or 0,
     )
     return IncomingMemory(
-        episode=episode,
+        memory=memory,
         place=Place(project) if project else None,
         evidence=(Evidence("", session_id),) if session_id else (),
         agent=AGENT,
@@ -319,7 +319,7 @@ def _earlier_memory(row: ForeignRow, name: str, summary: str, content: str, *, i
     session_id = clean_text(row["session_id"])
     session_id = session_id if is_session_id(session_id) else ""
     is_manual = clean_text(row["source_type"]) == "manual"
-    episode = Episode(
+    memory = Memory(
         **derived_ids(OLD_ENGRAM_FORMAT, name, " ".join(summary.split())),
         kind=Kind.FACT,
         summary=" ".join(summary.split())[:MAX_SUMMARY_CHARACTERS],
@@ -337,7 +337,7 @@ def _earlier_memory(row: ForeignRow, name: str, summary: str, content: str, *, i
         access_count=count_of(row["access_count"]) if is_newest else 0,
     )
     return IncomingMemory(
-        episode=episode,
+        memory=memory,
         place=Place(project) if project and not is_global else None,
         evidence=(Evidence("", session_id),) if session_id else (),
         agent=AGENT,
@@ -416,7 +416,7 @@ def _sections(name: str, text: str, changed_at_ms: int, scope: Scope) -> Iterato
         summary = described or (f"{heading.rsplit(' › ', 1)[-1]}: {first}" if heading else first)
         # The text decides: a note that is imported again after a change brings the changed sections only.
         yield IncomingMemory(
-            episode=Episode(
+            memory=Memory(
                 **derived_ids(NOTE_FOLDER_FORMAT, name, chunk.heading, chunk.text),
                 kind=Kind.FACT,
                 summary=_cut(" ".join(summary.split())),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from engram.enums import Importance, Judgement, Kind, Scope, Status, Voice
 from engram.models.memories.judgements import JudgedMemory
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.text.words import content_words
 
 # -- The candidate for a memory that an extractor proposes, with the text and the entries it rests on.
@@ -111,7 +111,7 @@ _ARTICLES = frozenset(("a", "an", "the"))
 _TURNS = re.compile(r".*\d.*|not|no|never|none|without|instead|only|but|except|.+n['’]t|cannot")
 
 
-def is_said_again(new: Episode, judged: JudgedMemory) -> bool:
+def is_said_again(new: Memory, judged: JudgedMemory) -> bool:
     """Return True if a new memory says what was judged, and nothing newer speaks for it.
 
     What the user says after a judgement counts; so does what anybody says after a memory was judged outdated, since it
@@ -121,7 +121,7 @@ def is_said_again(new: Episode, judged: JudgedMemory) -> bool:
     is_users = new.voice in (Voice.USER, Voice.CHOSEN)
     if is_later and (is_users or judged.judgement is Judgement.OUTDATED):
         return False
-    return says_the_same(new.summary, judged.episode.summary)
+    return says_the_same(new.summary, judged.memory.summary)
 
 
 def says_the_same(first: str, second: str) -> bool:

@@ -37,7 +37,7 @@ from engram.extraction.second_chance import (
 )
 from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.transaction import Reader, Store
-from engram.models.memories.memory_records import Episode, episodes_of_turn, evidence_of
+from engram.models.memories.memory_records import Memory, evidence_of, memories_of_turn
 from engram.models.projects.projects import project_by_id
 from engram.models.sessions.sessions import SessionRow, session_titles, sessions_of
 from engram.models.sessions.stored_turns import LOCAL_PREFIX, StoredTurn, waiting_sessions
@@ -321,17 +321,17 @@ def _offer(store: Store, settings: Settings, provider: str, part: Part) -> Offer
     )
 
 
-def _kept_locally(store: Reader, turns: Sequence[StoredTurn]) -> list[Episode]:
+def _kept_locally(store: Reader, turns: Sequence[StoredTurn]) -> list[Memory]:
     """Return the memories of the local extractor in force that were taken from these turns, in their order."""
-    kept: dict[int, Episode] = {}
+    kept: dict[int, Memory] = {}
     for turn in turns:
-        for episode in episodes_of_turn(store, turn.id):
-            evidence = evidence_of(store, episode.id)
-            is_local = episode.source == Source.AUTO and episode.extractor.startswith(LOCAL_PREFIX)
-            if is_local and episode.is_current and not episode.suspect and evidence[0].turn_id == turn.id:
-                kept.setdefault(episode.id, episode)
+        for memory in memories_of_turn(store, turn.id):
+            evidence = evidence_of(store, memory.id)
+            is_local = memory.source == Source.AUTO and memory.extractor.startswith(LOCAL_PREFIX)
+            if is_local and memory.is_current and not memory.suspect and evidence[0].turn_id == turn.id:
+                kept.setdefault(memory.id, memory)
     return list(kept.values())
 
 
-def _shown(memory: Episode | Candidate, title: str) -> ShownMemory:
+def _shown(memory: Memory | Candidate, title: str) -> ShownMemory:
     return ShownMemory(memory.kind, title, memory.summary)

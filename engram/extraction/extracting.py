@@ -1,4 +1,4 @@
-"""Turns to episodes: read, propose, then write everything in one transaction if no turn has changed meanwhile."""
+"""Turns to memories: read, propose, then write everything in one transaction if no turn has changed meanwhile."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from engram.extraction.surroundings import (
     within_project,
 )
 from engram.models.engine.transaction import Store, Tx
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.search.vectors import put_vectors
 from engram.models.sessions.sessions import (
     SessionRow,
@@ -83,9 +83,9 @@ def extract_session(
     extractor: Extractor,
     embedder: Embedder | None,
     settings: Settings,
-    near_memories: Sequence[Episode] | None = None,
+    near_memories: Sequence[Memory] | None = None,
 ) -> ExtractReport:
-    """Extract the turns of a session that grew; a turn that was extracted before updates its own episodes.
+    """Extract the turns of a session that grew; a turn that was extracted before updates its own memories.
 
     The extractor and the model run outside any transaction. Any number of extractions of a session may race: each batch
     is written once, and not at all if a turn grew meanwhile (then it is read again).
@@ -129,7 +129,7 @@ class _Step:
     extractor: Extractor
     embedder: Embedder | None
     settings: Settings
-    near_memories: Sequence[Episode] | None = None
+    near_memories: Sequence[Memory] | None = None
 
     def run(self) -> tuple[int, Kept, bool]:
         """Return the number of turns, what was kept of them, and whether no turn is left.
@@ -166,7 +166,7 @@ class _Step:
             summary = getattr(self.extractor, "rolling_summary", "")
             if summary and summary != session.rolling_summary and is_at_home(tx, session):
                 set_rolling_summary(tx, session.id, summary)
-            reach("extract.episodes")
+            reach("extract.memories")
             is_last = self._finish_if_last(tx, work, session)
             note_success(self.store, "extract", seen=len(due), done=kept.new)
             reach("extract.work")

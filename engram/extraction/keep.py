@@ -1,4 +1,4 @@
-"""Store candidates as episodes, each in its slot, so that the same proposal of a turn is stored once."""
+"""Store candidates as memories, each in its slot, so that the same proposal of a turn is stored once."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from engram.models.memories.judgements import (
     judged_memories,
     note_contradiction,
 )
-from engram.models.memories.memory_changes import add_episode, add_evidence, change_episode, differing, replace_evidence
+from engram.models.memories.memory_changes import add_evidence, add_memory, change_memory, differing, replace_evidence
 from engram.models.memories.memory_history import Change, add_run, close_run, history_of
 from engram.models.memories.memory_records import (
-    Episode,
     Evidence,
-    episode_by_slot,
-    episodes_of_turn,
+    Memory,
     evidence_of,
-    find_episode,
-    new_episode_id,
+    find_memory,
+    memories_of_turn,
+    memory_by_slot,
+    new_memory_id,
     slot_of,
 )
 from engram.models.memories.tombstones import barred_entries, is_slot_gone
@@ -38,7 +38,7 @@ from engram.models.sessions.sessions import (
     WENT_ON,
     WITHDRAWN,
     SessionRow,
-    count_auto_episodes,
+    count_auto_memories,
 )
 from engram.models.sessions.stored_turns import StoredTurn
 from engram.settings import Settings
@@ -58,7 +58,7 @@ class Kept:
     archived: int = 0
     #: Why candidates were left out, one for each.
     refused: list[Refusal] = field(default_factory=list)
-    #: Index of a candidate → row id of the episode that it created or changed.
+    #: Index of a candidate → row id of the memory that it created or changed.
     row_ids: dict[int, int] = field(default_factory=dict)
     #: Index of a candidate → its slot, for those that are stored.
     slots: dict[int, str] = field(default_factory=dict)
@@ -88,7 +88,7 @@ class Keeper:
             tx: the transaction.
             session: the session.
             turns: those that the candidates were proposed from.
-            extractor: stored with each episode.
+            extractor: stored with each memory.
             settings: the caps.
             run_id: a run to record new memories in too, so that they can be undone; memories that the turns no longer
                 give are then left to the caller.
@@ -149,16 +149,16 @@ class Keeper:
         """A line for each older memory that changed."""
         return self._lines
 
-    def stored(self, kept: Kept, place: int) -> Episode | None:
+    def stored(self, kept: Kept, place: int) -> Memory | None:
         """Return the memory of the candidate at an index; None if it was left out."""
         slot = kept.slots.get(place)
-        return None if slot is None else episode_by_slot(self._tx, slot)
+        return None if slot is None else memory_by_slot(self._tx, slot)
 
     def _keep_one(self, place: int, candidate: Candidate, slot: str, kept: Kept) -> None:
         evidence = self.evidence(candidate)
-        known = episode_by_slot(self._tx, slot)
+        known = memory_by_slot(self._tx, slot)
         if known is None:
-            made = self._episode(candidate, slot)
+            made = self._memory(candidate, slot)
             if any(is_said_again(made, memory) for memory in self._judged):
                 kept.refused.append(Refusal.JUDGED)
                 return
@@ -166,7 +166,7 @@ class Keeper:
                 kept.refused.append(Refusal.FULL)
                 return
             run_id = self._run_id if self._is_in_run else None
-            made = add_episode(self._tx, made, evidence, action="extract", actor=Actor.MODEL, run_id=run_id)
+            made = add_memory(self._tx, made, evidence, action="extract", actor=Actor.MODEL, run_id=run_id)
             kept.row_ids[place] = made.id
             kept.new += 1
         else:
@@ -178,7 +178,7 @@ class Keeper:
             changes = self._changes(known, candidate, history)
             reason = DISTILLED_AGAIN if self._is_in_run else WENT_ON
             if changes or evidence_of(self._tx, known.id) != evidence:
-                made = change_episode(
+                made = change_memory(
                     self._tx, known, "extract", reason, run_id=self._run(), **changes, actor=Actor.MODEL
                 )
                 kept.row_ids[place] = made.id
@@ -188,10 +188,10 @@ class Keeper:
         if place in kept.row_ids:
             mark_unjoined(self._tx, kept.row_ids[place])
 
-    def _episode(self, candidate: Candidate, slot: str) -> Episode:
+    def _memory(self, candidate: Candidate, slot: str) -> Memory:
         at_ms = self._at_ms(candidate)
-        return Episode(
-            episode_id=new_episode_id(),
+        return Memory(
+            episode_id=new_memory_id(),
             slot=slot,
             session_id=self._session.session_id,
             project_id=self._session.own_project_id,
@@ -202,7 +202,7 @@ class Keeper:
             **_fields(candidate),
         )
 
-    def _changes(self, known: Episode, candidate: Candidate, history: Sequence[Change]) -> dict[str, Any]:
+    def _changes(self, known: Memory, candidate: Candidate, history: Sequence[Change]) -> dict[str, Any]:
         """Return the fields that differ."""
         wanted = _fields(candidate)
         if self._is_in_run:
@@ -225,28 +225,28 @@ class Keeper:
         if not turn.extracted_revision:
             return 0
         count = 0
-        for episode in episodes_of_turn(self._tx, turn.id):
-            if episode.slot is None or episode.slot in slots or not episode.is_current:
+        for memory in memories_of_turn(self._tx, turn.id):
+            if memory.slot is None or memory.slot in slots or not memory.is_current:
                 continue
-            if ("archive", episode.episode_id) in undone(self._tx):
+            if ("archive", memory.episode_id) in undone(self._tx):
                 continue
-            history = history_of(self._tx, episode.episode_id)
-            is_decided = _is_settled(episode) or any(_is_decision(change) for change in history)
-            if is_decided or self._lead_turn(episode) != turn.id:
+            history = history_of(self._tx, memory.episode_id)
+            is_decided = _is_settled(memory) or any(_is_decision(change) for change in history)
+            if is_decided or self._lead_turn(memory) != turn.id:
                 continue
-            if barred_entries(self._tx, sources_of(self._tx, episode)):
+            if barred_entries(self._tx, sources_of(self._tx, memory)):
                 continue  # the extractor can't propose it again, since it no longer sees all of its evidence
             reason = WENT_ON if turn.extracted_revision < turn.revision else NOT_CHOSEN
-            change_episode(
-                self._tx, episode, "archive", reason, run_id=self._run(), status=Status.ARCHIVED, actor=Actor.MODEL
+            change_memory(
+                self._tx, memory, "archive", reason, run_id=self._run(), status=Status.ARCHIVED, actor=Actor.MODEL
             )
-            self._lines.append(f"archive {episode.episode_id} ({reason})")
+            self._lines.append(f"archive {memory.episode_id} ({reason})")
             count += 1
         return count
 
-    def _lead_turn(self, episode: Episode) -> int | None:
-        """Return the row id of the turn that an episode was taken from."""
-        evidence = evidence_of(self._tx, episode.id)
+    def _lead_turn(self, memory: Memory) -> int | None:
+        """Return the row id of the turn that a memory was taken from."""
+        evidence = evidence_of(self._tx, memory.id)
         return evidence[0].turn_id if evidence else None
 
     def evidence(self, candidate: Candidate) -> list[Evidence]:
@@ -272,16 +272,16 @@ class Keeper:
         """Return True if the hour of ``at_ms`` has its maximum number of memories; otherwise count one more."""
         hour = at_ms // _HOUR_MS
         if hour not in self._kept_in_hour:
-            self._kept_in_hour[hour] = count_auto_episodes(self._tx, hour * _HOUR_MS, (hour + 1) * _HOUR_MS)
+            self._kept_in_hour[hour] = count_auto_memories(self._tx, hour * _HOUR_MS, (hour + 1) * _HOUR_MS)
         if self._kept_in_hour[hour] >= self._settings.hourly_memories:
             return True
         self._kept_in_hour[hour] += 1
         return False
 
 
-def _is_settled(episode: Episode) -> bool:
+def _is_settled(memory: Memory) -> bool:
     """Return True for a memory that no extractor changes."""
-    return is_kept_by_hand(episode) or bool(episode.superseded_by)
+    return is_kept_by_hand(memory) or bool(memory.superseded_by)
 
 
 def _is_decision(change: Change) -> bool:
@@ -290,7 +290,7 @@ def _is_decision(change: Change) -> bool:
 
 
 def _fields(candidate: Candidate) -> dict[str, Any]:
-    """Return the fields of an episode that come from its candidate."""
+    """Return the fields of a memory that come from its candidate."""
     return {
         "kind": candidate.kind,
         "summary": candidate.summary,
@@ -329,7 +329,7 @@ class Applied:
 def apply_actions(
     tx: Tx,
     candidates: Sequence[Candidate],
-    stored: Callable[[int], Episode | None],
+    stored: Callable[[int], Memory | None],
     evidence: Callable[[Candidate], Sequence[Evidence]],
     project_id: int | None,
 ) -> Applied:
@@ -352,7 +352,7 @@ def apply_actions(
     run_id = add_run(tx, "extract")
     put_back = undone(tx)
     for place, candidate in enumerate(candidates):
-        older = find_episode(tx, candidate.target) if candidate.target else None
+        older = find_memory(tx, candidate.target) if candidate.target else None
         if older is None or candidate.suspect or not _is_reachable(older, candidate, project_id):
             continue
         if candidate.action == "same":
@@ -372,7 +372,7 @@ def refusals(proposed: Iterable[Refusal], kept: Kept, applied: Applied) -> list[
     return [*proposed, *kept.refused, *[Refusal.TARGET_STAYS] * applied.staying]
 
 
-def _is_reachable(older: Episode, candidate: Candidate, project_id: int | None) -> bool:
+def _is_reachable(older: Memory, candidate: Candidate, project_id: int | None) -> bool:
     """Return True if a candidate may change a memory."""
     is_visible = older.project_id == project_id or (older.scope == Scope.GLOBAL and candidate.rests_on_user)
     return older.is_current and is_visible
@@ -380,7 +380,7 @@ def _is_reachable(older: Episode, candidate: Candidate, project_id: int | None) 
 
 def _confirm(
     tx: Tx,
-    older: Episode,
+    older: Memory,
     candidate: Candidate,
     evidence: Sequence[Evidence],
     run_id: int,
@@ -397,7 +397,7 @@ def _confirm(
     is_elsewhere = any(entry.session_id != older.session_id for entry in evidence)
     has_grown = add_evidence(tx, older, evidence, "said again", run_id=run_id, actor=Actor.MODEL)
     if has_grown and is_elsewhere and not is_programs:
-        change_episode(
+        change_memory(
             tx,
             older,
             "confirm",
@@ -415,8 +415,8 @@ def _confirm(
 
 def _end(
     tx: Tx,
-    older: Episode,
-    newer: Episode | None,
+    older: Memory,
+    newer: Memory | None,
     candidate: Candidate,
     put_back: frozenset[tuple[str, str]],
     run_id: int,
@@ -435,7 +435,7 @@ def _end(
     if (action, older.episode_id) in put_back:
         return
     if action == "archive":
-        change_episode(
+        change_memory(
             tx,
             older,
             action,
@@ -446,7 +446,7 @@ def _end(
             actor=Actor.MODEL,
         )
     elif newer is not None:
-        change_episode(
+        change_memory(
             tx,
             older,
             action,

@@ -70,7 +70,7 @@ class Extractor(Protocol):
     turn of the session is proposed again, so that the result does not depend on when a session was extracted.
     """
 
-    #: Stored with each episode, such as ``local-2``.
+    #: Stored with each memory, such as ``local-2``.
     name: str
 
     def propose(self, turns: Sequence[Turn], context: ExtractionContext) -> list[Candidate]:

@@ -15,14 +15,14 @@ from engram.extraction.protocol import ExtractionContext
 from engram.extraction.surroundings import ContextBuilder, check_unforgotten, is_at_home, within_project
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.memories.judgements import Ending, ending_of
-from engram.models.memories.memory_changes import change_episode, merge_evidence
+from engram.models.memories.memory_changes import change_memory, merge_evidence
 from engram.models.memories.memory_history import add_run, close_run, history_of
 from engram.models.memories.memory_records import (
-    Episode,
-    episodes_of_session,
-    episodes_of_turn,
+    Memory,
     evidence_of,
-    find_episode,
+    find_memory,
+    memories_of_session,
+    memories_of_turn,
 )
 from engram.models.memories.watermarks import undone
 from engram.models.sessions.sessions import DISTILLED_AGAIN, SessionRow, find_session, set_rolling_summary
@@ -48,7 +48,7 @@ from engram.transcripts.turns import Turn
 MIN_SHARE, MIN_SHARE_ELSEWHERE = 0.25, 0.5
 
 
-def replace_memories(tx: Tx, older: Iterable[Episode], newer: Sequence[Episode], model: str, run_id: int) -> list[str]:
+def replace_memories(tx: Tx, older: Iterable[Memory], newer: Sequence[Memory], model: str, run_id: int) -> list[str]:
     """Supersede each memory by the new one that says the same, which also gets its evidence; archive the others.
 
     What ``ending_of`` protects stays in force: what the user said or chose ends only if a new memory has the user say
@@ -65,42 +65,42 @@ def replace_memories(tx: Tx, older: Iterable[Episode], newer: Sequence[Episode],
         A line for each change.
     """
     lines = []
-    made = {episode.id for episode in newer}
-    for episode in older:
-        if episode.id in made:
+    made = {memory.id for memory in newer}
+    for memory in older:
+        if memory.id in made:
             continue
-        successor = _successor(tx, episode, newer)
+        successor = _successor(tx, memory, newer)
         if successor is not None:
-            lines.append(_supersede(tx, episode, successor, model, run_id))
-        elif ending_of(episode, None, Actor.MODEL) is Ending.ENDS:
+            lines.append(_supersede(tx, memory, successor, model, run_id))
+        elif ending_of(memory, None, Actor.MODEL) is Ending.ENDS:
             reason = f"{DISTILLED_AGAIN} by {model}, which did not keep it"
-            change_episode(tx, episode, "archive", reason, run_id=run_id, status=Status.ARCHIVED, actor=Actor.MODEL)
-            lines.append(f"archive {episode.episode_id} ({DISTILLED_AGAIN})")
+            change_memory(tx, memory, "archive", reason, run_id=run_id, status=Status.ARCHIVED, actor=Actor.MODEL)
+            lines.append(f"archive {memory.episode_id} ({DISTILLED_AGAIN})")
     return lines
 
 
-def _successor(tx: Tx, older: Episode, newer: Sequence[Episode]) -> Episode | None:
+def _successor(tx: Tx, older: Memory, newer: Sequence[Memory]) -> Memory | None:
     """Return the new memory that says most of what an older one says; None if none says enough."""
     words = prefixes(content_words(older.summary))
     entries = {entry.uuid for entry in evidence_of(tx, older.id)}
     best, best_share = None, 0.0
-    for episode in newer:
-        if not episode.is_current or ending_of(older, episode, Actor.MODEL) is not Ending.ENDS:
+    for memory in newer:
+        if not memory.is_current or ending_of(older, memory, Actor.MODEL) is not Ending.ENDS:
             continue
-        there = prefixes(content_words(f"{episode.summary}\n{episode.content}"))
+        there = prefixes(content_words(f"{memory.summary}\n{memory.content}"))
         share = len(words & there) / max(1, len(words))
-        is_common = any(entry.uuid in entries for entry in evidence_of(tx, episode.id) if entry.uuid)
+        is_common = any(entry.uuid in entries for entry in evidence_of(tx, memory.id) if entry.uuid)
         if share >= (MIN_SHARE if is_common else MIN_SHARE_ELSEWHERE) and share > best_share:
-            best, best_share = episode, share
+            best, best_share = memory, share
     return best
 
 
-def _supersede(tx: Tx, older: Episode, successor: Episode, model: str, run_id: int) -> str:
+def _supersede(tx: Tx, older: Memory, successor: Memory, model: str, run_id: int) -> str:
     """Put a new memory in the place of an older one."""
-    now = find_episode(tx, successor.episode_id) or successor
+    now = find_memory(tx, successor.episode_id) or successor
     merge_evidence(tx, now, older, run_id=run_id, actor=Actor.MODEL)
     if older.confirmations > now.confirmations:
-        change_episode(
+        change_memory(
             tx,
             now,
             "confirm",
@@ -110,7 +110,7 @@ def _supersede(tx: Tx, older: Episode, successor: Episode, model: str, run_id: i
             status=Status.ACTIVE,
             actor=Actor.MODEL,
         )
-    change_episode(
+    change_memory(
         tx,
         older,
         "supersede",
@@ -238,10 +238,10 @@ class SecondChance:
             note_refused(tx, refusals(self.extractor.refused, kept, applied))
             read = [turn for turn in turns if turn.turn.key not in self.extractor.unread]
             read_ids = {turn.id for turn in read}
-            newer = [episode for place in kept.slots if (episode := keeper.stored(kept, place)) is not None]
+            newer = [memory for place in kept.slots if (memory := keeper.stored(kept, place)) is not None]
             lines = replace_memories(
                 tx,
-                [episode for episode, turn_id in older if turn_id in read_ids],
+                [memory for memory, turn_id in older if turn_id in read_ids],
                 newer,
                 self.extractor.name,
                 run_id,
@@ -255,17 +255,17 @@ class SecondChance:
         reach("second_chance.committed")
         return DistilledPart(session.session_id, len(turns), kept.new, len(lines))
 
-    def _replaceable(self, tx: Reader, turns: Sequence[StoredTurn]) -> list[tuple[Episode, int]]:
+    def _replaceable(self, tx: Reader, turns: Sequence[StoredTurn]) -> list[tuple[Memory, int]]:
         """Return the memories to replace, each with the turn that it was taken from."""
         put_back = undone(tx)
         replaceable = []
         for turn in turns:
-            for episode in episodes_of_turn(tx, turn.id):
-                evidence = evidence_of(tx, episode.id)
-                is_undone = any((action, episode.episode_id) in put_back for action in ("supersede", "archive"))
+            for memory in memories_of_turn(tx, turn.id):
+                evidence = evidence_of(tx, memory.id)
+                is_undone = any((action, memory.episode_id) in put_back for action in ("supersede", "archive"))
                 is_lead = bool(evidence) and evidence[0].turn_id == turn.id
-                if is_lead and not is_undone and is_replaceable(episode, history_of(tx, episode.episode_id)):
-                    replaceable.append((episode, turn.id))
+                if is_lead and not is_undone and is_replaceable(memory, history_of(tx, memory.episode_id)):
+                    replaceable.append((memory, turn.id))
         return replaceable
 
 
@@ -274,26 +274,26 @@ def _context(
 ) -> ExtractionContext:
     """Return the context of turns without the memories that wait to be replaced."""
     context = builder.build(turns)
-    episodes = episodes_of_session(store, session.session_id)
-    waiting = {e.episode_id for e in episodes if is_replaceable(e, history_of(store, e.episode_id))}
+    memories = memories_of_session(store, session.session_id)
+    waiting = {e.episode_id for e in memories if is_replaceable(e, history_of(store, e.episode_id))}
     own = tuple(memory for memory in context.own if memory.reference not in waiting)
     here = {turn.id for turn in turns}
     # What a person kept of these turns is not proposed again.
     fixed = tuple(
-        episode
-        for episode in episodes
-        if episode.is_current
-        and episode.episode_id not in waiting
-        and any(entry.turn_id in here for entry in evidence_of(store, episode.id))
+        memory
+        for memory in memories
+        if memory.is_current
+        and memory.episode_id not in waiting
+        and any(entry.turn_id in here for entry in evidence_of(store, memory.id))
     )
-    automatic = [e for e in episodes if e.source == Source.AUTO and e.is_current and e.episode_id not in waiting]
+    automatic = [e for e in memories if e.source == Source.AUTO and e.is_current and e.episode_id not in waiting]
     return replace(
         context,
         own=own,
-        known=(*(memory.summary for memory in own), *(episode.summary for episode in fixed)),
+        known=(*(memory.summary for memory in own), *(memory.summary for memory in fixed)),
         known_of_user=(
             *(memory.summary for memory in own if memory.is_users_rule),
-            *(episode.summary for episode in fixed if episode.voice == Voice.USER),
+            *(memory.summary for memory in fixed if memory.voice == Voice.USER),
         ),
         kept_before=len(automatic),
     )

@@ -14,11 +14,11 @@ from engram.extraction.user_rules import orders, says_the_same, typed_texts
 from engram.ingest.portion import without_entries
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.memories.judgements import JudgedMemory, is_kept_by_hand, judged_memories
-from engram.models.memories.memory_records import Episode, episodes_of_session, evidence_of, find_episode
+from engram.models.memories.memory_records import Memory, evidence_of, find_memory, memories_of_session
 from engram.models.memories.tombstones import barred_entries
 from engram.models.projects.projects import ProjectRow, project_by_id
 from engram.models.search.fulltext import search_passages
-from engram.models.search.memory_lists import current_episodes
+from engram.models.search.memory_lists import current_memories
 from engram.models.sessions.recent import user_texts_elsewhere
 from engram.models.sessions.sessions import SessionRow, find_session
 from engram.models.sessions.stored_turns import StoredTurn
@@ -103,34 +103,34 @@ class ContextBuilder:
     session: SessionRow
     #: Memories of other sessions that may be shown; None for those that are current. A snapshot makes the requests of
     #: several sessions independent of each other's answers.
-    near_memories: Sequence[Episode] | None = None
+    near_memories: Sequence[Memory] | None = None
 
     def build(self, turns: Sequence[StoredTurn]) -> ExtractionContext:
         """Return the context of some turns: the session's other memories, and the near ones of other sessions."""
         session = self.session
         project = project_by_id(self.store, session.project_id) if session.project_id else None
-        others = self._episodes_of_other_turns(turns)
-        current = [episode for episode in others if episode.is_current]
-        judged = {memory.episode.id: memory for memory in judged_memories(self.store, session.project_id)}
+        others = self._memories_of_other_turns(turns)
+        current = [memory for memory in others if memory.is_current]
+        judged = {memory.memory.id: memory for memory in judged_memories(self.store, session.project_id)}
         return ExtractionContext(
             project=_folder_name(project) if project else "",
             is_global=session.is_global,
-            known=tuple(episode.summary for episode in current),
+            known=tuple(memory.summary for memory in current),
             known_of_user=_users(current),
-            kept_before=sum(episode.source == Source.AUTO for episode in others),
+            kept_before=sum(memory.source == Source.AUTO for memory in others),
             session_cap=self.settings.session_memories,
             rolling_summary=session.rolling_summary,
             project_id=session.project_id,
-            own=tuple(_near_memory(episode, judged) for episode in current),
-            near=tuple(_near_memory(episode, judged) for episode in self._nearest(turns, judged, current)),
+            own=tuple(_near_memory(memory, judged) for memory in current),
+            near=tuple(_near_memory(memory, judged) for memory in self._nearest(turns, judged, current)),
         )
 
     def build_repeatable(self, batch: Batch) -> ExtractionContext:
         """Return a context that does not depend on when the session was extracted: what was saved by hand is known."""
-        saved = [episode for episode in self._episodes() if episode.source == Source.MANUAL and episode.is_current]
+        saved = [memory for memory in self._memories() if memory.source == Source.MANUAL and memory.is_current]
         return replace(
             self.build(batch.turns),
-            known=tuple(episode.summary for episode in saved),
+            known=tuple(memory.summary for memory in saved),
             known_of_user=_users(saved),
             kept_before=0,
             said_before=self._said_before(self.readable(batch.turns)),
@@ -159,8 +159,8 @@ class ContextBuilder:
         return any(says_the_same(order, other) for text in texts for other in orders(typed_text(text)))
 
     def _nearest(
-        self, turns: Sequence[StoredTurn], judged: Mapping[int, JudgedMemory], own: Sequence[Episode]
-    ) -> list[Episode]:
+        self, turns: Sequence[StoredTurn], judged: Mapping[int, JudgedMemory], own: Sequence[Memory]
+    ) -> list[Memory]:
         """Return memories of the project or global that are near to the turns, judged ones that have ended first.
 
         Args:
@@ -171,35 +171,35 @@ class ContextBuilder:
         if self.session.project_id is None and not self.session.is_global:
             return []
         others = [
-            episode
-            for episode in self._memories_of_project()
-            if episode.session_id != self.session.session_id and not episode.suspect and not episode.origin
+            memory
+            for memory in self._memories_of_project()
+            if memory.session_id != self.session.session_id and not memory.suspect and not memory.origin
         ]
         texts = [turn.turn for turn in turns]
-        listed = {episode.id for episode in (*others, *own)}
-        ended = [m.episode for row_id, m in judged.items() if row_id not in listed and not m.episode.suspect]
+        listed = {memory.id for memory in (*others, *own)}
+        ended = [m.memory for row_id, m in judged.items() if row_id not in listed and not m.memory.suspect]
         return [*nearest(ended, texts, MAX_JUDGED_MEMORIES), *nearest(others, texts)]
 
-    def _memories_of_project(self) -> Sequence[Episode]:
+    def _memories_of_project(self) -> Sequence[Memory]:
         if self.near_memories is not None:
             return self.near_memories
-        return current_episodes(self.store, self.session.project_id)
+        return current_memories(self.store, self.session.project_id)
 
-    def _episodes(self) -> list[Episode]:
+    def _memories(self) -> list[Memory]:
         """Return the session's memories that its project sees: the session may have worked in others, too."""
         return [
-            episode
-            for episode in episodes_of_session(self.store, self.session.session_id)
-            if episode.scope == Scope.GLOBAL or episode.project_id == self.session.own_project_id
+            memory
+            for memory in memories_of_session(self.store, self.session.session_id)
+            if memory.scope == Scope.GLOBAL or memory.project_id == self.session.own_project_id
         ]
 
-    def _episodes_of_other_turns(self, turns: Sequence[StoredTurn]) -> list[Episode]:
+    def _memories_of_other_turns(self, turns: Sequence[StoredTurn]) -> list[Memory]:
         """Return the session's memories that rest on none of these turns."""
         ids = {turn.id for turn in turns}
         return [
-            episode
-            for episode in self._episodes()
-            if not any(evidence.turn_id in ids for evidence in evidence_of(self.store, episode.id))
+            memory
+            for memory in self._memories()
+            if not any(evidence.turn_id in ids for evidence in evidence_of(self.store, memory.id))
         ]
 
 
@@ -213,7 +213,7 @@ def check_unforgotten(tx: Tx, session_id: str, context: ExtractionContext) -> No
     if context.rolling_summary and (session is None or session.rolling_summary != context.rolling_summary):
         raise Conflict(f"the summary of session {session_id} was erased or replaced meanwhile")
     for memory in (*context.own, *context.near):
-        if memory.reference and find_episode(tx, memory.reference) is None:
+        if memory.reference and find_memory(tx, memory.reference) is None:
             raise Conflict(f"memory {memory.reference} was forgotten meanwhile")
 
 
@@ -222,22 +222,22 @@ def _folder_name(project: ProjectRow) -> str:
     return re.split(r"[\\/]", project.root.rstrip("\\/"))[-1] or project.name
 
 
-def _near_memory(episode: Episode, judged: Mapping[int, JudgedMemory]) -> NearMemory:
-    memory = judged.get(episode.id)
+def _near_memory(memory: Memory, judged: Mapping[int, JudgedMemory]) -> NearMemory:
+    verdict = judged.get(memory.id)
     return NearMemory(
-        summary=episode.summary,
-        reference=episode.episode_id,
-        kind=episode.kind,
-        state="in force" if memory is None else _judged_state(memory),
-        at_ms=episode.holds_from_ms,
-        is_fixed=is_kept_by_hand(episode),
-        is_users_rule=episode.is_users_rule,
+        summary=memory.summary,
+        reference=memory.episode_id,
+        kind=memory.kind,
+        state="in force" if verdict is None else _judged_state(verdict),
+        at_ms=memory.holds_from_ms,
+        is_fixed=is_kept_by_hand(memory),
+        is_users_rule=memory.is_users_rule,
     )
 
 
-def _users(episodes: Iterable[Episode]) -> tuple[str, ...]:
+def _users(memories: Iterable[Memory]) -> tuple[str, ...]:
     """Return the summaries of the memories that are the user's own words."""
-    return tuple(episode.summary for episode in episodes if episode.voice == Voice.USER)
+    return tuple(memory.summary for memory in memories if memory.voice == Voice.USER)
 
 
 def _judged_state(memory: JudgedMemory) -> str:

@@ -14,7 +14,7 @@ from engram.forgetting.forget_preview import ForgottenFiles
 from engram.models.engine.transaction import Store, Tx
 from engram.models.forgetting import forgetting
 from engram.models.hub.arriving import stand_alone
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.projects.notes import forget_standing_lines
 from engram.models.rescue.backup import holding_backups
 from engram.notes.daily_log import log_session, move_saved_notes, notes_lock
@@ -49,9 +49,9 @@ class ForgetReport:
     #: Names of other programs' databases in the memory folder that still contain its words.
     foreign: tuple[str, ...] = ()
     #: Memories that stay although they rest on the words of the quotation too.
-    staying: tuple[Episode, ...] = ()
+    staying: tuple[Memory, ...] = ()
 
-    def describe(self, may_tell: Callable[[Episode], bool] = lambda _: True) -> str:
+    def describe(self, may_tell: Callable[[Memory], bool] = lambda _: True) -> str:
         """Return a few lines for a person or a model: what was deleted and what stays.
 
         A memory for which ``may_tell`` returns False is mentioned without its text.
@@ -83,13 +83,13 @@ def foreign_line(name: str) -> str:
     return f"Its words are still in {name}, another program's database, which is never changed; delete it if you can."
 
 
-def _needed_line(needed: NeededEntry, may_tell: Callable[[Episode], bool]) -> str:
+def _needed_line(needed: NeededEntry, may_tell: Callable[[Memory], bool]) -> str:
     told = [f"{memory.episode_id} “{memory.summary[:120]}”" for memory in needed.needed_by if may_tell(memory)]
     needers = "; ".join(told if len(told) == len(needed.needed_by) else [*told, "a memory of another project"])
     return f"Entry {needed.entry} stays, needed by {needers}."
 
 
-def forget_episode(
+def forget_memory(
     store: Store, places: Home, episode_id: str, *, actor: Actor, also_source: bool = False
 ) -> ForgetReport:
     """Delete a memory and the words that it alone rests on, everywhere in the memory folder.
@@ -136,19 +136,19 @@ def forget_episode(
         log_session(store, places, session_id)
     forgetting.wipe_free_space(store)
     logger.info(
-        "action=forget episodes=%d turns=%d entries=%d files=%d",
+        "action=forget memories=%d turns=%d entries=%d files=%d",
         len(plan.memories),
         len(plan.turn_ids),
         len(plan.erased),
         len(cleaned) + len(notes),
     )
     return ForgetReport(
-        episode_ids=tuple(episode.episode_id for episode in plan.memories),
+        episode_ids=tuple(memory.episode_id for memory in plan.memories),
         summary=plan.title,
         turns=len(plan.turn_ids),
         entries=0 if plan.turn_ids else len(plan.erased),
         needed=plan.needed,
-        restored=tuple(episode.episode_id for episode in plan.restored),
+        restored=tuple(memory.episode_id for memory in plan.restored),
         files=(*cleaned, *(path.name for path in notes)),
         backups=backups,
         dropped_backups=dropped,
@@ -215,7 +215,7 @@ def forget_together(
         log_session(store, places, session_id)
     forgetting.wipe_free_space(store)
     gone = {episode_id for files in every for episode_id in files.forgotten.episode_ids}
-    logger.info("action=forget_together episodes=%d notes=%d", len(gone), len(notes))
+    logger.info("action=forget_together memories=%d notes=%d", len(gone), len(notes))
     return len(gone)
 
 

@@ -10,11 +10,11 @@ from engram.enums import Source, Status
 from engram.errors import NotFound
 from engram.models.engine.transaction import Store
 from engram.models.forgetting import forgetting
-from engram.models.forgetting.erasing import episodes_resting_on_source, source_texts, sources_of
+from engram.models.forgetting.erasing import memories_resting_on_source, source_texts, sources_of
 from engram.models.memories import memory_history, memory_records
 from engram.models.memories.judgements import is_kept_by_hand
 from engram.models.memories.memory_changes import predecessors_of
-from engram.models.memories.memory_records import MAX_CONTENT_CHARACTERS, MAX_SUMMARY_CHARACTERS, Episode
+from engram.models.memories.memory_records import MAX_CONTENT_CHARACTERS, MAX_SUMMARY_CHARACTERS, Memory
 from engram.models.memories.tombstones import CutMemory, Forgotten
 from engram.models.sessions.passage_rows import Quotation, find_quotation
 from engram.models.sessions.stored_turns import is_quotation_id, quotation_prefix
@@ -73,7 +73,7 @@ class NeededEntry:
     #: Uuid of the entry; the key of its turn for a queued prompt.
     entry: str
     #: The memories that need it.
-    needed_by: tuple[Episode, ...]
+    needed_by: tuple[Memory, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class ForgetPlan:
     """What a forget would do."""
 
     #: The named memory, its earlier and merged versions, and with the source all memories that rest on its turns.
-    memories: tuple[Episode, ...]
+    memories: tuple[Memory, ...]
     #: Row ids of turns that are deleted whole; only with the source.
     turn_ids: tuple[int, ...]
     #: Entries whose words are deleted while their turns stay.
@@ -91,13 +91,13 @@ class ForgetPlan:
     #: Entries that stay, with the memories that need them.
     needed: tuple[NeededEntry, ...]
     #: Memories that become current again, since the one that replaced them is deleted.
-    restored: tuple[Episode, ...]
+    restored: tuple[Memory, ...]
     #: The memory into which the named one was merged, as it is without its words.
     cut: CutMemory | None = None
     #: The quotation that was named instead of a memory.
     quotation: Quotation | None = None
     #: Memories that stay although they rest on its words: they rest on others too, or a person kept them.
-    staying: tuple[Episode, ...] = ()
+    staying: tuple[Memory, ...] = ()
 
     @property
     def title(self) -> str:
@@ -110,12 +110,12 @@ class ForgetPlan:
     def names(self) -> tuple[str, ...]:
         """By what texts that tell of it are found: ids of memories, and what ids of quotations begin with."""
         quoted = () if self.quotation is None else (quotation_prefix(self.quotation.source),)
-        return (*(episode.episode_id for episode in self.memories), *quoted)
+        return (*(memory.episode_id for memory in self.memories), *quoted)
 
     def forgotten(self, store: Store) -> Forgotten:
         """Return the plan in a form that applies to every copy of the database."""
         return Forgotten(
-            episode_ids=tuple(episode.episode_id for episode in self.memories),
+            episode_ids=tuple(memory.episode_id for memory in self.memories),
             turn_keys=tuple(forgetting.turn_keys(store, self.turn_ids)),
             erased=self.erased,
             barred=self.barred,
@@ -136,7 +136,7 @@ def plan_forget(store: Store, episode_id: str, *, also_source: bool = False) -> 
     """
     if is_quotation_id(episode_id):
         return _plan_quotation(store, episode_id, also_source=also_source)
-    target = memory_records.find_episode(store, episode_id)
+    target = memory_records.find_memory(store, episode_id)
     if target is None:
         raise NotFound(f"there is no memory {episode_id[:40]!r}")
     host = _host_of(store, target)
@@ -148,12 +148,12 @@ def plan_forget(store: Store, episode_id: str, *, also_source: bool = False) -> 
     turn_ids: list[int] = []
     if also_source:
         turn_ids = forgetting.turn_ids_of(store, target)
-        cluster |= {episode.id: episode for episode in forgetting.episodes_resting_on(store, turn_ids)}
-    for episode in list(cluster.values()):
-        cluster |= {version.id: version for version in _versions_of(store, episode)}
+        cluster |= {memory.id: memory for memory in forgetting.memories_resting_on(store, turn_ids)}
+    for memory in list(cluster.values()):
+        cluster |= {version.id: version for version in _versions_of(store, memory)}
     restored = _restored(store, list(cluster.values()))
-    barred = list(dict.fromkeys(source for episode in cluster.values() for source in sources_of(store, episode)))
-    needed = _needed(store, barred, cluster, {episode.id for episode in restored}, host, target)
+    barred = list(dict.fromkeys(source for memory in cluster.values() for source in sources_of(store, memory)))
+    needed = _needed(store, barred, cluster, {memory.id for memory in restored}, host, target)
     stays = {entry.entry for entry in needed}
     return ForgetPlan(
         memories=tuple(cluster.values()),
@@ -172,8 +172,8 @@ def _plan_quotation(store: Store, quotation_id: str, *, also_source: bool) -> Fo
     if quotation is None:
         raise NotFound(f"there is no quotation {quotation_id[:40]!r}")
     turn_ids = [quotation.stored.id] if also_source else []
-    resting = episodes_resting_on_source(store, quotation.source)
-    going = forgetting.episodes_resting_on(store, turn_ids) if also_source else []
+    resting = memories_resting_on_source(store, quotation.source)
+    going = forgetting.memories_resting_on(store, turn_ids) if also_source else []
     going += [memory for memory in resting if _goes_with(store, memory, quotation)]
     cluster = {memory.id: memory for memory in going}
     for memory in going:
@@ -191,7 +191,7 @@ def _plan_quotation(store: Store, quotation_id: str, *, also_source: bool) -> Fo
     )
 
 
-def _goes_with(store: Store, memory: Episode, quotation: Quotation) -> bool:
+def _goes_with(store: Store, memory: Memory, quotation: Quotation) -> bool:
     """Return True for an automatic memory that rests on nothing else, or that says a sentence of the message."""
     if memory.source != Source.AUTO or is_kept_by_hand(memory):
         return False
@@ -208,24 +208,24 @@ def forgotten_texts(store: Store, plan: ForgetPlan) -> list[str]:
     return [*memories, *source_texts(store, plan.erased), *forgetting.turn_texts(store, plan.turn_ids)]
 
 
-def _versions_of(store: Store, episode: Episode) -> list[Episode]:
+def _versions_of(store: Store, memory: Memory) -> list[Memory]:
     """Return archived memories that say the same: merged into this one, or made earlier from the same entries."""
-    versions: dict[int, Episode] = {}
-    todo = [episode]
+    versions: dict[int, Memory] = {}
+    todo = [memory]
     while todo:
         merged = [
-            memory
-            for memory in memory_records.episodes_superseded_by(store, todo.pop().episode_id)
-            if memory.status == Status.ARCHIVED and memory.id not in versions
+            other
+            for other in memory_records.memories_superseded_by(store, todo.pop().episode_id)
+            if other.status == Status.ARCHIVED and other.id not in versions
         ]
-        versions |= {memory.id: memory for memory in merged}
+        versions |= {other.id: other for other in merged}
         todo += merged
-    for source in sources_of(store, episode):
-        for memory in episodes_resting_on_source(store, source):
-            is_automatic = memory.status == Status.ARCHIVED and memory.source == Source.AUTO
-            if is_automatic and _says_same(memory.summary, episode.summary):
-                versions[memory.id] = memory
-    versions.pop(episode.id, None)
+    for source in sources_of(store, memory):
+        for other in memories_resting_on_source(store, source):
+            is_automatic = other.status == Status.ARCHIVED and other.source == Source.AUTO
+            if is_automatic and _says_same(other.summary, memory.summary):
+                versions[other.id] = other
+    versions.pop(memory.id, None)
     return list(versions.values())
 
 
@@ -234,18 +234,18 @@ def _says_same(first: str, second: str) -> bool:
     return len(words & others) >= MIN_SAME_SHARE * max(1, min(len(words), len(others)))
 
 
-def _restored(store: Store, cluster: Sequence[Episode]) -> list[Episode]:
+def _restored(store: Store, cluster: Sequence[Memory]) -> list[Memory]:
     """Return the memories that become current again: only deleted memories had replaced them."""
-    going = {episode.episode_id for episode in cluster}
-    restored: dict[int, Episode] = {}
-    for episode in cluster:
-        last = episode
-        while last.superseded_by and (following := memory_records.find_episode(store, last.superseded_by)) is not None:
+    going = {memory.episode_id for memory in cluster}
+    restored: dict[int, Memory] = {}
+    for memory in cluster:
+        last = memory
+        while last.superseded_by and (following := memory_records.find_memory(store, last.superseded_by)) is not None:
             last = following
             if last.episode_id not in going:
                 break
         if last.episode_id in going:
-            predecessors = predecessors_of(store, episode)
+            predecessors = predecessors_of(store, memory)
             restored |= {memory.id: memory for memory in predecessors if memory.episode_id not in going}
     return list(restored.values())
 
@@ -253,10 +253,10 @@ def _restored(store: Store, cluster: Sequence[Episode]) -> list[Episode]:
 def _needed(
     store: Store,
     sources: Iterable[str],
-    going: dict[int, Episode],
+    going: dict[int, Memory],
     restored: set[int],
-    host: Episode | None,
-    target: Episode,
+    host: Memory | None,
+    target: Memory,
 ) -> list[NeededEntry]:
     """Return the entries that a memory needs which stays current."""
     from_target = set() if host is None else _given_to_host(store, host, target)
@@ -264,7 +264,7 @@ def _needed(
     for source in sources:
         needed_by = [
             memory
-            for memory in episodes_resting_on_source(store, source)
+            for memory in memories_resting_on_source(store, source)
             if memory.id not in going
             and (memory.is_current or memory.id in restored)
             and not (host is not None and memory.id == host.id and source in from_target)
@@ -274,13 +274,13 @@ def _needed(
     return needed
 
 
-def _host_of(store: Store, target: Episode) -> Episode | None:
+def _host_of(store: Store, target: Memory) -> Memory | None:
     """Return the current memory into which ``target`` was merged; None if there is none."""
-    host = memory_records.find_episode(store, target.superseded_by) if target.superseded_by else None
+    host = memory_records.find_memory(store, target.superseded_by) if target.superseded_by else None
     return None if host is None or target.status != Status.ARCHIVED or not host.is_current else host
 
 
-def _without(host: Episode, target: Episode) -> CutMemory | None:
+def _without(host: Memory, target: Memory) -> CutMemory | None:
     """Return the host without the words of ``target``; None if nothing is left, since both said the same."""
     own = [part for part in host.summary.split(SUMMARY_JOINT) if plain(part) not in plain(target.summary)]
     content = [part for part in host.content.split(CONTENT_JOINT) if part.strip() not in target.content]
@@ -290,7 +290,7 @@ def _without(host: Episode, target: Episode) -> CutMemory | None:
     return dataclasses.replace(left, entities=entities) if left.summary else None
 
 
-def _given_to_host(store: Store, host: Episode, target: Episode) -> set[str]:
+def _given_to_host(store: Store, host: Memory, target: Memory) -> set[str]:
     """Return the entries that the host rests on only since ``target`` was merged into it."""
     evidence = [entry.uuid for entry in memory_records.evidence_of(store, host.id)]
     own: set[str] = set()

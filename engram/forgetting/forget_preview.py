@@ -156,7 +156,7 @@ def preview_forget(store: Store, places: Home, episode_id: str, *, also_source: 
 def _sessions(store: Store, plan: ForgetPlan) -> tuple[str, ...]:
     """Return the sessions whose sections of the daily log are rewritten."""
     of_entries = [turn_id for source in plan.erased if (turn_id := turn_of_source(store, source)) is not None]
-    of_memories = [episode.session_id for episode in plan.memories if episode.session_id]
+    of_memories = [memory.session_id for memory in plan.memories if memory.session_id]
     of_turns = forgetting.sessions_of_turns(store, [*plan.turn_ids, *of_entries])
     return tuple(dict.fromkeys([*of_turns, *of_memories]))
 

@@ -25,7 +25,7 @@ from engram.models.engine.transaction import Store, Tx
 from engram.models.forgetting import forgetting
 from engram.models.forgetting import project_erasing as erasing
 from engram.models.forgetting.project_erasing import ProjectContents
-from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.memories.tombstones import Forgotten
 from engram.models.projects.notes import EVERYONE, NOBODY, Owner
 from engram.models.projects.project_folders import identities_of_project
@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 #: Number of turns or memories deleted in a transaction, so that other writers do not wait long.
 _BATCH = 50
 Item = TypeVar("Item")
-_EPISODE_ID = re.compile(r"ep_[0-9a-f]{12}")
+_MEMORY_ID = re.compile(r"ep_[0-9a-f]{12}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class ForgottenProject:
     turns: int
     memories: int
     #: Global memories that came from it and stay, without their evidence.
-    kept_global: tuple[Episode, ...]
+    kept_global: tuple[Memory, ...]
     #: Files in the memory folder that were removed or rewritten.
     files: tuple[str, ...]
     #: Number of backups and set-aside databases that were cleaned.
@@ -89,13 +89,13 @@ def forget_project(store: Store, places: Home, project: ProjectRow, *, actor: Ac
         reach("forget_project.marked")
         contents = erasing.contents_of_project(store, project)
         traces = _ProjectTraces(store, contents, actor)
-        ids = traces.episode_ids | {episode.episode_id for episode in contents.released}
+        ids = traces.episode_ids | {memory.episode_id for memory in contents.released}
         with notes_lock(places):
             drop_leftovers(places.root, 0)
         move_saved_notes(places)
         backups, dropped = clean_copies(places, store.driver, traces.forget_in_copy)
         reach("forget_project.copies")
-        cleaned = clean_recollections(places, lambda text: not ids & set(_EPISODE_ID.findall(text)), traces.session_ids)
+        cleaned = clean_recollections(places, lambda text: not ids & set(_MEMORY_ID.findall(text)), traces.session_ids)
         cleaned += clean_exports(places, ids)
         notes = traces.clean_notes(places)
         with store.transaction() as tx:
@@ -111,7 +111,7 @@ def forget_project(store: Store, places: Home, project: ProjectRow, *, actor: Ac
     forgetting.wipe_free_space(store)
     files = list(dict.fromkeys([*cleaned, *(path.name for path in notes)]))
     logger.info(
-        "action=forget_project project=%d turns=%d episodes=%d files=%d",
+        "action=forget_project project=%d turns=%d memories=%d files=%d",
         project.id,
         len(contents.turn_ids),
         len(contents.memories),
@@ -154,7 +154,7 @@ class _ProjectTraces:
     def __init__(self, store: Store, contents: ProjectContents, actor: Actor) -> None:
         self._actor = actor
         self.session_ids = frozenset(contents.session_ids)
-        self.episode_ids = {episode.episode_id for episode in contents.memories}
+        self.episode_ids = {memory.episode_id for memory in contents.memories}
         self._names = names_of_project(store, contents.project.id)
         texts = [text for memory in contents.memories for text in (memory.summary, memory.content, *memory.facts)]
         self._told = told_lines(texts)
@@ -164,7 +164,7 @@ class _ProjectTraces:
 
     def is_line_kept(self, line: str) -> bool:
         """Return False for a line that names one of the memories."""
-        return not self.episode_ids & set(_EPISODE_ID.findall(line))
+        return not self.episode_ids & set(_MEMORY_ID.findall(line))
 
     def clean_note(self, source: str, text: str) -> str:
         """Return a note without the lines of the project; those of another project stay, whatever they say."""
@@ -194,9 +194,7 @@ class _ProjectTraces:
         """Erase the project in a copy of the database, whatever it is called there."""
         erased = erasing.carry_forgotten_projects(tx, self._marks, self.clean_note, actor=self._actor)
         forgotten = Forgotten(
-            episode_ids=tuple(
-                episode_id for episode_id in self.episode_ids if find_episode(tx, episode_id) is not None
-            ),
+            episode_ids=tuple(episode_id for episode_id in self.episode_ids if find_memory(tx, episode_id) is not None),
             turn_keys=self._turn_keys,
         )
         forgetting.clean_runs(tx, self.is_line_kept, self.clean_note)

@@ -12,7 +12,7 @@ from engram.errors import BadRequest, NotFound
 from engram.models.engine.transaction import Store
 from engram.models.forgetting import forgetting
 from engram.models.memories import memory_records
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.system.clock import day_of, iso_time
 
 logger = logging.getLogger(__name__)
@@ -30,7 +30,7 @@ _DAY_MS = 86_400_000
 class PurgePlan:
     """What a purge would delete."""
 
-    memories: tuple[Episode, ...]
+    memories: tuple[Memory, ...]
     #: Their size in the database without the text index, in bytes.
     size_bytes: int
     #: Number of memories that are old enough but pinned or of high importance; they are purged by name only.
@@ -83,7 +83,7 @@ def plan_purge(
         superseded_days: days for superseded memories; None to keep them.
         project_id: only this project's; None for all.
     """
-    old: list[Episode] = []
+    old: list[Memory] = []
     for status, days in ((Status.ARCHIVED, archived_days), (Status.SUPERSEDED, superseded_days)):
         if days is not None:
             old += forgetting.untouched_since(store, status, store.now_ms() - days * _DAY_MS, project_id)
@@ -104,7 +104,7 @@ def plan_named(store: Store, episode_ids: Sequence[str]) -> PurgePlan:
     """
     memories = []
     for episode_id in dict.fromkeys(episode_ids):
-        memory = memory_records.find_episode(store, episode_id)
+        memory = memory_records.find_memory(store, episode_id)
         if memory is None:
             raise NotFound(f"there is no memory {episode_id[:40]!r}")
         if memory.is_pinned:
@@ -136,10 +136,10 @@ def purge(store: Store, plan: PurgePlan, *, actor: Actor) -> PurgeReport:
         with store.transaction() as tx:
             batch = plan.memories[start : start + _BATCH]
             some = [now for memory in batch if (now := _unchanged(store, memory)) is not None]
-            forgetting.purge_episodes(tx, run_id, some, actor=actor)
+            forgetting.purge_memories(tx, run_id, some, actor=actor)
         gone += [memory.episode_id for memory in some]
     store.checkpoint("PASSIVE")
-    logger.info("action=purge run=%d episodes=%d", run_id, len(gone))
+    logger.info("action=purge run=%d memories=%d", run_id, len(gone))
     return PurgeReport(run_id, tuple(gone), len(plan.memories) - len(gone))
 
 
@@ -153,13 +153,13 @@ def check_unpurged(store: Store, run_id: int) -> None:
         )
 
 
-def _is_spared(episode: Episode) -> bool:
-    return episode.is_pinned or episode.importance == Importance.HIGH
+def _is_spared(memory: Memory) -> bool:
+    return memory.is_pinned or memory.importance == Importance.HIGH
 
 
-def _unchanged(store: Store, seen: Episode) -> Episode | None:
+def _unchanged(store: Store, seen: Memory) -> Memory | None:
     """Return the memory as it is now; None if it was changed, used or deleted since it was read."""
-    now = memory_records.find_episode(store, seen.episode_id)
+    now = memory_records.find_memory(store, seen.episode_id)
     if now is None or (now.revision, now.access_count) != (seen.revision, seen.access_count):
         return None
     return now

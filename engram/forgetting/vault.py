@@ -16,7 +16,7 @@ from engram.forgetting.forget_files import all_notes
 from engram.forgetting.forget_project import forget_project
 from engram.models.engine.transaction import Store
 from engram.models.forgetting.project_erasing import contents_of_project
-from engram.models.memories.memory_records import find_episode
+from engram.models.memories.memory_records import find_memory
 from engram.models.projects.notes import Owner
 from engram.models.projects.project_folders import identities_of_project
 from engram.models.projects.projects import ProjectRow, find_project_of_identity, names_of_project
@@ -140,8 +140,8 @@ def _move_notes(store: Store, settings: Settings, to: Settings, project: Project
 
     def is_its(owner: Owner) -> bool:
         if owner.kind == "memory":
-            episode = find_episode(store, owner.key)
-            return episode is not None and episode.project_id == project.id
+            memory = find_memory(store, owner.key)
+            return memory is not None and memory.project_id == project.id
         return owner.key in {"project": names, "session": sessions}.get(owner.kind, set())
 
     for path in all_notes(settings.places):

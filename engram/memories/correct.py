@@ -13,7 +13,7 @@ from engram.memories.save import (
     first_sentence,
     judged,
     replace_memory,
-    require_episode,
+    require_memory,
     supersede,
     voice_of,
 )
@@ -21,7 +21,7 @@ from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_records
 from engram.models.memories.judgements import BOTH, Contradiction, Ending, ending_of, note_decision, open_contradictions
 from engram.models.memories.memory_history import add_run, close_run
-from engram.models.memories.memory_records import Episode, may_stand_for
+from engram.models.memories.memory_records import Memory, may_stand_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ class Correction:
     """The result of a correction."""
 
     #: The memory as it was.
-    old: Episode
+    old: Memory
     #: The memory that holds the new text.
-    made: Episode
+    made: Memory
     #: Number of the contradiction that a person has to decide; 0 if the old memory was replaced.
     contradiction: int = 0
 
@@ -67,11 +67,11 @@ def correct_memory(
     content = clean_content(text, redact)
     reason = clean_reason(why, redact)
     with store.transaction() as tx:
-        old = require_episode(store, episode_id)
+        old = require_memory(store, episode_id)
         if old.superseded_by:
             raise BadRequest(f"{episode_id} was replaced by {old.superseded_by}; correct that memory instead")
-        new = Episode(
-            episode_id=memory_records.new_episode_id(),
+        new = Memory(
+            episode_id=memory_records.new_memory_id(),
             kind=old.kind,
             summary=first_sentence(content),
             content=content,
@@ -93,7 +93,7 @@ def correct_memory(
     return Correction(old, made, number)
 
 
-def supersede_memory(store: Store, episode_id: str, successor_id: str, *, actor: Actor) -> Episode:
+def supersede_memory(store: Store, episode_id: str, successor_id: str, *, actor: Actor) -> Memory:
     """Let a memory in force replace another one; returns the replaced one. It is a run, which can be undone.
 
     Raises:
@@ -102,12 +102,12 @@ def supersede_memory(store: Store, episode_id: str, successor_id: str, *, actor:
             only the user may end the old one.
     """
     with store.transaction() as tx:
-        old, new = require_episode(store, episode_id), require_episode(store, successor_id)
+        old, new = require_memory(store, episode_id), require_memory(store, successor_id)
         if old.episode_id == new.episode_id:
             raise BadRequest("a memory can't replace itself; name another one")
-        for episode in (old, new):
-            if not episode.is_current:
-                raise BadRequest(f"{episode.episode_id} is {episode.status} already; choose memories that are in force")
+        for memory in (old, new):
+            if not memory.is_current:
+                raise BadRequest(f"{memory.episode_id} is {memory.status} already; choose memories that are in force")
         if not may_stand_for(new, old):
             raise BadRequest(f"{old.episode_id} is seen where {new.episode_id} is not; make that one global first")
         if ending_of(old, new, actor) is not Ending.ENDS:
@@ -128,19 +128,19 @@ def keep_one(store: Store, episode_id: str, *, actor: Actor) -> list[str]:
         BadRequest: it has no open contradiction.
     """
     with store.transaction() as tx:
-        kept = require_episode(store, episode_id)
+        kept = require_memory(store, episode_id)
         waiting = _open_contradictions(store, episode_id)
         run_id = add_run(tx, "decide")
         lines = []
         for contradiction in waiting:
-            other = require_episode(
+            other = require_memory(
                 store, contradiction.newer_id if contradiction.older_id == episode_id else contradiction.older_id
             )
             supersede(tx, other, kept, "decided by hand", actor=actor, run_id=run_id)
             note_decision(tx, contradiction.id, episode_id, run_id)
             lines.append(f"supersede {other.episode_id} by {episode_id} (decided by hand)")
         if kept.status == Status.PROVISIONAL:
-            memory_changes.change_episode(
+            memory_changes.change_memory(
                 tx, kept, "confirm", "decided by hand", run_id=run_id, status=Status.ACTIVE, actor=actor
             )
         close_run(tx, run_id, lines)
@@ -168,14 +168,14 @@ def keep_both(store: Store, which: str, *, actor: Actor) -> list[str]:
         lines = []
         for contradiction in waiting:
             for episode_id in (contradiction.older_id, contradiction.newer_id):
-                episode = require_episode(store, episode_id)
-                if episode.status == Status.PROVISIONAL:
-                    memory_changes.change_episode(
-                        tx, episode, "confirm", "decided by hand", run_id=run_id, status=Status.ACTIVE, actor=actor
+                memory = require_memory(store, episode_id)
+                if memory.status == Status.PROVISIONAL:
+                    memory_changes.change_memory(
+                        tx, memory, "confirm", "decided by hand", run_id=run_id, status=Status.ACTIVE, actor=actor
                     )
                 else:
                     reason = f"both hold: {contradiction.older_id} and {contradiction.newer_id}"
-                    memory_changes.note_kept(tx, episode, reason, actor=actor, run_id=run_id)
+                    memory_changes.note_kept(tx, memory, reason, actor=actor, run_id=run_id)
             note_decision(tx, contradiction.id, BOTH, run_id)
             lines.append(f"both {contradiction.older_id} and {contradiction.newer_id} stay")
         close_run(tx, run_id, lines)
@@ -183,7 +183,7 @@ def keep_both(store: Store, which: str, *, actor: Actor) -> list[str]:
 
 
 def _open_contradictions(store: Store, episode_id: str) -> list[Contradiction]:
-    require_episode(store, episode_id)
+    require_memory(store, episode_id)
     waiting = open_contradictions(store, episode_id)
     if not waiting:
         raise BadRequest(f"{episode_id} has no open contradiction; `engram contradictions` lists them")

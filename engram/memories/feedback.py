@@ -6,7 +6,7 @@ from typing import Any
 
 from engram.enums import Actor, Judgement, Status
 from engram.errors import BadRequest
-from engram.memories.save import Redact, clean_reason, require_episode
+from engram.memories.save import Redact, clean_reason, require_memory
 from engram.models.engine.transaction import Store, Tx
 from engram.models.memories.judgements import Ending, ending_of, is_kept_by_hand, judgement_of, standing_judgements
 from engram.models.memories.memory_changes import note_judgement
@@ -18,14 +18,14 @@ from engram.models.memories.memory_history import (
     history_of,
     snapshot,
 )
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.memories.usefulness import usefulness_of
 from engram.models.sessions.passage_rows import Quotation, note_quotation_judgement, require_quotation
 
 
 def judge_memory(
     store: Store, episode_id: str, judgement: Judgement, why: str, redact: Redact, *, actor: Actor
-) -> Episode:
+) -> Memory:
     """Record what somebody found of a memory; returns it as it is now.
 
     A helpful memory is shown a little more readily and never counts as unused. A wrong one is never injected again and
@@ -46,46 +46,46 @@ def judge_memory(
     """
     reason = clean_reason(why, redact)
     with store.transaction() as tx:
-        episode = require_episode(store, episode_id)
+        memory = require_memory(store, episode_id)
         standing = standing_judgements(history_of(tx, episode_id))
-        if judgement is _standing_judgement(episode, standing):
-            return episode
+        if judgement is _standing_judgement(memory, standing):
+            return memory
         if actor is Actor.AGENT:
-            _check_agent(episode, judgement, standing)
-        if judgement is not Judgement.WRONG and not episode.is_current:
-            raise BadRequest(f"{episode_id} is {episode.status} already; only what is current can be {judgement}")
-        changes = _changes(tx, episode, judgement)
-        return note_judgement(tx, episode, JUDGEMENT_ACTIONS[judgement], reason, actor=actor, **changes)
+            _check_agent(memory, judgement, standing)
+        if judgement is not Judgement.WRONG and not memory.is_current:
+            raise BadRequest(f"{episode_id} is {memory.status} already; only what is current can be {judgement}")
+        changes = _changes(tx, memory, judgement)
+        return note_judgement(tx, memory, JUDGEMENT_ACTIONS[judgement], reason, actor=actor, **changes)
 
 
-def _check_agent(episode: Episode, judgement: Judgement, standing: list[Change]) -> None:
+def _check_agent(memory: Memory, judgement: Judgement, standing: list[Change]) -> None:
     """Check that an agent does not overrule a person. Raises BadRequest."""
-    ask = f"ask the user, who can run `engram feedback {episode.episode_id} {judgement}`"
+    ask = f"ask the user, who can run `engram feedback {memory.episode_id} {judgement}`"
     if standing and standing[-1].actor is Actor.USER:
-        raise BadRequest(f"the user judged {episode.episode_id} as {judgement_of(standing[-1])}; {ask}")
-    may_end = ending_of(episode, None, Actor.AGENT) is Ending.ENDS
+        raise BadRequest(f"the user judged {memory.episode_id} as {judgement_of(standing[-1])}; {ask}")
+    may_end = ending_of(memory, None, Actor.AGENT) is Ending.ENDS
     # A wrong memory does not end, so an agent may say so of what an extractor took for the user's words.
-    if judgement is Judgement.HELPFUL or may_end or (judgement is Judgement.WRONG and not is_kept_by_hand(episode)):
+    if judgement is Judgement.HELPFUL or may_end or (judgement is Judgement.WRONG and not is_kept_by_hand(memory)):
         return
-    raise BadRequest(f"{episode.episode_id} was pinned, saved or said by the user and stays; {ask}")
+    raise BadRequest(f"{memory.episode_id} was pinned, saved or said by the user and stays; {ask}")
 
 
-def _standing_judgement(episode: Episode, standing: list[Change]) -> Judgement | None:
+def _standing_judgement(memory: Memory, standing: list[Change]) -> Judgement | None:
     """Return the judgement that counts. An imported or recovered memory may be lowered without a step that says so."""
     if standing:
         return judgement_of(standing[-1])
-    return Judgement.WRONG if episode.is_lowered else None
+    return Judgement.WRONG if memory.is_lowered else None
 
 
-def _changes(tx: Tx, episode: Episode, judgement: Judgement) -> dict[str, Any]:
+def _changes(tx: Tx, memory: Memory, judgement: Judgement) -> dict[str, Any]:
     """Return the fields that a judgement changes."""
     if judgement is Judgement.OUTDATED:
         return {"status": Status.ARCHIVED, "valid_to_ms": tx.now_ms()}
     is_lowered = judgement is Judgement.WRONG
-    return {} if episode.is_lowered == is_lowered else {"is_lowered": is_lowered}
+    return {} if memory.is_lowered == is_lowered else {"is_lowered": is_lowered}
 
 
-def take_back_judgement(store: Store, episode_id: str, *, actor: Actor) -> tuple[Episode, str]:
+def take_back_judgement(store: Store, episode_id: str, *, actor: Actor) -> tuple[Memory, str]:
     """Take the last judgement of a memory back; returns the memory, and what was taken back.
 
     The fields that the judgement changed get the values that they had before it, and an earlier judgement counts again.
@@ -96,12 +96,12 @@ def take_back_judgement(store: Store, episode_id: str, *, actor: Actor) -> tuple
         BadRequest: nothing is to be taken back, or what the judgement changed was changed again since.
     """
     with store.transaction() as tx:
-        episode = require_episode(store, episode_id)
+        memory = require_memory(store, episode_id)
         standing = standing_judgements(history_of(tx, episode_id))
         if not standing:
-            return _take_back_unwritten(tx, episode, actor)
+            return _take_back_unwritten(tx, memory, actor)
         step = standing[-1]
-        now = snapshot(episode)
+        now = snapshot(memory)
         changed = [name for name, value in step.after.items() if now[name] != value]
         if changed:
             raise BadRequest(
@@ -111,20 +111,20 @@ def take_back_judgement(store: Store, episode_id: str, *, actor: Actor) -> tuple
         judgement = judgement_of(step)
         fields = fields_of_snapshot(step.before)
         reason = f"judged {judgement}: {step.reason}"
-        changed_back = note_judgement(tx, episode, TAKE_BACK, reason, actor=actor, undoes=step.id, **fields)
+        changed_back = note_judgement(tx, memory, TAKE_BACK, reason, actor=actor, undoes=step.id, **fields)
         return changed_back, f"the judgement as {judgement}"
 
 
-def _take_back_unwritten(tx: Tx, episode: Episode, actor: Actor) -> tuple[Episode, str]:
+def _take_back_unwritten(tx: Tx, memory: Memory, actor: Actor) -> tuple[Memory, str]:
     """Take back what no step of the history says: that a memory is lowered, or that it sank."""
-    if episode.is_lowered:
-        raised = note_judgement(tx, episode, TAKE_BACK, "judged wrong", actor=actor, is_lowered=False)
+    if memory.is_lowered:
+        raised = note_judgement(tx, memory, TAKE_BACK, "judged wrong", actor=actor, is_lowered=False)
         return raised, "the judgement as wrong"
-    uses = usefulness_of(tx, [episode.episode_id]).get(episode.episode_id)
+    uses = usefulness_of(tx, [memory.episode_id]).get(memory.episode_id)
     if uses is None or not uses.unused:
-        raise BadRequest(f"{episode.episode_id} was not judged, and has not sunk")
+        raise BadRequest(f"{memory.episode_id} was not judged, and has not sunk")
     what = f"{uses.unused} sessions that were shown it and did not use it"
-    return note_judgement(tx, episode, TAKE_BACK, f"counted anew: {what}", actor=actor), what
+    return note_judgement(tx, memory, TAKE_BACK, f"counted anew: {what}", actor=actor), what
 
 
 def judge_quotation(

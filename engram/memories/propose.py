@@ -15,10 +15,10 @@ from engram.enums import Kind, Scope, Source, Status, Voice
 from engram.errors import BadRequest
 from engram.extraction.user_rules import says_the_same
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode, evidence_of
+from engram.models.memories.memory_records import Memory, evidence_of
 from engram.models.memories.usefulness import Usefulness, usefulness_of
 from engram.models.projects.projects import ProjectRow, list_projects
-from engram.models.search.memory_lists import current_episodes
+from engram.models.search.memory_lists import current_memories
 from engram.notes.user_files import standing_text
 from engram.redaction import redact
 from engram.settings import Settings
@@ -136,8 +136,8 @@ def propose_lines(
     for path, scope in files:
         lines = [
             line
-            for episode, line in needed
-            if _scope_of_line(episode, line, for_all) == scope
+            for memory, line in needed
+            if _scope_of_line(memory, line, for_all) == scope
             and not (now.file_saying(line.text) or before_now.file_saying(line.text))
         ]
         if lines:
@@ -149,57 +149,57 @@ def propose_lines(
     return proposals
 
 
-def _needed_rules(store: Store, project: ProjectRow | None) -> list[tuple[Episode, Line]]:
+def _needed_rules(store: Store, project: ProjectRow | None) -> list[tuple[Memory, Line]]:
     """Return the user's rules that were said or used in enough sessions."""
     project_id = None if project is None else project.id
-    rules = [episode for episode in current_episodes(store, project_id) if _is_rule(episode)]
-    uses = usefulness_of(store, [episode.episode_id for episode in rules])
+    rules = [memory for memory in current_memories(store, project_id) if _is_rule(memory)]
+    uses = usefulness_of(store, [memory.episode_id for memory in rules])
     needed = []
-    for episode in rules:
-        said = len({entry.session_id for entry in evidence_of(store, episode.id) if entry.session_id})
-        used = uses.get(episode.episode_id, Usefulness()).used
+    for memory in rules:
+        said = len({entry.session_id for entry in evidence_of(store, memory.id) if entry.session_id})
+        used = uses.get(memory.episode_id, Usefulness()).used
         if said + used >= MIN_NEEDED_SESSIONS:
-            text = fence_safe(one_line(redact(episode.summary), MAX_LINE_CHARACTERS))
-            needed.append((episode, Line(episode.episode_id, text, said, used)))
+            text = fence_safe(one_line(redact(memory.summary), MAX_LINE_CHARACTERS))
+            needed.append((memory, Line(memory.episode_id, text, said, used)))
     return needed
 
 
-def _scope_of_line(episode: Episode, line: Line, for_all: Collection[str]) -> Scope:
-    return Scope.GLOBAL if line.text in for_all else episode.scope
+def _scope_of_line(memory: Memory, line: Line, for_all: Collection[str]) -> Scope:
+    return Scope.GLOBAL if line.text in for_all else memory.scope
 
 
-def _rules_of_two_projects(store: Store) -> list[tuple[Episode, Line]]:
+def _rules_of_two_projects(store: Store) -> list[tuple[Memory, Line]]:
     """Return rules that the user gave in several projects, in words of their own: the oldest of each.
 
     They are offered for all projects, and hold in all of them only once the user takes them over.
     """
-    groups: list[list[Episode]] = []
+    groups: list[list[Memory]] = []
     for project in list_projects(store):
-        for episode in current_episodes(store, project.id):
-            if episode.voice == Voice.USER and episode.scope == Scope.PROJECT and _is_rule(episode):
-                same = next((group for group in groups if says_the_same(group[0].summary, episode.summary)), None)
+        for memory in current_memories(store, project.id):
+            if memory.voice == Voice.USER and memory.scope == Scope.PROJECT and _is_rule(memory):
+                same = next((group for group in groups if says_the_same(group[0].summary, memory.summary)), None)
                 if same is None:
-                    groups.append([episode])
+                    groups.append([memory])
                 else:
-                    same.append(episode)
+                    same.append(memory)
     offered = []
     for group in groups:
-        if len({episode.project_id for episode in group}) > 1:
-            oldest = min(group, key=lambda episode: episode.created_at_ms)
-            said = {entry.session_id for episode in group for entry in evidence_of(store, episode.id)} - {""}
-            uses = usefulness_of(store, [episode.episode_id for episode in group])
+        if len({memory.project_id for memory in group}) > 1:
+            oldest = min(group, key=lambda memory: memory.created_at_ms)
+            said = {entry.session_id for memory in group for entry in evidence_of(store, memory.id)} - {""}
+            uses = usefulness_of(store, [memory.episode_id for memory in group])
             used = sum(use.used for use in uses.values())
             text = fence_safe(one_line(redact(oldest.summary), MAX_LINE_CHARACTERS))
             offered.append((oldest, Line(oldest.episode_id, text, len(said), used)))
     return offered
 
 
-def _is_rule(episode: Episode) -> bool:
+def _is_rule(memory: Memory) -> bool:
     """Return True for a rule or preference of the user's that holds and that nothing speaks against."""
-    is_users = episode.voice in (Voice.USER, Voice.CHOSEN)
-    is_rule = episode.kind in _RULES or episode.source == Source.MANUAL
-    is_doubtful = episode.suspect or episode.is_lowered or episode.stale_reason or episode.valid_to_ms is not None
-    return episode.status == Status.ACTIVE and is_users and is_rule and not is_doubtful
+    is_users = memory.voice in (Voice.USER, Voice.CHOSEN)
+    is_rule = memory.kind in _RULES or memory.source == Source.MANUAL
+    is_doubtful = memory.suspect or memory.is_lowered or memory.stale_reason or memory.valid_to_ms is not None
+    return memory.status == Status.ACTIVE and is_users and is_rule and not is_doubtful
 
 
 def _file_of(root: Path) -> Path:

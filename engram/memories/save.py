@@ -13,7 +13,7 @@ from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.memories import memory_changes, memory_records, watermarks
 from engram.models.memories.judgements import Ending, ending_of, note_contradiction
 from engram.models.memories.memory_history import add_run, close_run
-from engram.models.memories.memory_records import MAX_SUMMARY_CHARACTERS, Episode, Evidence
+from engram.models.memories.memory_records import MAX_SUMMARY_CHARACTERS, Evidence, Memory
 from engram.models.memories.memory_undo import begin_ageing_anew
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import is_quotation_id
@@ -48,7 +48,7 @@ def save_memory(
     summary: str | None = None,
     kind: Kind | None = None,
     questions: Sequence[str] = (),
-) -> Episode:
+) -> Memory:
     """Store a text as a memory, unchanged except for secrets.
 
     Args:
@@ -77,8 +77,8 @@ def save_memory(
     kind = kind or (kind_of_saved(text) if actor is Actor.USER else Kind.FACT)
     if scope == Scope.PROJECT and project_id is None:
         raise BadRequest("a memory of a project needs a project: name a folder (cwd) or take scope global")
-    made = Episode(
-        episode_id=memory_records.new_episode_id(),
+    made = Memory(
+        episode_id=memory_records.new_memory_id(),
         kind=kind,
         summary=redact(summary).strip()[:MAX_SUMMARY_CHARACTERS] if summary else first_sentence(text),
         content=text,
@@ -97,9 +97,9 @@ def save_memory(
     )
     made = judged(made, actor)
     with store.transaction() as tx:
-        old = None if supersedes is None else require_episode(store, supersedes)
+        old = None if supersedes is None else require_memory(store, supersedes)
         if old is None:
-            return memory_changes.add_episode(tx, made, _said_in(tx, made), actor=actor, action="save")
+            return memory_changes.add_memory(tx, made, _said_in(tx, made), actor=actor, action="save")
         if not made.suspect and not memory_records.may_stand_for(made, old):
             raise BadRequest(
                 f"{old.episode_id} is seen where the new memory would not be: save it with scope global, or without "
@@ -119,9 +119,7 @@ def kind_of_saved(text: str) -> Kind:
     return Kind.FACT if rule is None else rule.kind
 
 
-def replace_memory(
-    tx: Tx, old: Episode, new: Episode, *, actor: Actor, action: str, reason: str
-) -> tuple[Episode, int]:
+def replace_memory(tx: Tx, old: Memory, new: Memory, *, actor: Actor, action: str, reason: str) -> tuple[Memory, int]:
     """Store a new memory in the place of an old one; returns it and the number of a contradiction.
 
     If the old memory may not end by this actor (``ending_of``), the new one is stored as provisional beside it, and a
@@ -131,17 +129,17 @@ def replace_memory(
     evidence = _said_in(tx, new)
     if ending_of(old, new, actor) is not Ending.ENDS:
         new = dataclasses.replace(new, status=Status.PROVISIONAL, is_pinned=False)
-        made = memory_changes.add_episode(tx, new, evidence, actor=actor, action=action, reason=reason, run_id=run_id)
+        made = memory_changes.add_memory(tx, new, evidence, actor=actor, action=action, reason=reason, run_id=run_id)
         number = note_contradiction(tx, old.episode_id, made.episode_id, reason)
         close_run(tx, run_id, [f"contradiction of {old.episode_id} and {made.episode_id}"])
         return made, number
-    made = memory_changes.add_episode(tx, new, evidence, actor=actor, action=action, reason=reason, run_id=run_id)
+    made = memory_changes.add_memory(tx, new, evidence, actor=actor, action=action, reason=reason, run_id=run_id)
     supersede(tx, old, made, reason, actor=actor, run_id=run_id)
     close_run(tx, run_id, [f"supersede {old.episode_id} by {made.episode_id}"])
     return made, 0
 
 
-def _said_in(tx: Tx, made: Episode) -> list[Evidence]:
+def _said_in(tx: Tx, made: Memory) -> list[Evidence]:
     """Return what says in which session a memory was saved if that session's transcript was not read yet.
 
     A session is not reminded of what was saved in it.
@@ -150,7 +148,7 @@ def _said_in(tx: Tx, made: Episode) -> list[Evidence]:
     return [] if is_known else [Evidence("", made.session_id)]
 
 
-def judged(made: Episode, actor: Actor) -> Episode:
+def judged(made: Memory, actor: Actor) -> Memory:
     """Return a new memory as it may be kept: what an agent saves may repeat an order that somebody planted.
 
     Suspect text is kept for the user to look at; it is neither pinned nor global.
@@ -189,9 +187,9 @@ def clean_reason(why: str, redact: Redact) -> str:
     return reason
 
 
-def supersede(tx: Tx, old: Episode, new: Episode, reason: str, *, actor: Actor, run_id: int | None = None) -> Episode:
+def supersede(tx: Tx, old: Memory, new: Memory, reason: str, *, actor: Actor, run_id: int | None = None) -> Memory:
     """Mark ``old`` as replaced by ``new`` from now on."""
-    return memory_changes.change_episode(
+    return memory_changes.change_memory(
         tx,
         old,
         "supersede",
@@ -214,7 +212,7 @@ def edit_memory(
     content: str | None = None,
     importance: Importance | None = None,
     scope: Scope | None = None,
-) -> Episode:
+) -> Memory:
     """Change a memory's text, importance or scope; its history keeps the old values.
 
     Summary and content stay one statement: a new content that no longer says the summary gets its first sentence as the
@@ -234,22 +232,22 @@ def edit_memory(
     if not changes or changes.get("summary") == "":
         raise BadRequest("say what to change: a summary, a content, an importance or a scope")
     with store.transaction() as tx:
-        episode = require_episode(store, episode_id)
-        if episode.origin and changes.keys() & {"summary", "content"}:
-            raise BadRequest(f"it is {episode.origin}'s: `engram correct {episode_id}` says it right in your own words")
-        if changes.get("scope") == Scope.PROJECT and episode.project_id is None:
+        memory = require_memory(store, episode_id)
+        if memory.origin and changes.keys() & {"summary", "content"}:
+            raise BadRequest(f"it is {memory.origin}'s: `engram correct {episode_id}` says it right in your own words")
+        if changes.get("scope") == Scope.PROJECT and memory.project_id is None:
             raise BadRequest("this memory belongs to no project, so its scope stays global")
-        changes = _in_step(episode, changes)
-        return memory_changes.change_episode(tx, episode, "edit", "by hand", **changes, actor=actor)
+        changes = _in_step(memory, changes)
+        return memory_changes.change_memory(tx, memory, "edit", "by hand", **changes, actor=actor)
 
 
-def _in_step(episode: Episode, changes: dict[str, Any]) -> dict[str, Any]:
+def _in_step(memory: Memory, changes: dict[str, Any]) -> dict[str, Any]:
     """Return an edit with what else of the text has to follow: bites tell the summary, the rest quotes the content."""
     summary, content = changes.get("summary"), changes.get("content")
-    if content and summary is None and not _says(content, episode.summary):
+    if content and summary is None and not _says(content, memory.summary):
         return changes | {"summary": first_sentence(content)}
-    if summary and content is None and episode.summary in episode.content:
-        return changes | {"content": episode.content.replace(episode.summary, summary)[:MAX_SAVED_CHARACTERS]}
+    if summary and content is None and memory.summary in memory.content:
+        return changes | {"content": memory.content.replace(memory.summary, summary)[:MAX_SAVED_CHARACTERS]}
     return changes
 
 
@@ -258,18 +256,18 @@ def _says(content: str, summary: str) -> bool:
     return " ".join(summary.split()).rstrip(".…").lower() in " ".join(content.split()).lower()
 
 
-def pin_memory(store: Store, episode_id: str, *, actor: Actor, is_pinned: bool = True) -> Episode:
+def pin_memory(store: Store, episode_id: str, *, actor: Actor, is_pinned: bool = True) -> Memory:
     """Pin a memory (it never ages and heads every briefing), or unpin it."""
     with store.transaction() as tx:
-        episode = require_episode(store, episode_id)
-        if is_pinned and episode.suspect and actor is not Actor.USER:
-            raise BadRequest(f"{episode_id} is suspect ({episode.suspect}): only the user pins it")
-        return memory_changes.change_episode(
-            tx, episode, "pin" if is_pinned else "unpin", "by hand", is_pinned=is_pinned, actor=actor
+        memory = require_memory(store, episode_id)
+        if is_pinned and memory.suspect and actor is not Actor.USER:
+            raise BadRequest(f"{episode_id} is suspect ({memory.suspect}): only the user pins it")
+        return memory_changes.change_memory(
+            tx, memory, "pin" if is_pinned else "unpin", "by hand", is_pinned=is_pinned, actor=actor
         )
 
 
-def require_episode(store: Reader, episode_id: str) -> Episode:
+def require_memory(store: Reader, episode_id: str) -> Memory:
     """Return the memory of an id.
 
     Raises:
@@ -278,10 +276,10 @@ def require_episode(store: Reader, episode_id: str) -> Episode:
     """
     if is_quotation_id(episode_id):
         raise BadRequest(f"{episode_id} is a quotation: what was said can't be changed. {QUOTATION_VERBS}")
-    episode = memory_records.find_episode(store, episode_id) if memory_records.is_episode_id(episode_id) else None
-    if episode is None:
+    memory = memory_records.find_memory(store, episode_id) if memory_records.is_memory_id(episode_id) else None
+    if memory is None:
         raise NotFound(f"there is no memory {episode_id[:40]!r}; recall and timeline print the ids that exist")
-    return episode
+    return memory
 
 
 def first_sentence(text: str, limit: int = 240) -> str:
@@ -301,7 +299,7 @@ def first_sentence(text: str, limit: int = 240) -> str:
 REVIVE = "revive"
 
 
-def revive_memory(store: Store, episode_id: str, *, actor: Actor) -> Episode:
+def revive_memory(store: Store, episode_id: str, *, actor: Actor) -> Memory:
     """Let an archived memory be in force again; it ages anew, and no consolidation archives it as a copy again.
 
     A memory that was merged stands beside the one that took up its words.
@@ -311,19 +309,19 @@ def revive_memory(store: Store, episode_id: str, *, actor: Actor) -> Episode:
         BadRequest: it is not archived.
     """
     with store.transaction() as tx:
-        episode = require_episode(tx, episode_id)
-        if episode.status is not Status.ARCHIVED:
-            raise BadRequest(f"{episode_id} is {episode.status}, not archived")
+        memory = require_memory(tx, episode_id)
+        if memory.status is not Status.ARCHIVED:
+            raise BadRequest(f"{episode_id} is {memory.status}, not archived")
         begin_ageing_anew(tx, episode_id)
         watermarks.note_undone(tx, [("archive", episode_id)])
         changes: dict[str, Any] = {"status": Status.ACTIVE, "superseded_by": "", "valid_to_ms": None, "weight": 1.0}
-        return memory_changes.change_episode(tx, episode, REVIVE, "by hand", actor=actor, **changes)
+        return memory_changes.change_memory(tx, memory, REVIVE, "by hand", actor=actor, **changes)
 
 
 # -- Release a memory that was taken for suspect: a person has looked at it.
 
 
-def trust_memory(store: Store, episode_id: str, *, actor: Actor) -> Episode:
+def trust_memory(store: Store, episode_id: str, *, actor: Actor) -> Memory:
     """Let a suspect memory be shown like any other. Only a person does this, after reading it.
 
     Raises:
@@ -331,9 +329,9 @@ def trust_memory(store: Store, episode_id: str, *, actor: Actor) -> Episode:
         BadRequest: it is not suspect.
     """
     with store.transaction() as tx:
-        episode = require_episode(tx, episode_id)
-        if not episode.suspect:
+        memory = require_memory(tx, episode_id)
+        if not memory.suspect:
             raise BadRequest(f"{episode_id} is not suspect")
-        return memory_changes.change_episode(
-            tx, episode, "trust", f"looked at: {episode.suspect}", actor=actor, suspect=""
+        return memory_changes.change_memory(
+            tx, memory, "trust", f"looked at: {memory.suspect}", actor=actor, suspect=""
         )

@@ -10,7 +10,7 @@ from pathlib import Path
 from engram.enums import Kind, Scope
 from engram.errors import BadRequest
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode, episodes_of_session
+from engram.models.memories.memory_records import Memory, memories_of_session
 from engram.models.projects.projects import project_by_id
 from engram.models.sessions.sessions import SessionRow, find_session
 from engram.models.sessions.stored_turns import turns_of_session
@@ -298,16 +298,16 @@ def _decided(
 ) -> dict[str, list[str]]:
     """Return what was decided in a session in a project on each of its days."""
     decided: dict[str, list[str]] = {}
-    for episode in episodes_of_session(store, session.session_id) if days else ():
-        is_here = project_id in (episode.project_id, session.project_id if episode.scope == Scope.GLOBAL else 0)
-        if episode.kind == Kind.DECISION and _is_current(episode) and is_here:
-            day = day_of(episode.created_at_ms)
-            decided.setdefault(day if day in days else max(days), []).append(episode.summary)
+    for memory in memories_of_session(store, session.session_id) if days else ():
+        is_here = project_id in (memory.project_id, session.project_id if memory.scope == Scope.GLOBAL else 0)
+        if memory.kind == Kind.DECISION and _is_current(memory) and is_here:
+            day = day_of(memory.created_at_ms)
+            decided.setdefault(day if day in days else max(days), []).append(memory.summary)
     return decided
 
 
-def _is_current(episode: Episode) -> bool:
-    return episode.is_current and not episode.suspect
+def _is_current(memory: Memory) -> bool:
+    return memory.is_current and not memory.suspect
 
 
 def _log_files(home: Home, first: str = "", last: str = "~") -> list[Path]:

@@ -9,8 +9,8 @@ from typing import Any
 from engram.enums import BranchState
 from engram.models.engine.transaction import Store
 from engram.models.memories.branches import branches_of_project, open_branches
-from engram.models.memories.memory_records import Episode
-from engram.models.search.memory_lists import current_episodes
+from engram.models.memories.memory_records import Memory
+from engram.models.search.memory_lists import current_memories
 from engram.models.sessions.recent import prompt_of_turn, turns_naming
 from engram.models.sessions.sessions import find_session
 from engram.recollection.branch_state import resume_of
@@ -65,20 +65,20 @@ def blame_file(store: Store, project_id: int, path: str, root: str, limit: int) 
         limit: maximum number of results.
     """
     name = PurePosixPath(path).name.lower()
-    episodes = [
-        episode
-        for episode in current_episodes(store, project_id)
-        if is_in_force(episode) and episode.project_id == project_id and _names(episode, name)
+    memories = [
+        memory
+        for memory in current_memories(store, project_id)
+        if is_in_force(memory) and memory.project_id == project_id and _names(memory, name)
     ]
-    unmerged = open_branches(store, [episode.id for episode in episodes])
-    touches = [_of_memory(store, episode, unmerged.get(episode.id, "")) for episode in episodes]
+    unmerged = open_branches(store, [memory.id for memory in memories])
+    touches = [_of_memory(store, memory, unmerged.get(memory.id, "")) for memory in memories]
     touches += _changes(store, project_id, path, root)
     return sorted(touches, key=lambda touch: -touch.at_ms)[:limit]
 
 
-def _names(episode: Episode, name: str) -> bool:
-    words = {word.strip("`'\"().,:;").lower() for word in episode.summary.split()}
-    return is_about(episode, {name}) or any(word.rpartition("/")[2] == name for word in words)
+def _names(memory: Memory, name: str) -> bool:
+    words = {word.strip("`'\"().,:;").lower() for word in memory.summary.split()}
+    return is_about(memory, {name}) or any(word.rpartition("/")[2] == name for word in words)
 
 
 def _changes(store: Store, project_id: int, path: str, root: str) -> list[Touch]:
@@ -114,14 +114,14 @@ def is_same_file(named: str, path: str, root: str) -> bool:
     return plain.is_absolute() and not plain.is_relative_to(root) and plain.as_posix().endswith(f"/{path}")
 
 
-def _of_memory(store: Store, episode: Episode, branch: str) -> Touch:
-    session = find_session(store, episode.session_id) if episode.session_id else None
+def _of_memory(store: Store, memory: Memory, branch: str) -> Touch:
+    session = find_session(store, memory.session_id) if memory.session_id else None
     return Touch(
-        at_ms=episode.created_at_ms,
-        id=episode.episode_id,
-        kind=episode.kind.value,
-        text=episode.summary,
-        session_id=episode.session_id,
+        at_ms=memory.created_at_ms,
+        id=memory.episode_id,
+        kind=memory.kind.value,
+        text=memory.summary,
+        session_id=memory.session_id,
         resume="" if session is None else resume_of(store, session),
         branch=branch,
         is_unmerged=bool(branch),

@@ -11,8 +11,8 @@ from engram.enums import BranchState
 from engram.models.engine.transaction import Store
 from engram.models.memories import branches
 from engram.models.memories.branches import MAX_BRANCH_CHARACTERS
-from engram.models.memories.memory_records import Episode
-from engram.models.search.memory_lists import latest_episodes
+from engram.models.memories.memory_records import Memory
+from engram.models.search.memory_lists import latest_memories
 from engram.models.sessions.recent import calls_of_session, latest_prompts, latest_sessions_of, latest_sessions_on
 from engram.models.sessions.sessions import SessionRow, session_titles
 from engram.models.sessions.sources import files_of_session
@@ -98,7 +98,7 @@ class Where:
     todos: tuple[str, ...] = ()
     failure: OpenFailure | None = None
     #: Memories of open problems that were learned on the branch.
-    threads: tuple[Episode, ...] = ()
+    threads: tuple[Memory, ...] = ()
 
     @property
     def is_unfinished(self) -> bool:
@@ -125,7 +125,7 @@ class Where:
                 "exit_code": self.failure.exit_code,
                 "error": self.failure.error_line or None,
             },
-            "open": [{"id": episode.episode_id, "summary": episode.summary} for episode in self.threads],
+            "open": [{"id": memory.episode_id, "summary": memory.summary} for memory in self.threads],
         }
 
 
@@ -182,15 +182,15 @@ def _told(store: Store, session: SessionRow, project_id: int) -> LastSession:
     )
 
 
-def open_threads(store: Store, project_id: int, branch: str) -> list[Episode]:
+def open_threads(store: Store, project_id: int, branch: str) -> list[Memory]:
     """Return the latest memories of open problems that were learned on a branch."""
     states = [
-        episode
-        for episode in latest_episodes(store, project_id=project_id, with_global=False, limit=MAX_CANDIDATES)
-        if is_open_problem(episode, store.now_ms())
+        memory
+        for memory in latest_memories(store, project_id=project_id, with_global=False, limit=MAX_CANDIDATES)
+        if is_open_problem(memory, store.now_ms())
     ]
-    places = branches.branches_of_episodes(store, [episode.id for episode in states])
-    return [episode for episode in states if branch in places.get(episode.id, ())][:MAX_THREADS]
+    places = branches.branches_of_memories(store, [memory.id for memory in states])
+    return [memory for memory in states if branch in places.get(memory.id, ())][:MAX_THREADS]
 
 
 def _late_calls(store: Store, sessions: Sequence[SessionRow], project_id: int) -> list[list[Action]]:
@@ -239,7 +239,7 @@ def _last_prompt(store: Store, session: SessionRow, project_id: int) -> str:
 # -- lines that a session is told
 
 
-def where_lines(where: Where, threads: Sequence[Episode]) -> list[str]:
+def where_lines(where: Where, threads: Sequence[Memory]) -> list[str]:
     """Return a heading and its lines; nothing if all is finished on the default branch, and the last work was there.
 
     What is not committed is not among them: it stands in Claude's first request.
@@ -248,7 +248,7 @@ def where_lines(where: Where, threads: Sequence[Episode]) -> list[str]:
         where: the state of the work.
         threads: memories of open problems to tell.
     """
-    lines = [title_line(episode, text) for episode in threads if not episode.suspect and (text := text_of(episode))]
+    lines = [title_line(memory, text) for memory in threads if not memory.suspect and (text := text_of(memory))]
     failure = where.failure
     if failure is not None and (
         command := _shown(without_comments(failure.command), MAX_COMMAND_CHARACTERS, is_typed=False)

@@ -11,7 +11,7 @@ from engram.enums import Kind, Scope, Source, Status, Voice
 from engram.extraction.user_rules import is_rule
 from engram.models.engine.transaction import Store
 from engram.models.memories.branches import MAX_BRANCH_CHARACTERS
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.sessions.recent import CitedText, calls_of_evidence, texts_of_evidence
 from engram.recollection.render import FENCE, MAX_OUTPUT_CHARACTERS, branch_note, shown_text
 from engram.system.clock import day_of
@@ -120,95 +120,95 @@ _SECTIONS = {
 }
 
 
-def section_of(episode: Episode, now_ms: int) -> Section | None:
+def section_of(memory: Memory, now_ms: int) -> Section | None:
     """Return the section of a memory; None for one that a briefing doesn't tell.
 
     Fixes and facts change nothing until a prompt is about them, and are told then; only what the user saved by hand is
     told at once.
     """
-    if episode.kind == Kind.STATE and not is_open_problem(episode, now_ms):
+    if memory.kind == Kind.STATE and not is_open_problem(memory, now_ms):
         return None
-    is_saved = episode.source == Source.MANUAL and episode.voice == Voice.USER and not episode.origin
-    return _SECTIONS.get(episode.kind, Section.SAVED if is_saved else None)
+    is_saved = memory.source == Source.MANUAL and memory.voice == Voice.USER and not memory.origin
+    return _SECTIONS.get(memory.kind, Section.SAVED if is_saved else None)
 
 
-def is_about(episode: Episode, files: Collection[str]) -> bool:
+def is_about(memory: Memory, files: Collection[str]) -> bool:
     """Return True if a memory names one of the files, which are given by name in lower case."""
-    return any(name.replace("\\", "/").rpartition("/")[2].lower() in files for name in episode.entities)
+    return any(name.replace("\\", "/").rpartition("/")[2].lower() in files for name in memory.entities)
 
 
-def is_open_problem(episode: Episode, now_ms: int) -> bool:
+def is_open_problem(memory: Memory, now_ms: int) -> bool:
     """Return True for a late memory of something that is not settled."""
-    is_late = now_ms - episode.created_at_ms <= MAX_STATE_AGE_MS
-    is_trusted = episode.status == Status.ACTIVE or not _is_by_rules(episode)
-    return episode.kind == Kind.STATE and is_late and is_trusted and bool(_OPEN.search(episode.summary))
+    is_late = now_ms - memory.created_at_ms <= MAX_STATE_AGE_MS
+    is_trusted = memory.status == Status.ACTIVE or not _is_by_rules(memory)
+    return memory.kind == Kind.STATE and is_late and is_trusted and bool(_OPEN.search(memory.summary))
 
 
-def is_in_force(episode: Episode) -> bool:
+def is_in_force(memory: Memory) -> bool:
     """Return True for a current memory that nothing speaks against."""
-    is_over = episode.suspect or episode.superseded_by or episode.is_lowered
-    return episode.is_current and not is_over and episode.confidence >= MIN_CONFIDENCE
+    is_over = memory.suspect or memory.superseded_by or memory.is_lowered
+    return memory.is_current and not is_over and memory.confidence >= MIN_CONFIDENCE
 
 
-def is_confirmed(store: Store, episode: Episode) -> bool:
+def is_confirmed(store: Store, memory: Memory) -> bool:
     """Return True for a memory that a person stated or backed, that was confirmed, or that a commit or passing test
     verifies.
 
     A language model writes down an open problem only if it was said; nothing verifies it. What it writes of a project
     in words of its own counts as confirmed if the user typed a statement about it or agreed.
     """
-    if episode.status == Status.ACTIVE or episode.voice in (Voice.USER, Voice.CHOSEN):
+    if memory.status == Status.ACTIVE or memory.voice in (Voice.USER, Voice.CHOSEN):
         return True
-    if episode.kind == Kind.STATE:
-        return not _is_by_rules(episode)
-    if _is_models_word(episode) and is_backed_by_user(episode.summary, texts_of_evidence(store, episode.id)):
+    if memory.kind == Kind.STATE:
+        return not _is_by_rules(memory)
+    if _is_models_word(memory) and is_backed_by_user(memory.summary, texts_of_evidence(store, memory.id)):
         return True
-    if episode.kind not in _VERIFIABLE_KINDS:
+    if memory.kind not in _VERIFIABLE_KINDS:
         return False
-    calls = calls_of_evidence(store, episode.id)
+    calls = calls_of_evidence(store, memory.id)
     return any(call.commit or (call.is_error is False and is_test_command(call.command)) for call in calls)
 
 
-def may_fill_room(store: Store, episode: Episode) -> bool:
+def may_fill_room(store: Store, memory: Memory) -> bool:
     """Return True for a decision or dead end that nothing confirms, but that may be told where room is left.
 
     A language model wrote it, of this project, and it rests on nothing that may be pasted.
     """
-    is_lasting = episode.kind in (Kind.DECISION, Kind.DEAD_END) and not is_of_the_moment(episode.summary)
-    return is_lasting and _is_models_word(episode) and not may_be_pasted(texts_of_evidence(store, episode.id))
+    is_lasting = memory.kind in (Kind.DECISION, Kind.DEAD_END) and not is_of_the_moment(memory.summary)
+    return is_lasting and _is_models_word(memory) and not may_be_pasted(texts_of_evidence(store, memory.id))
 
 
-def text_of(episode: Episode) -> str:
+def text_of(memory: Memory) -> str:
     """Return what a briefing says of a memory, in whole sentences.
 
     Returns "" if it says nothing on its own, or only something of the moment.
     """
-    summary = " ".join(episode.summary.split())
-    if episode.source == Source.MANUAL or episode.is_pinned:
+    summary = " ".join(memory.summary.split())
+    if memory.source == Source.MANUAL or memory.is_pinned:
         return whole_sentences(summary, MAX_TEXT_CHARACTERS) or summary[:MAX_TEXT_CHARACTERS]
-    if not _is_by_rules(episode):
+    if not _is_by_rules(memory):
         # A language model was asked for one sentence that stands alone.
         whole = whole_sentences(summary, MAX_TEXT_CHARACTERS)
-        return "" if episode.kind not in _LASTING_KINDS and is_of_the_moment(whole) else whole
-    if episode.voice == Voice.CHOSEN:
+        return "" if memory.kind not in _LASTING_KINDS and is_of_the_moment(whole) else whole
+    if memory.voice == Voice.CHOSEN:
         is_passing = _PASSING_CHOICE.search(summary) or is_of_the_moment(summary) or "…" in summary
         return "" if is_passing or len(summary) > MAX_TEXT_CHARACTERS else summary
-    if episode.voice == Voice.USER:
+    if memory.voice == Voice.USER:
         rule = whole_sentences(_FILLER.sub("", summary), MAX_TEXT_CHARACTERS)
         is_told = is_rule(rule) and not (is_of_the_moment(rule) or "…" in rule)
         return rule[:1].upper() + rule[1:] if is_told else ""
     return standing_part(summary, MAX_TEXT_CHARACTERS)
 
 
-def _is_by_rules(episode: Episode) -> bool:
+def _is_by_rules(memory: Memory) -> bool:
     """Return True for a memory of the local extractor, whose name ends with its version: ``local-2``."""
-    return episode.source == Source.AUTO and episode.extractor.startswith("local-")
+    return memory.source == Source.AUTO and memory.extractor.startswith("local-")
 
 
-def _is_models_word(episode: Episode) -> bool:
+def _is_models_word(memory: Memory) -> bool:
     """Return True for a lasting memory of a project that a language model wrote in words of its own."""
-    is_own = episode.source == Source.AUTO and not _is_by_rules(episode) and episode.scope == Scope.PROJECT
-    return is_own and episode.kind in _LASTING_KINDS
+    is_own = memory.source == Source.AUTO and not _is_by_rules(memory) and memory.scope == Scope.PROJECT
+    return is_own and memory.kind in _LASTING_KINDS
 
 
 # -- The lines of a briefing: how a memory is told, and the budget that the sections share.
@@ -252,18 +252,18 @@ def told_in(briefing: str) -> list[str]:
     return _TITLE.findall(briefing)
 
 
-def title_line(episode: Episode, text: str, branch: str = "") -> str:
+def title_line(memory: Memory, text: str, branch: str = "") -> str:
     """Return the line of a memory, such as ``- [ep_…] 2026-02-20: text``, with whose it is if it is somebody else's.
 
     Args:
-        episode: the memory.
+        memory: the memory.
         text: what is told of it.
         branch: the branch that it was learned on, if it was not merged and the session is elsewhere.
     """
-    stale = ", may no longer hold" if episode.stale_reason else ""
-    said_by = episode.origin or ("" if episode.voice in _OWN_VOICES else episode.voice.label)
+    stale = ", may no longer hold" if memory.stale_reason else ""
+    said_by = memory.origin or ("" if memory.voice in _OWN_VOICES else memory.voice.label)
     whose = f", {shown_text(said_by, MAX_BRANCH_CHARACTERS)}" if said_by else ""
-    head = f"[{episode.episode_id}] {day_of(episode.created_at_ms)}{whose}{stale}{branch_note(branch)}"
+    head = f"[{memory.episode_id}] {day_of(memory.created_at_ms)}{whose}{stale}{branch_note(branch)}"
     return f"- {head}: {shown_text(text, MAX_TEXT_CHARACTERS)}"
 
 

@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from engram.enums import Importance, Kind, Scope, Status, Verdict, Voice
 from engram.models.memories.judgements import is_kept_by_hand
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.sessions.outcomes import Candidate
 from engram.models.sessions.stored_turns import is_quotation_id
 from engram.reports.session_report import is_near
@@ -222,16 +222,16 @@ def rate_hits(
     in_context = request.in_context() if hits else ()
     rated: list[RatedHit] = []
     for place, hit in enumerate(hits):
-        if hit.episode is None:
+        if hit.memory is None:
             continue
         score, values = rate_hit(hit, context)
         floor = _threshold(hit, request, thresholds)
         if hit.branch:
             score *= 1 - BRANCH_DEDUCTION
         score = min(score * hit.use_factor, 1.0)
-        if hit.use_factor < 1 and _is_spared(hit.episode):
+        if hit.use_factor < 1 and _is_spared(hit.memory):
             floor *= hit.use_factor
-        verdict = why_barred(hit.id, hit.episode, request, in_context)
+        verdict = why_barred(hit.id, hit.memory, request, in_context)
         if verdict is None and score >= floor and request.file_saying(hit.text):
             verdict = Verdict.STANDS_IN_FILE
         rated.append(
@@ -289,46 +289,46 @@ def _threshold(hit: Hit, request: InjectionRequest, thresholds: Thresholds) -> f
     return min(threshold * thresholds.own_session, 0.95) if is_own else threshold
 
 
-def _is_spared(episode: Episode) -> bool:
+def _is_spared(memory: Memory) -> bool:
     """Return True for a memory that only falls behind others when nobody uses it, and needs no more relevance."""
-    return is_kept_by_hand(episode) or episode.importance == Importance.HIGH
+    return is_kept_by_hand(memory) or memory.importance == Importance.HIGH
 
 
-def may_inject(episode: Episode, request: InjectionRequest) -> bool:
+def may_inject(memory: Memory, request: InjectionRequest) -> bool:
     """Return False for a memory that is never injected, or that belongs to another project."""
-    return _why_never(episode, request) is None
+    return _why_never(memory, request) is None
 
 
 def why_barred(
-    episode_id: str, episode: Episode, request: InjectionRequest, in_context: Collection[str]
+    episode_id: str, memory: Memory, request: InjectionRequest, in_context: Collection[str]
 ) -> Verdict | None:
     """Return why a memory is not injected, however relevant it is; None if it may be.
 
     ``in_context`` is what ``request.in_context`` returned after the memory was read.
     """
-    reason = _why_never(episode, request)
+    reason = _why_never(memory, request)
     if reason is None and episode_id in request.shown:
         return Verdict.ALREADY_SHOWN
     return Verdict.IN_CONTEXT if reason is None and episode_id in in_context else reason
 
 
-def _why_never(episode: Episode, request: InjectionRequest) -> Verdict | None:
-    is_visible = episode.scope == Scope.GLOBAL or (
-        request.project_id is not None and episode.project_id == request.project_id
+def _why_never(memory: Memory, request: InjectionRequest) -> Verdict | None:
+    is_visible = memory.scope == Scope.GLOBAL or (
+        request.project_id is not None and memory.project_id == request.project_id
     )
     if not is_visible:
         return Verdict.OTHER_PROJECT
-    if episode.suspect:
+    if memory.suspect:
         return Verdict.SUSPECT
-    return None if _is_in_force(episode, request.now_ms) else Verdict.NOT_CURRENT
+    return None if _is_in_force(memory, request.now_ms) else Verdict.NOT_CURRENT
 
 
-def _is_in_force(episode: Episode, now_ms: int) -> bool:
-    is_confirmed = episode.status == Status.ACTIVE or (
-        episode.status == Status.PROVISIONAL and episode.confidence >= PROVISIONAL_CONFIDENCE
+def _is_in_force(memory: Memory, now_ms: int) -> bool:
+    is_confirmed = memory.status == Status.ACTIVE or (
+        memory.status == Status.PROVISIONAL and memory.confidence >= PROVISIONAL_CONFIDENCE
     )
-    is_over = episode.valid_to_ms is not None and now_ms > 0 and episode.valid_to_ms <= now_ms
-    return is_confirmed and not (episode.superseded_by or episode.is_lowered or is_over)
+    is_over = memory.valid_to_ms is not None and now_ms > 0 and memory.valid_to_ms <= now_ms
+    return is_confirmed and not (memory.superseded_by or memory.is_lowered or is_over)
 
 
 def _says_the_same(first: Hit, second: Hit) -> bool:
@@ -336,17 +336,17 @@ def _says_the_same(first: Hit, second: Hit) -> bool:
 
 
 def _bite(relevance: float, hit: Hit) -> Bite:
-    episode = hit.episode
+    memory = hit.memory
     return Bite(
         episode_id=hit.id,
         text=hit.text,
         created_at_ms=hit.created_at_ms,
         importance=hit.importance,
-        voice=Voice.from_stored(hit.role) if episode is None else episode.voice,
+        voice=Voice.from_stored(hit.role) if memory is None else memory.voice,
         relevance=round(relevance, 4),
         evidence=tuple(place.uuid for place in hit.evidence if place.uuid),
-        stale_reason="" if episode is None else episode.stale_reason,
-        origin="" if episode is None else episode.origin,
+        stale_reason="" if memory is None else memory.stale_reason,
+        origin="" if memory is None else memory.origin,
         branch=hit.branch,
         asked=hit.asked,
     )
@@ -478,21 +478,21 @@ def rate_for_tool_call(hits: Sequence[Hit], request: InjectionRequest, call: Too
             hit=hit, place=place, score=1.0 / (1 + place), floor=0.0, verdict=_verdict(hit, request, call, in_context)
         )
         for place, hit in enumerate(hits)
-        if hit.episode is not None
+        if hit.memory is not None
     ]
     return deduplicate(rated, min(request.bites, MAX_BITES), 0.0)
 
 
 def _verdict(hit: Hit, request: InjectionRequest, call: ToolCall, in_context: Collection[str]) -> Verdict:
-    assert hit.episode is not None
+    assert hit.memory is not None
     if hit.kind not in KINDS or not is_about(hit, call):
         return Verdict.NOT_NAMED
-    return why_barred(hit.id, hit.episode, request, in_context) or Verdict.SHOWN
+    return why_barred(hit.id, hit.memory, request, in_context) or Verdict.SHOWN
 
 
 def is_about(hit: Hit, call: ToolCall) -> bool:
     """Return True if a memory names a file of the call, its command, or most of its error."""
-    entities = hit.episode.entities if hit.episode is not None else ()
+    entities = hit.memory.entities if hit.memory is not None else ()
     told = f" {hit.text} {' '.join(entities)} ".lower().replace("\\", "/")
     if any(_names_file(told, name) for name in call.files):
         return True

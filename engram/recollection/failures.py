@@ -13,9 +13,9 @@ from typing import Any
 from engram.enums import Importance, Kind, Voice
 from engram.extraction.local.mended import normal_command
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.projects.projects import project_by_id
-from engram.models.search.memory_lists import current_episodes, episodes_resting_on_turns
+from engram.models.search.memory_lists import current_memories, memories_resting_on_turns
 from engram.models.sessions import sessions
 from engram.models.sessions.outcomes_of_turns import EarlierFailure, earlier_failures, turns_from
 from engram.models.sessions.sessions import find_session
@@ -338,19 +338,19 @@ def _bite(
     in_context = request.in_context() if memories else ()
     if any(memory.episode_id in request.shown or memory.episode_id in in_context for memory in memories):
         return None
-    episode = next(
+    memory = next(
         (memory for memory in memories if why_barred(memory.episode_id, memory, request, in_context) is None), None
     )
-    words = episode.summary if episode is not None else resolution.words
+    words = memory.summary if memory is not None else resolution.words
     if why_suspect(words, is_typed=False, is_assistant=True):
         words = ""
     return Bite(
-        episode_id=episode.episode_id if episode is not None else line_id,
+        episode_id=memory.episode_id if memory is not None else line_id,
         text=f"{way} {words}".strip(),
         created_at_ms=last.turn.ended_at_ms or last.turn.started_at_ms or 0,
-        importance=episode.importance if episode is not None else Importance.NORMAL,
-        voice=episode.voice if episode is not None else Voice.ASSISTANT,
-        origin=episode.origin if episode is not None else "",
+        importance=memory.importance if memory is not None else Importance.NORMAL,
+        voice=memory.voice if memory is not None else Voice.ASSISTANT,
+        origin=memory.origin if memory is not None else "",
         relevance=round(len(earlier.shared_keys) / len(failure.keys), 4),
         evidence=tuple(sorted(resolution.between)),
     )
@@ -389,12 +389,12 @@ def _shown_command(command: str, limit: int = MAX_COMMAND_CHARACTERS) -> str:
     return one_line(lines[0] if lines else "", limit).replace("`", "'")
 
 
-def memories_between(store: Store, resolution: Resolution, turns: Sequence[StoredTurn]) -> list[Episode]:
+def memories_between(store: Store, resolution: Resolution, turns: Sequence[StoredTurn]) -> list[Memory]:
     """Return the memories of fixes and dead ends that rest on what happened between the failure and the pass."""
     return [
-        episode
-        for episode, uuids in episodes_resting_on_turns(store, [stored.id for stored in turns])
-        if episode.kind in FIX_KINDS and uuids & resolution.between - {""}
+        memory
+        for memory, uuids in memories_resting_on_turns(store, [stored.id for stored in turns])
+        if memory.kind in FIX_KINDS and uuids & resolution.between - {""}
     ]
 
 
@@ -465,9 +465,9 @@ def find_fixes(
         fixes += [fix for fix in _fixes_of_memories(store, error, project_id) if fix.id not in known]
     known = {fix.id for fix in fixes}
     for episode_id, relevance in (told or {}).items():
-        episode = find_episode(store, episode_id)
-        if episode_id not in known and episode is not None and episode.kind in FIX_KINDS:
-            fixes.append(_fix_of_memory(store, episode, relevance))
+        memory = find_memory(store, episode_id)
+        if episode_id not in known and memory is not None and memory.kind in FIX_KINDS:
+            fixes.append(_fix_of_memory(store, memory, relevance))
     ranked = sorted(fixes, key=lambda fix: (-fix.match, fix.kind is Kind.DEAD_END, -fix.at_ms))
     return list({(fix.id, fix.text): fix for fix in reversed(ranked)}.values())[::-1][:limit]
 
@@ -488,9 +488,9 @@ def _fixes_of(
 ) -> list[PastFix]:
     between = turns[: resolution.turn_index + 1]
     fixes = [
-        _fix_of_memory(store, episode, match)
-        for episode in memories_between(store, resolution, between)
-        if is_in_force(episode)
+        _fix_of_memory(store, memory, match)
+        for memory in memories_between(store, resolution, between)
+        if is_in_force(memory)
     ]
     last = between[-1].turn
     session = find_session(store, last.session_id)
@@ -514,25 +514,25 @@ def _fixes_of_memories(store: Store, error: str, project_id: int) -> list[PastFi
     if len(wanted) < MIN_WORDS:
         return []
     fixes = []
-    for episode in current_episodes(store, project_id):
-        if episode.kind in FIX_KINDS and is_in_force(episode):
-            told = stems(topic_words(f"{episode.summary} {episode.content} {' '.join(episode.entities)}"))
+    for memory in current_memories(store, project_id):
+        if memory.kind in FIX_KINDS and is_in_force(memory):
+            told = stems(topic_words(f"{memory.summary} {memory.content} {' '.join(memory.entities)}"))
             share = len(wanted & told) / len(wanted)
             if share >= MIN_SHARED_WORDS and len(wanted & told) >= MIN_WORDS:
-                fixes.append(_fix_of_memory(store, episode, share))
+                fixes.append(_fix_of_memory(store, memory, share))
     return fixes
 
 
-def _fix_of_memory(store: Store, episode: Episode, match: float) -> PastFix:
-    session = find_session(store, episode.session_id) if episode.session_id else None
+def _fix_of_memory(store: Store, memory: Memory, match: float) -> PastFix:
+    session = find_session(store, memory.session_id) if memory.session_id else None
     return PastFix(
-        id=episode.episode_id,
-        project=_name_of(store, episode.project_id),
-        kind=episode.kind,
-        text=episode.summary,
+        id=memory.episode_id,
+        project=_name_of(store, memory.project_id),
+        kind=memory.kind,
+        text=memory.summary,
         words="",
-        at_ms=episode.created_at_ms,
-        session_id=episode.session_id,
+        at_ms=memory.created_at_ms,
+        session_id=memory.session_id,
         resume="" if session is None else resume_of(store, session),
         match=match,
     )

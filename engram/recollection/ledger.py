@@ -67,7 +67,7 @@ class Ledger:
         return [injection for injection in stored + unwritten if not is_of_agent(injection.prompt_key)]
 
     def told(self, session_id: str) -> set[str]:
-        """Return the ids of episodes that the session was shown since it was last cleared, pending ones included."""
+        """Return the ids of memories that the session was shown since it was last cleared, pending ones included."""
         with self._lock:
             unwritten = {
                 injection.episode_id
@@ -89,11 +89,11 @@ class Ledger:
         }
 
     def in_context(self, session_id: str) -> set[str]:
-        """Return the ids of episodes whose source is still in the session's context, copied history included."""
+        """Return the ids of memories whose source is still in the session's context, copied history included."""
         with self._lock:
             began_at_ms = self._began_at_ms.get(session_id, 0)
         began_at_ms = max(began_at_ms, sessions.context_start_ms(self._store, session_id))
-        return sessions.episodes_in_context(self._store, session_id, began_at_ms)
+        return sessions.memories_in_context(self._store, session_id, began_at_ms)
 
     def note_context_start(self, session_id: str) -> None:
         """Note that the session was compacted or cleared now; stored by ``write_down``."""

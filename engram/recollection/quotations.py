@@ -13,7 +13,7 @@ from typing import Protocol
 
 from engram.enums import Verdict
 from engram.models.engine.transaction import Store
-from engram.models.forgetting.erasing import episodes_resting_on_source
+from engram.models.forgetting.erasing import memories_resting_on_source
 from engram.models.sessions.passage_rows import Quotation, find_quotation
 from engram.models.sessions.sessions import copied_history
 from engram.models.sessions.stored_turns import quotation_prefix
@@ -204,7 +204,7 @@ def _judge_one(
         return shown
     if any(_is_suspect(text) for text in (words, quotation.text)):
         return replace(shown, verdict=Verdict.SUSPECT)
-    resting = episodes_resting_on_source(store, quotation.source)
+    resting = memories_resting_on_source(store, quotation.source)
     is_over = any(memory.is_lowered or memory.superseded_by or memory.suspect for memory in resting)
     if is_over or what_followed(store, quotation.row_id, words, quotation.role) is not None:
         return replace(shown, verdict=Verdict.NOT_CURRENT)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 
 from engram.models.memories.branches import MAX_BRANCH_CHARACTERS, branch_remark
-from engram.models.memories.memory_records import is_episode_id
+from engram.models.memories.memory_records import is_memory_id
 from engram.recollection.choosing import Bite
 from engram.redaction import redact
 from engram.system.clock import day_of
@@ -46,7 +46,7 @@ def bites_text(bites: Sequence[Bite], tokens: int) -> str:
 def failure_text(bite: Bite, tokens: int) -> str:
     """Return the fenced line about an earlier failure."""
     lines = bite_lines([bite], tokens)
-    is_memory = is_episode_id(bite.episode_id)
+    is_memory = is_memory_id(bite.episode_id)
     return fenced([HEADER if is_memory else RECORDS_HEADER, *lines]) if lines else ""
 
 

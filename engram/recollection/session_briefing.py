@@ -11,11 +11,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from engram.enums import Importance
 from engram.models.engine.transaction import Store
 from engram.models.memories.branches import open_branches
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.projects.notes import is_seen_by
 from engram.models.projects.projects import project_by_id
-from engram.models.search.memory_lists import latest_episodes
-from engram.models.sessions.recent import pinned_episodes, recent_files
+from engram.models.search.memory_lists import latest_memories
+from engram.models.sessions.recent import pinned_memories, recent_files
 from engram.models.work.task_runs import Stage, list_stages
 from engram.notes.note_index import owners_of_lines
 from engram.notes.user_files import standing_text
@@ -100,18 +100,18 @@ def build_briefing(
     lines.add(_HEADER.format(place=f" in {name}" if place and (name := shown_name(place.name, 60)) else ""))
     lines.add(*(broken_line(list_stages(store), store.now_ms()) or dead_line(store, settings)))
     said = SaidWords()
-    pinned = pinned_episodes(store, seen)
-    latest = latest_episodes(store, project_id=seen, limit=MAX_BRIEFING_CANDIDATES)
+    pinned = pinned_memories(store, seen)
+    latest = latest_memories(store, project_id=seen, limit=MAX_BRIEFING_CANDIDATES)
     without = in_context()
-    for episode in pinned:
-        if is_in_force(episode) and episode.episode_id not in without:
-            lines.add(title_line(episode, text_of(episode)))
-            said.add(episode.summary)
-    threads = [] if where is None else [episode for episode in where.threads if episode.episode_id not in without]
+    for memory in pinned:
+        if is_in_force(memory) and memory.episode_id not in without:
+            lines.add(title_line(memory, text_of(memory)))
+            said.add(memory.summary)
+    threads = [] if where is None else [memory for memory in where.threads if memory.episode_id not in without]
     branch_lines = [] if where is None else where_lines(where, threads)
-    for episode in threads:
-        said.add(episode.summary)
-    latest = [episode for episode in latest if episode.episode_id not in without]
+    for memory in threads:
+        said.add(memory.summary)
+    latest = [memory for memory in latest if memory.episode_id not in without]
     by_section = _lines_by_section(store, seen, latest, said, "" if where is None else where.branch)
     sections = [SectionLines(section.value, by_section[section], share) for section, share in _SHARES.items()]
     if branch_lines:
@@ -124,54 +124,54 @@ def build_briefing(
 
 
 def rank_for_briefing(
-    episodes: Sequence[Episode], files: Collection[str], now_ms: int, branches: Mapping[int, str] | None = None
-) -> list[Episode]:
+    memories: Sequence[Memory], files: Collection[str], now_ms: int, branches: Mapping[int, str] | None = None
+) -> list[Memory]:
     """Sort by importance and confidence (0.6), recency (0.4), and a bonus for a file that is being changed.
 
     Memories of other branches that were not merged sink; ``branches`` names those by row id.
     """
     elsewhere = branches or {}
 
-    def score(episode: Episode) -> float:
-        return _score(episode, files, now_ms) * (1 - BRANCH_DEDUCTION if episode.id in elsewhere else 1)
+    def score(memory: Memory) -> float:
+        return _score(memory, files, now_ms) * (1 - BRANCH_DEDUCTION if memory.id in elsewhere else 1)
 
-    return sorted(episodes, key=lambda episode: (-score(episode), -episode.created_at_ms, episode.id))
+    return sorted(memories, key=lambda memory: (-score(memory), -memory.created_at_ms, memory.id))
 
 
-def _score(episode: Episode, files: Collection[str], now_ms: int) -> float:
-    standing = (0.5 if episode.importance == Importance.HIGH else 0.25) + 0.5 * min(max(episode.confidence, 0.0), 1.0)
-    age_days = max(now_ms - episode.created_at_ms, 0) / _DAY_MS
+def _score(memory: Memory, files: Collection[str], now_ms: int) -> float:
+    standing = (0.5 if memory.importance == Importance.HIGH else 0.25) + 0.5 * min(max(memory.confidence, 0.0), 1.0)
+    age_days = max(now_ms - memory.created_at_ms, 0) / _DAY_MS
     recency = max(0.0, 1 - age_days / RECENT_DAYS)
-    return (0.6 * standing + 0.4 * recency) * episode.weight + (FILE_BONUS if is_about(episode, files) else 0.0)
+    return (0.6 * standing + 0.4 * recency) * memory.weight + (FILE_BONUS if is_about(memory, files) else 0.0)
 
 
 def _lines_by_section(
-    store: Store, project_id: int, latest: Sequence[Episode], said: SaidWords, branch: str
+    store: Store, project_id: int, latest: Sequence[Memory], said: SaidWords, branch: str
 ) -> dict[Section, list[str]]:
     """Return the lines that may be told of each section, the most important first. ``latest``: the memories."""
     files = {name.replace("\\", "/").rpartition("/")[2].lower() for name in recent_files(store, project_id)}
-    latest = [episode for episode in latest if not episode.is_pinned and is_in_force(episode)]
-    open_ones = open_branches(store, [episode.id for episode in latest])
+    latest = [memory for memory in latest if not memory.is_pinned and is_in_force(memory)]
+    open_ones = open_branches(store, [memory.id for memory in latest])
     elsewhere = {row_id: name for row_id, name in open_ones.items() if name != branch}
     in_files = standing_text(store, project_id)
     lines: dict[Section, list[str]] = {section: [] for section in Section}
-    unconfirmed: list[Episode] = []
-    for episode in rank_for_briefing(latest, files, store.now_ms(), elsewhere):
-        section = section_of(episode, store.now_ms())
+    unconfirmed: list[Memory] = []
+    for memory in rank_for_briefing(latest, files, store.now_ms(), elsewhere):
+        section = section_of(memory, store.now_ms())
         if section is None or len(lines[section]) >= MAX_SECTION_LINES:
             continue
-        text = text_of(episode)
+        text = text_of(memory)
         if not text or in_files.file_saying(text):
             continue
-        if not is_confirmed(store, episode):
-            unconfirmed.append(episode)
+        if not is_confirmed(store, memory):
+            unconfirmed.append(memory)
         elif said.add(text):
-            lines[section].append(title_line(episode, text, elsewhere.get(episode.id, "")))
+            lines[section].append(title_line(memory, text, elsewhere.get(memory.id, "")))
     others = lines[Section.UNCONFIRMED]
-    for episode in unconfirmed:
-        text = text_of(episode)
-        if len(others) < MAX_SECTION_LINES and may_fill_room(store, episode) and said.add(text):
-            others.append(title_line(episode, text, elsewhere.get(episode.id, "")))
+    for memory in unconfirmed:
+        text = text_of(memory)
+        if len(others) < MAX_SECTION_LINES and may_fill_room(store, memory) and said.add(text):
+            others.append(title_line(memory, text, elsewhere.get(memory.id, "")))
     return lines
 
 

@@ -10,7 +10,7 @@ from engram.enums import Channel, Verdict
 from engram.errors import NotFound
 from engram.extraction.user_rules import Judgement, judge, typed_prompt, typed_texts
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import episodes_of_session, find_episode
+from engram.models.memories.memory_records import find_memory, memories_of_session
 from engram.models.sessions import outcomes
 from engram.models.sessions.outcomes import SAME_MOMENT_MS, Outcome
 from engram.models.sessions.passage_rows import find_quotation
@@ -111,14 +111,14 @@ def why_memory(store: Store, memory_id: str, limit: int) -> MemoryWhy:
     summaries = _summaries(store, [memory_id])
     if memory_id not in summaries:
         raise NotFound(f"there is no memory or quotation {memory_id[:40]!r}")
-    recorded = outcomes.outcomes_of_episode(store, memory_id)
+    recorded = outcomes.outcomes_of_memory(store, memory_id)
     near = [outcome for outcome in recorded if is_near(outcome.considered[0])]
     return MemoryWhy(memory_id, summaries[memory_id], tuple(near[:limit]))
 
 
 def _no_rules(store: Store, session_id: str, turns: Sequence[StoredTurn]) -> dict[int, tuple[Judgement, ...]]:
     """Return by turn which sentences of the user sound like rules and were not kept."""
-    kept = {episode.summary for episode in episodes_of_session(store, session_id)}
+    kept = {memory.summary for memory in memories_of_session(store, session_id)}
     found = {}
     for stored, after in zip(turns, [*turns, None][1:], strict=True):
         following = typed_prompt(None if after is None else after.turn)
@@ -208,6 +208,6 @@ def _summaries(store: Store, memory_ids: Iterable[str]) -> dict[str, str]:
         if is_quotation_id(memory_id):
             quotation = find_quotation(store, memory_id)
             summaries |= {memory_id: quotation.text} if quotation is not None else {}
-        elif (episode := find_episode(store, memory_id)) is not None:
-            summaries[memory_id] = episode.summary
+        elif (memory := find_memory(store, memory_id)) is not None:
+            summaries[memory_id] = memory.summary
     return summaries

@@ -237,7 +237,7 @@ def status_to_json(
         "worker": health.worker.as_json(),
         "watcher": health.watcher.as_json(),
         "turns": totals.turns,
-        "episodes": totals.episodes,
+        "episodes": totals.memories,
         "stages": {name: stage.as_json() for name, stage in health.stages.items()},
         "sessions": totals.sessions,
         "agents": agents,
@@ -252,7 +252,7 @@ def status_to_json(
         "lag_seconds": round(health.lag_seconds, 1),
         "work": {work.kind: {"waiting": work.waiting, "due": work.due, "dead": work.dead} for work in health.work},
         "projects": {
-            project.name: {"sessions": project.sessions, "turns": project.turns, "episodes": project.episodes}
+            project.name: {"sessions": project.sessions, "turns": project.turns, "episodes": project.memories}
             for project in projects
         },
         "paused": paused,

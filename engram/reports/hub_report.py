@@ -22,7 +22,7 @@ from engram.models.hub.spaces import (
     list_spaces,
     space_by_id,
 )
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +138,14 @@ class SharedIn:
     due_ms: int
 
 
-def where_shared(store: Reader, episode: Episode) -> list[SharedIn]:
+def where_shared(store: Reader, memory: Memory) -> list[SharedIn]:
     """Return the teams that a memory is shared with, and those that a rule will share it with."""
     shared = [
-        SharedIn(share.space.name, share.summary, share.is_waiting, 0) for share in shares_of(store, episode.episode_id)
+        SharedIn(share.space.name, share.summary, share.is_waiting, 0) for share in shares_of(store, memory.episode_id)
     ]
     for rule in list_rules(store):
         space = space_by_id(store, rule.space_id)
-        due = [c.due_ms for c in candidates(store, rule) if c.episode.episode_id == episode.episode_id]
+        due = [c.due_ms for c in candidates(store, rule) if c.memory.episode_id == memory.episode_id]
         shared += [SharedIn(space.name, "", True, due_ms) for due_ms in due if space is not None]
     return shared
 

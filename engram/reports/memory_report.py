@@ -14,7 +14,7 @@ from engram.models.memories import memory_history, memory_records
 from engram.models.memories.branches import unmerged_branch
 from engram.models.memories.judgements import judgement_of, standing_judgements
 from engram.models.memories.memory_history import Change
-from engram.models.memories.memory_records import ENUM_FIELDS, LIST_FIELDS, Episode, Evidence, evidence_of
+from engram.models.memories.memory_records import ENUM_FIELDS, LIST_FIELDS, Evidence, Memory, evidence_of
 from engram.models.memories.usefulness import HELPFUL_LIFT, Usefulness, usefulness_of
 from engram.models.projects.projects import project_by_id
 from engram.models.search import memory_lists
@@ -30,34 +30,34 @@ from engram.transcripts.turns import Action, Role
 
 # -- One memory as JSON and back: the keys that export, import and every ``--json`` share.
 
-#: Field of an episode → key in JSON, where they differ.
+#: Field of a memory → key in JSON, where they differ.
 _NAMES = {"episode_id": "id", "session_id": "session", "is_pinned": "pinned", "is_lowered": "lowered"}
 #: Fields that have a meaning in this database only.
 _LOCAL = {"id", "project_id"}
 
 
-def episode_to_json(store: Store, episode: Episode) -> dict[str, Any]:
+def memory_to_json(store: Store, memory: Memory) -> dict[str, Any]:
     """Every field of a memory that has a meaning elsewhere. ``evidence`` is the list of entry uuids."""
     values: dict[str, Any] = {
-        _NAMES.get(known.name, known.name): getattr(episode, known.name)
-        for known in dataclasses.fields(Episode)
+        _NAMES.get(known.name, known.name): getattr(memory, known.name)
+        for known in dataclasses.fields(Memory)
         if known.name not in _LOCAL
     }
-    rests_on = memory_records.evidence_of(store, episode.id)
+    rests_on = memory_records.evidence_of(store, memory.id)
     values |= {name: list(values[name]) for name in LIST_FIELDS}
     values["evidence"] = [entry.uuid for entry in rests_on if entry.uuid]
     values["evidence_sessions"] = list(dict.fromkeys(entry.session_id for entry in rests_on if entry.session_id))
     return values
 
 
-def episode_from_json(line: Mapping[str, Any]) -> tuple[Episode, list[Evidence]]:
+def memory_from_json(line: Mapping[str, Any]) -> tuple[Memory, list[Evidence]]:
     """The memory that ``episode_to_json`` wrote. Its project is a name only.
 
     Raises:
         BadRequest: a required field is missing, or a value has the wrong type.
     """
     values: dict[str, Any] = {}
-    for known in dataclasses.fields(Episode):
+    for known in dataclasses.fields(Memory):
         key = _NAMES.get(known.name, known.name)
         if known.name not in _LOCAL and line.get(key) is not None:
             values[known.name] = _checked(known, line[key])
@@ -65,11 +65,11 @@ def episode_from_json(line: Mapping[str, Any]) -> tuple[Episode, list[Evidence]]
         if not values.get(needed) and needed != "content":
             raise BadRequest(f"a memory needs {_NAMES.get(needed, needed)!r}")
     values.setdefault("content", "")
-    if not memory_records.is_episode_id(values["episode_id"]):
+    if not memory_records.is_memory_id(values["episode_id"]):
         raise BadRequest(f"{values['episode_id'][:40]!r} is not a memory's id")
     sessions = [str(session_id) for session_id in line.get("evidence_sessions") or [] if isinstance(session_id, str)]
     session = sessions[0] if sessions else values.get("session_id", "")
-    return Episode(**values), [Evidence(str(uuid), session) for uuid in line.get("evidence") or []]
+    return Memory(**values), [Evidence(str(uuid), session) for uuid in line.get("evidence") or []]
 
 
 def _checked(field: dataclasses.Field[Any], value: Any) -> Any:
@@ -102,23 +102,23 @@ RULES = "rules"
 class MemoryReport:
     """One memory with its explanation."""
 
-    episode: Episode
+    memory: Memory
     #: Transcript, line and uuid of every entry that it rests on; empty for a memory saved by hand.
     evidence: tuple[EvidencePlace, ...]
     #: Oldest first.
     history: tuple[Change, ...]
     #: Latest first.
     injections: tuple[Injection, ...]
-    related: tuple[Episode, ...]
+    related: tuple[Memory, ...]
     uses: Usefulness
     #: The branch that it was learned on, if it was not merged and the asker works elsewhere; else "".
     branch: str = ""
 
     def to_json(self, store: Store) -> dict[str, Any]:
         """The report for scripts."""
-        return episode_to_json(store, self.episode) | {
+        return memory_to_json(store, self.memory) | {
             "evidence": [place.to_json() for place in self.evidence],
-            "history": [_change_to_json(change, self.episode.extractor) for change in self.history],
+            "history": [_change_to_json(change, self.memory.extractor) for change in self.history],
             "injections": [
                 {"session": injection.session_id, **injection_to_json(injection)} for injection in self.injections
             ],
@@ -130,32 +130,32 @@ class MemoryReport:
                 "judgement": self.uses.judgement,
             },
             "unmerged_branch": self.branch,
-            "related": [{"id": episode.episode_id, "summary": episode.summary} for episode in self.related],
+            "related": [{"id": memory.episode_id, "summary": memory.summary} for memory in self.related],
         }
 
 
-def report_memory(store: Store, episode: Episode, asked_on: str = "") -> MemoryReport:
+def report_memory(store: Store, memory: Memory, asked_on: str = "") -> MemoryReport:
     """Collect what is known of a memory. Nothing is hidden: this is for the user, not for another project.
 
     Args:
         store: the open memory.
-        episode: the memory.
+        memory: the memory.
         asked_on: the branch that the asker works on, where what was learned on it holds; "" if it is not known.
     """
     return MemoryReport(
-        episode=episode,
-        evidence=tuple(evidence_places(store, episode)),
-        history=tuple(memory_history.history_of(store, episode.episode_id)),
-        injections=tuple(injections.injections_of_episode(store, episode.episode_id)),
-        uses=usefulness_of(store, [episode.episode_id]).get(episode.episode_id, Usefulness()),
-        branch=unmerged_branch(store, episode.id, asked_on),
-        related=tuple(memory_lists.related_episodes(store, episode, episode.project_id)),
+        memory=memory,
+        evidence=tuple(evidence_places(store, memory)),
+        history=tuple(memory_history.history_of(store, memory.episode_id)),
+        injections=tuple(injections.injections_of_memory(store, memory.episode_id)),
+        uses=usefulness_of(store, [memory.episode_id]).get(memory.episode_id, Usefulness()),
+        branch=unmerged_branch(store, memory.id, asked_on),
+        related=tuple(memory_lists.related_memories(store, memory, memory.project_id)),
     )
 
 
-def evidence_places(store: Store, episode: Episode) -> list[EvidencePlace]:
+def evidence_places(store: Store, memory: Memory) -> list[EvidencePlace]:
     """Transcript, line and uuid of every entry that a memory rests on."""
-    return places_of(store, [entry.uuid for entry in memory_records.evidence_of(store, episode.id) if entry.uuid])
+    return places_of(store, [entry.uuid for entry in memory_records.evidence_of(store, memory.id) if entry.uuid])
 
 
 def injection_to_json(injection: Injection) -> dict[str, Any]:
@@ -247,7 +247,7 @@ def report_quotation(store: Store, text: str) -> QuotationReport:
         project=project.name if project else "",
         place=places_of(store, [quotation.source])[0],
         history=tuple(memory_history.history_of(store, text)),
-        injections=tuple(injections.injections_of_episode(store, text)),
+        injections=tuple(injections.injections_of_memory(store, text)),
     )
 
 
@@ -324,16 +324,16 @@ class SourceTurn:
     actions: tuple[Action, ...]
 
 
-def source_turns(store: Reader, episode: Episode) -> list[SourceTurn]:
+def source_turns(store: Reader, memory: Memory) -> list[SourceTurn]:
     """Return the first turns that a memory rests on, as far as they are still stored."""
-    evidence = [entry for entry in evidence_of(store, episode.id) if entry.uuid]
+    evidence = [entry for entry in evidence_of(store, memory.id) if entry.uuid]
     turn_ids = list(dict.fromkeys(entry.turn_id for entry in evidence if entry.turn_id is not None))
     found = []
     for turn_id in turn_ids[:MAX_TURNS]:
         stored = load_turn_row(store, turn_id)
         if stored is not None:
             cited = [entry.uuid for entry in evidence if entry.turn_id == turn_id]
-            found.append(_source_turn(store, stored, cited, episode))
+            found.append(_source_turn(store, stored, cited, memory))
     return found
 
 
@@ -360,13 +360,13 @@ def _cut(text: str, start: int, stop: int) -> list[Span]:
     return [span for span in (Span(text[:start]), Span(text[start:stop], True), Span(text[stop:])) if span.text]
 
 
-def _source_turn(store: Reader, stored: StoredTurn, cited: Sequence[str], episode: Episode) -> SourceTurn:
+def _source_turn(store: Reader, stored: StoredTurn, cited: Sequence[str], memory: Memory) -> SourceTurn:
     turn = stored.turn
     quotes = []
     for index, block in enumerate(turn.said):
         is_cited = block.uuid in cited
         if is_cited or index == 0:
-            spans = mark_sentences(block.text, episode.summary) if is_cited else [Span(block.text)]
+            spans = mark_sentences(block.text, memory.summary) if is_cited else [Span(block.text)]
             quotes.append(Quote(block.role, tuple(_shorten(spans)), is_cited))
     telling = [action for action in turn.actions if action.is_error or action.commit or action.is_edit]
     return SourceTurn(

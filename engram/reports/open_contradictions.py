@@ -8,9 +8,9 @@ from typing import Any
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
 from engram.models.memories.judgements import Contradiction, open_contradictions
-from engram.models.memories.memory_records import Episode, episodes_by_row
+from engram.models.memories.memory_records import Memory, memories_by_row
 from engram.models.projects.notes import list_standing_files
-from engram.models.search.memory_lists import current_summaries, suspect_episodes
+from engram.models.search.memory_lists import current_summaries, suspect_memories
 from engram.notes.user_files import standing_text
 from engram.system.clock import iso_time
 from engram.text.subject import StandingText
@@ -22,7 +22,7 @@ from engram.text.subject import StandingText
 class FileContradiction:
     """A memory, and what a file says instead."""
 
-    memory: Episode
+    memory: Memory
     #: Such as ``CLAUDE.md: the proxy listens on port 7070``.
     file_says: str
 
@@ -56,7 +56,7 @@ def compare_some(store: Store, after: int = 0, limit: int = -1) -> tuple[list[Fi
             texts[project_id] = standing_text(store, project_id)
         if says := texts[project_id].contradicting(summary):
             found[row_id] = says
-    memories = episodes_by_row(store, list(found))
+    memories = memories_by_row(store, list(found))
     contradicted = [FileContradiction(memories[row_id], says) for row_id, says in found.items() if row_id in memories]
     return contradicted, rows[-1][0] if len(rows) == limit else 0
 
@@ -66,8 +66,8 @@ class OpenContradiction:
     """Two memories in force of which a person has to choose."""
 
     contradiction: Contradiction
-    older: Episode
-    newer: Episode
+    older: Memory
+    newer: Memory
 
     def to_json(self) -> dict[str, Any]:
         """The contradiction for scripts."""
@@ -87,7 +87,7 @@ class Contradictions:
     waiting: tuple[OpenContradiction, ...]
     of_files: tuple[FileContradiction, ...]
     #: Memories whose text looks like an order to Claude: they are never shown to it until a person trusts them.
-    suspects: tuple[Episode, ...] = ()
+    suspects: tuple[Memory, ...] = ()
 
     @property
     def count(self) -> int:
@@ -113,25 +113,25 @@ def list_contradictions(store: Store, *, with_files: bool = True) -> Contradicti
     waiting = []
     for one in open_contradictions(store):
         older, newer = (
-            memory_records.find_episode(store, one.older_id),
-            memory_records.find_episode(store, one.newer_id),
+            memory_records.find_memory(store, one.older_id),
+            memory_records.find_memory(store, one.newer_id),
         )
         if older is not None and newer is not None:
             waiting.append(OpenContradiction(one, older, newer))
     return Contradictions(
-        tuple(waiting), tuple(list_file_contradictions(store)) if with_files else (), tuple(suspect_episodes(store))
+        tuple(waiting), tuple(list_file_contradictions(store)) if with_files else (), tuple(suspect_memories(store))
     )
 
 
-def side_to_json(episode: Episode) -> dict[str, Any]:
+def side_to_json(memory: Memory) -> dict[str, Any]:
     """Return what a choice needs to know of a memory."""
     return {
-        "id": episode.episode_id,
-        "summary": episode.summary,
-        "voice": episode.voice,
-        "pinned": episode.is_pinned,
-        "status": episode.status,
-        "created_at": _iso(episode.created_at_ms),
+        "id": memory.episode_id,
+        "summary": memory.summary,
+        "voice": memory.voice,
+        "pinned": memory.is_pinned,
+        "status": memory.status,
+        "created_at": _iso(memory.created_at_ms),
     }
 
 

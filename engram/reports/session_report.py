@@ -11,7 +11,7 @@ from engram.enums import Channel, Scope, Verdict
 from engram.errors import NotFound
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.projects.projects import list_projects
 from engram.models.sessions import sources
 from engram.models.sessions.outcomes import Candidate, Outcome, count_verdicts
@@ -159,7 +159,7 @@ class SessionSummary:
             "state": self.activity.value,
             "messages": session.message_count,
             "turns": self.totals.turns,
-            "episodes": self.totals.episodes,
+            "episodes": self.totals.memories,
             "shown": self.totals.shown,
             "tokens": self.totals.tokens,
             "summary": session.rolling_summary,
@@ -182,7 +182,7 @@ class SessionReport:
     summary: SessionSummary
     files: tuple[FileTotals, ...]
     turns: tuple[StoredTurn, ...]
-    episodes: tuple[Episode, ...]
+    memories: tuple[Memory, ...]
     injections: tuple[Injection, ...]
     briefings: tuple[Briefing, ...]
     #: How many prompts were shown something, and why the others were not; "" if nothing is recorded.
@@ -196,12 +196,12 @@ class SessionReport:
             "turn_list": [_turn_to_json(stored) for stored in self.turns],
             "episode_list": [
                 {
-                    "id": episode.episode_id,
-                    "kind": episode.kind,
-                    "summary": episode.summary,
-                    "status": episode.status,
+                    "id": memory.episode_id,
+                    "kind": memory.kind,
+                    "summary": memory.summary,
+                    "status": memory.status,
                 }
-                for episode in self.episodes
+                for memory in self.memories
             ],
             "injections": [
                 {"episode": injection.episode_id, **injection_to_json(injection)} for injection in self.injections
@@ -251,7 +251,7 @@ def report_session(store: Store, settings: Settings, session: SessionRow) -> Ses
         summary=summary,
         files=tuple(sources.files_of_session(store, session_id)),
         turns=tuple(turns_of_session(store, session.id)),
-        episodes=tuple(memory_records.episodes_of_session(store, session_id)),
+        memories=tuple(memory_records.memories_of_session(store, session_id)),
         injections=tuple(injections.injections_of_session(store, session_id)),
         briefings=tuple(
             Briefing(what, at_ms, tokens) for what, at_ms, tokens in injections.shown_of_session(store, session_id)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram.search.question import Coverage, ParsedQuery
-from engram.search.ranking import EpisodeCandidates
+from engram.search.ranking import MemoryCandidates
 
 #: Number of best cosines that are averaged.
 TOP_COSINES = 5
@@ -81,7 +81,7 @@ def is_unsupported(support: float) -> bool:
 
 
 def select_relevant(
-    candidates: EpisodeCandidates, query: ParsedQuery, coverage: Coverage, relevance_floor: float
+    candidates: MemoryCandidates, query: ParsedQuery, coverage: Coverage, relevance_floor: float
 ) -> tuple[NDArray[np.bool_], bool]:
     """Return which memories may be shown, and whether the question is unsupported by all of them.
 

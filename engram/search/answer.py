@@ -146,7 +146,7 @@ def session_summaries(store: Reader, query: Query, passages: Sequence[PublicHit]
 def _repeats_judged(store: Reader, session: SessionRow) -> bool:
     """True if the summary says a memory of the session that was judged wrong or outdated."""
     said = words_of(session.rolling_summary)
-    judged = (words_of(memory.episode.summary) for memory in judged_of_session(store, session.id))
+    judged = (words_of(memory.memory.summary) for memory in judged_of_session(store, session.id))
     return any(len(words & said) >= MIN_REPEATED_SHARE * len(words) for words in judged if words)
 
 
@@ -329,7 +329,7 @@ def raise_with_source(memories: Sequence[Hit], passages: Sequence[Hit]) -> list[
 
 def _raised(memory: Hit, of_turn: Mapping[int, float]) -> Hit:
     is_good = memory.status.is_current and not memory.branch
-    is_good = is_good and not (memory.episode is not None and memory.episode.is_lowered)
+    is_good = is_good and not (memory.memory is not None and memory.memory.is_lowered)
     gain = SOURCE_SHARE * of_turn.get(memory.turn_id or 0, 0.0)
     if not is_good or gain <= 0:
         return memory

@@ -8,7 +8,7 @@ from typing import Any
 
 from engram.enums import Importance, Status
 from engram.models.memories.branches import MAX_BRANCH_CHARACTERS
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.sessions.passages import EvidencePlace
 from engram.system.clock import iso_time, parse_time_ms
 from engram.trust.display import one_line
@@ -36,7 +36,7 @@ class Hit:
     status: Status = Status.ACTIVE
     importance: Importance = Importance.NORMAL
     #: The stored memory; None for a passage or a note.
-    episode: Episode | None = None
+    memory: Memory | None = None
     #: Claude Code's session; "" for none.
     session_id: str = ""
     #: Who said it: user or assistant; "" for a note or a memory.
@@ -148,7 +148,7 @@ class PublicHit:
     @classmethod
     def of(cls, hit: Hit, origin: Origin | None = None) -> PublicHit:
         """Return what others may see of a hit."""
-        episode = hit.episode
+        memory = hit.memory
         return cls(
             id=hit.id,
             kind=hit.kind,
@@ -165,17 +165,17 @@ class PublicHit:
             cosine=None if hit.cosine is None else round(hit.cosine, 6),
             is_doubtful=hit.is_doubtful,
             memory=None
-            if episode is None
+            if memory is None
             else MemoryFields(
-                content=episode.content,
-                scope=episode.scope,
-                is_pinned=episode.is_pinned,
-                is_lowered=episode.is_lowered,
-                superseded_by=episode.superseded_by,
-                stale_reason=episode.stale_reason,
+                content=memory.content,
+                scope=memory.scope,
+                is_pinned=memory.is_pinned,
+                is_lowered=memory.is_lowered,
+                superseded_by=memory.superseded_by,
+                stale_reason=memory.stale_reason,
                 branch=one_line(hit.branch, MAX_BRANCH_CHARACTERS),
-                told_by=one_line(episode.origin, MAX_BRANCH_CHARACTERS),
-                suspect=one_line(episode.suspect, MAX_BRANCH_CHARACTERS),
+                told_by=one_line(memory.origin, MAX_BRANCH_CHARACTERS),
+                suspect=one_line(memory.suspect, MAX_BRANCH_CHARACTERS),
             ),
             origin=origin or Origin(),
         )

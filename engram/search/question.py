@@ -528,7 +528,7 @@ _MAX_GROWTH = 1.1
 class TermCounts:
     """In how many rows of a text index each term occurs; cached until the index has grown by a tenth."""
 
-    #: The text index: passage_fts, episode_fts or note_fts.
+    #: The text index: passage_fts, memory_fts or note_fts.
     table: str
     _counts: dict[str, int] = field(default_factory=dict)
     _total: int = 0

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from engram.enums import Importance
-from engram.models.search.fulltext import EpisodeRow
+from engram.models.search.fulltext import MemoryRow
 from engram.search.question import ParsedQuery
 
 # -- The memories that a question may find, as columns: each scorer is a few lines of arithmetic.
@@ -19,7 +19,7 @@ Column = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class EpisodeCandidates:
+class MemoryCandidates:
     """Memories in the order of their row ids; all columns have the same length."""
 
     ids: NDArray[np.int64]
@@ -44,22 +44,22 @@ class EpisodeCandidates:
 
 
 def build_candidates(
-    rows: Mapping[int, EpisodeRow], bm25: Mapping[int, float], cosine: Mapping[int, float]
-) -> EpisodeCandidates:
+    rows: Mapping[int, MemoryRow], bm25: Mapping[int, float], cosine: Mapping[int, float]
+) -> MemoryCandidates:
     """Return memories as columns. Each mapping is from a row id."""
     ids = sorted(rows)
-    episodes = [rows[row_id] for row_id in ids]
-    return EpisodeCandidates(
+    memories = [rows[row_id] for row_id in ids]
+    return MemoryCandidates(
         ids=np.array(ids, dtype=np.int64),
         bm25=_column(ids, bm25, 0.0),
         cosine=_column(ids, cosine, np.nan),
-        session=np.array([episode.session_ref for episode in episodes], dtype=np.int64),
-        at_ms=np.array([episode.created_at_ms for episode in episodes], dtype=np.float64),
-        texts=tuple(f"{episode.summary}\n{episode.entities}" for episode in episodes),
-        is_retired=np.array([episode.is_lowered or not episode.status.is_current for episode in episodes], dtype=bool),
-        is_pinned=np.array([episode.is_pinned for episode in episodes], dtype=bool),
-        is_high=np.array([episode.importance is Importance.HIGH for episode in episodes], dtype=bool),
-        access_count=np.array([episode.access_count for episode in episodes], dtype=np.float64),
+        session=np.array([memory.session_ref for memory in memories], dtype=np.int64),
+        at_ms=np.array([memory.created_at_ms for memory in memories], dtype=np.float64),
+        texts=tuple(f"{memory.summary}\n{memory.entities}" for memory in memories),
+        is_retired=np.array([memory.is_lowered or not memory.status.is_current for memory in memories], dtype=bool),
+        is_pinned=np.array([memory.is_pinned for memory in memories], dtype=bool),
+        is_high=np.array([memory.importance is Importance.HIGH for memory in memories], dtype=bool),
+        access_count=np.array([memory.access_count for memory in memories], dtype=np.float64),
     )
 
 
@@ -91,7 +91,7 @@ class Weights:
     access: float = 0.005
 
 
-EPISODE_WEIGHTS = Weights()
+MEMORY_WEIGHTS = Weights()
 
 
 # -- The scorers of memories: each turns the candidates and the question into one column of numbers.
@@ -111,16 +111,16 @@ class Scorer:
 
     name: str
     #: (candidates, question, the score so far, weights) → what is added to each candidate's score.
-    score: Callable[[EpisodeCandidates, ParsedQuery, Column, Weights], Column]
+    score: Callable[[MemoryCandidates, ParsedQuery, Column, Weights], Column]
 
 
-def score_text(candidates: EpisodeCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
+def score_text(candidates: MemoryCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
     """Return BM25 as a share of the best."""
     best = candidates.bm25.max(initial=0.0)
     return candidates.bm25 * (weights.text / best if best > 0 else 0.0)
 
 
-def score_vector(candidates: EpisodeCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
+def score_vector(candidates: MemoryCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
     """Return the cosine, scaled from 0 for the worst to 1 for the best; without a vector the words speak for it."""
     known = candidates.cosine[~np.isnan(candidates.cosine)]
     if not len(known):
@@ -131,7 +131,7 @@ def score_vector(candidates: EpisodeCandidates, query: ParsedQuery, score: Colum
     return np.asarray(weights.vector * np.where(np.isnan(scaled), by_words, scaled), dtype=np.float64)
 
 
-def score_names(candidates: EpisodeCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
+def score_names(candidates: MemoryCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
     """Return the share of the question's names (paths, symbols, flags, quoted code) that the text contains."""
     if not query.names:
         return np.zeros(len(candidates))
@@ -139,7 +139,7 @@ def score_names(candidates: EpisodeCandidates, query: ParsedQuery, score: Column
     return weights.names * np.array([sum(name in text for name in query.names) / len(query.names) for text in texts])
 
 
-def score_time(candidates: EpisodeCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
+def score_time(candidates: MemoryCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
     """Return how close a candidate's time is to the time that the question names."""
     if query.date_range is None:
         return np.zeros(len(candidates))
@@ -147,7 +147,7 @@ def score_time(candidates: EpisodeCandidates, query: ParsedQuery, score: Column,
     return np.asarray(weights.time * np.exp2(-days), dtype=np.float64)
 
 
-def score_session(candidates: EpisodeCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
+def score_session(candidates: MemoryCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
     """Return a share of the mean of the session's three best."""
     _, groups = np.unique(candidates.session, return_inverse=True)
     order = np.lexsort((-score, groups))
@@ -158,17 +158,17 @@ def score_session(candidates: EpisodeCandidates, query: ParsedQuery, score: Colu
     return np.where(candidates.session != 0, weights.session * sums[groups] / _SESSION_BEST, 0.0)
 
 
-def score_validity(candidates: EpisodeCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
+def score_validity(candidates: MemoryCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
     """Return a deduction for memories that are superseded, archived or judged wrong."""
     return -weights.validity * candidates.is_retired.astype(np.float64)
 
 
-def score_priority(candidates: EpisodeCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
+def score_priority(candidates: MemoryCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
     """Return what puts pinned and important memories first among equals."""
     return weights.pinned * candidates.is_pinned + weights.importance * candidates.is_high
 
 
-def score_ties(candidates: EpisodeCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
+def score_ties(candidates: MemoryCandidates, query: ParsedQuery, score: Column, weights: Weights) -> Column:
     """Return recency and access, small enough to decide only between equals."""
     age_days = np.maximum(query.now_ms - candidates.at_ms, 0) / _DAY_MS
     recency: Column = np.where(candidates.at_ms > 0, np.exp2(-age_days / _RECENCY_DAYS), 0.0)
@@ -205,7 +205,7 @@ class Ranking:
         return {name: round(float(column[index]), 4) for name, column in self.parts.items() if column[index]}
 
 
-def rank(candidates: EpisodeCandidates, query: ParsedQuery, weights: Weights) -> Ranking:
+def rank(candidates: MemoryCandidates, query: ParsedQuery, weights: Weights) -> Ranking:
     """Score all candidates."""
     score = np.zeros(len(candidates))
     parts: dict[str, Column] = {}
@@ -234,7 +234,7 @@ RECENCY_DAYS = 30.0
 _CLASSIC_DAY_MS = 86_400_000.0
 
 
-def rank_classic(candidates: EpisodeCandidates, now_ms: int) -> Ranking:
+def rank_classic(candidates: MemoryCandidates, now_ms: int) -> Ranking:
     """Score all candidates by the classic formula."""
     age_days = np.maximum(now_ms - candidates.at_ms, 0.0) / _CLASSIC_DAY_MS
     max_access = float(candidates.access_count.max(initial=0.0))
@@ -246,7 +246,7 @@ def rank_classic(candidates: EpisodeCandidates, now_ms: int) -> Ranking:
     return Ranking(parts["relevance"] + parts["recency"] + parts["access"], parts)
 
 
-def _relevance(candidates: EpisodeCandidates) -> Column:
+def _relevance(candidates: MemoryCandidates) -> Column:
     """Return the mean of scaled BM25 and cosine (BM25 alone if there are no vectors), from 0 to 1."""
     text = _scaled_bm25(candidates.bm25)
     has_vector = ~np.isnan(candidates.cosine)

@@ -12,17 +12,17 @@ import numpy as np
 from engram.embedding.embedder import Embedder
 from engram.models.engine.transaction import Store
 from engram.models.memories.branches import open_branches
-from engram.models.memories.memory_records import episodes_by_row, evidence_by_row
+from engram.models.memories.memory_records import evidence_by_row, memories_by_row
 from engram.models.memories.usefulness import usefulness_of
 from engram.models.search.fulltext import (
-    EpisodeRow,
+    MemoryRow,
     Term,
-    episode_rows,
     has_all_words,
-    search_episodes,
+    memory_rows,
+    search_memories,
     search_passages,
 )
-from engram.models.search.memory_lists import latest_episodes
+from engram.models.search.memory_lists import latest_memories
 from engram.models.search.vectors import vectors_of
 from engram.models.sessions.passage_rows import passage_rows, texts_of_blocks
 from engram.models.sessions.passages import places_of
@@ -32,9 +32,9 @@ from engram.search.passages.candidate_set import SearchIndex
 from engram.search.passages.passage_search import find_notes, find_passages
 from engram.search.question import Coverage, ParsedQuery, Query, TermCounts, parse_query, phrases_of, select_terms
 from engram.search.ranking import (
-    EPISODE_WEIGHTS,
     MAX_CLASSIC_CANDIDATES,
-    EpisodeCandidates,
+    MEMORY_WEIGHTS,
+    MemoryCandidates,
     Ranking,
     best_places,
     build_candidates,
@@ -179,47 +179,47 @@ class Searcher:
         if self._settings.ranking == "classic":
             return self._recall_classic(query)
         parsed, wait_for_vector = self._parse(query), self._query_embedder.start(query.text)
-        candidates = self._retrieve_episodes(query, parsed, wait_for_vector)
-        ranking = rank(candidates, parsed, EPISODE_WEIGHTS)
+        candidates = self._retrieve_memories(query, parsed, wait_for_vector)
+        ranking = rank(candidates, parsed, MEMORY_WEIGHTS)
         if query.thorough:
             best = best_places(ranking.score, query.limit)
-            return self._with_use_factors(self._episode_hits(candidates, ranking, best, query.branch))
+            return self._with_use_factors(self._memory_hits(candidates, ranking, best, query.branch))
         counts, total = self._term_counts["episode_fts"].count(self._store, parsed.terms)
         coverage = Coverage(parsed.terms, counts, total)
         is_relevant, is_doubtful = select_relevant(candidates, parsed, coverage, self._relevance_floor)
         best = best_places(np.where(is_relevant, ranking.score, -np.inf), query.limit)
-        hits = self._episode_hits(candidates, ranking, best, query.branch)
+        hits = self._memory_hits(candidates, ranking, best, query.branch)
         return [replace(hit, is_doubtful=is_doubtful) for hit in hits]
 
     def _recall_classic(self, query: Query) -> list[Hit]:
         parsed = self._parse(query)
-        candidates = self._newest_episodes(query, parsed, self._query_embedder.embed(query.text))
+        candidates = self._newest_memories(query, parsed, self._query_embedder.embed(query.text))
         ranking = rank_classic(candidates, parsed.now_ms)
-        return self._episode_hits(candidates, ranking, best_places(ranking.score, query.limit), query.branch)
+        return self._memory_hits(candidates, ranking, best_places(ranking.score, query.limit), query.branch)
 
-    def _retrieve_episodes(
+    def _retrieve_memories(
         self, query: Query, parsed: ParsedQuery, wait_for_vector: Callable[[], Floats | None]
-    ) -> EpisodeCandidates:
+    ) -> MemoryCandidates:
         """Return the matches of text and vectors; the text is searched while the question is being embedded."""
         terms = self._select_terms(parsed, "episode_fts")
         bm25 = dict(
-            search_episodes(
+            search_memories(
                 self._store, terms, MAX_CANDIDATES, project_id=query.project_id, with_global=query.with_global
             )
         )
         vector = wait_for_vector()
-        ids = sorted({*bm25, *self._nearest_episodes(vector, query)})
-        rows = {row_id: row for row_id, row in episode_rows(self._store, ids).items() if _is_visible(query, row)}
-        return build_candidates(rows, bm25, self._episode_cosines(vector, sorted(rows)))
+        ids = sorted({*bm25, *self._nearest_memories(vector, query)})
+        rows = {row_id: row for row_id, row in memory_rows(self._store, ids).items() if _is_visible(query, row)}
+        return build_candidates(rows, bm25, self._memory_cosines(vector, sorted(rows)))
 
-    def _newest_episodes(self, query: Query, parsed: ParsedQuery, vector: Floats | None) -> EpisodeCandidates:
+    def _newest_memories(self, query: Query, parsed: ParsedQuery, vector: Floats | None) -> MemoryCandidates:
         """Return the newest current memories, for the classic formula."""
-        newest = latest_episodes(
+        newest = latest_memories(
             self._store, project_id=query.project_id, with_global=query.with_global, limit=MAX_CLASSIC_CANDIDATES
         )
-        rows = episode_rows(self._store, [episode.id for episode in newest])
-        bm25 = dict(search_episodes(self._store, self._select_terms(parsed, "episode_fts"), _MAX_CLASSIC_MATCHES))
-        return build_candidates(rows, bm25, self._episode_cosines(vector, sorted(rows)))
+        rows = memory_rows(self._store, [memory.id for memory in newest])
+        bm25 = dict(search_memories(self._store, self._select_terms(parsed, "episode_fts"), _MAX_CLASSIC_MATCHES))
+        return build_candidates(rows, bm25, self._memory_cosines(vector, sorted(rows)))
 
     def search(self, query: Query, *, without: Collection[str] = ()) -> list[Hit]:
         """Return the best passages of turns and chunks of notes, word for word, best first.
@@ -305,7 +305,7 @@ class Searcher:
             rarity=rarity_of_words(self._store, self._term_counts["passage_fts"], query.text, hits),
         )
 
-    def similar_episodes(self, row_ids: Sequence[int], min_cosine: float) -> list[tuple[int, int, float]]:
+    def similar_memories(self, row_ids: Sequence[int], min_cosine: float) -> list[tuple[int, int, float]]:
         """Return ``(one of row_ids, another row id, cosine)`` of similar memories, the most similar first.
 
         Pairs within ``row_ids`` are left out: what was saved together is one statement. Empty without an embedder.
@@ -336,13 +336,13 @@ class Searcher:
     def _search_index(self, owner: str, table: str) -> SearchIndex:
         return SearchIndex(self._store, self._vectors.get(owner), self._term_counts[table], self._relevance_floor)
 
-    def _nearest_episodes(self, vector: Floats | None, query: Query) -> dict[int, float]:
+    def _nearest_memories(self, vector: Floats | None, query: Query) -> dict[int, float]:
         cache = self._vectors.get("e")
         if vector is None or cache is None:
             return {}
         return cache.search(vector, MAX_CANDIDATES, query.project_id, with_global=query.with_global)
 
-    def _episode_cosines(self, vector: Floats | None, ids: Sequence[int]) -> dict[int, float]:
+    def _memory_cosines(self, vector: Floats | None, ids: Sequence[int]) -> dict[int, float]:
         cache = self._vectors.get("e")
         return {} if vector is None or cache is None else cache.scores_of(vector, ids)
 
@@ -351,36 +351,36 @@ class Searcher:
         counts, total = self._term_counts[table].count(self._store, parsed.terms)
         return select_terms(parsed.terms, counts, total)
 
-    def _episode_hits(
-        self, candidates: EpisodeCandidates, ranking: Ranking, best: Sequence[int], branch: str
+    def _memory_hits(
+        self, candidates: MemoryCandidates, ranking: Ranking, best: Sequence[int], branch: str
     ) -> list[Hit]:
-        episodes = episodes_by_row(self._store, [int(candidates.ids[index]) for index in best])
-        evidence_by_id = evidence_by_row(self._store, list(episodes))
+        memories = memories_by_row(self._store, [int(candidates.ids[index]) for index in best])
+        evidence_by_id = evidence_by_row(self._store, list(memories))
         uuids = {entry.uuid for entries in evidence_by_id.values() for entry in entries if entry.uuid}
         places_by_uuid = {place.uuid: place for place in places_of(self._store, uuids)}
         hits = []
         for index in best:
-            episode = episodes.get(int(candidates.ids[index]))
-            if episode is None:
+            memory = memories.get(int(candidates.ids[index]))
+            if memory is None:
                 continue
-            evidence = evidence_by_id.get(episode.id, [])
+            evidence = evidence_by_id.get(memory.id, [])
             places = [places_by_uuid[entry.uuid] for entry in evidence if entry.uuid]
             hits.append(
                 Hit(
-                    id=episode.episode_id,
-                    kind=episode.kind,
-                    text=episode.summary,
+                    id=memory.episode_id,
+                    kind=memory.kind,
+                    text=memory.summary,
                     score=float(ranking.score[index]),
                     parts=ranking.parts_of(index),
-                    project=episode.project,
-                    created_at_ms=episode.created_at_ms,
+                    project=memory.project,
+                    created_at_ms=memory.created_at_ms,
                     evidence=tuple(places),
-                    status=episode.status,
-                    importance=episode.importance,
-                    episode=episode,
-                    session_id=episode.session_id,
+                    status=memory.status,
+                    importance=memory.importance,
+                    memory=memory,
+                    session_id=memory.session_id,
                     turn_id=evidence[0].turn_id if evidence else None,
-                    row_id=episode.id,
+                    row_id=memory.id,
                     cosine=_cosine(candidates, index),
                 )
             )
@@ -397,13 +397,13 @@ def _message_of(hit: Hit) -> object:
     return hit.evidence[0].uuid if hit.turn_id and hit.evidence else hit.id
 
 
-def _is_visible(query: Query, row: EpisodeRow) -> bool:
+def _is_visible(query: Query, row: MemoryRow) -> bool:
     """Return whether a memory is of the query's project, or global."""
     if query.project_id is None:
         return True
     return query.with_global if row.is_global else row.project_id == query.project_id
 
 
-def _cosine(candidates: EpisodeCandidates, index: int) -> float | None:
+def _cosine(candidates: MemoryCandidates, index: int) -> float | None:
     cosine = float(candidates.cosine[index])
     return None if np.isnan(cosine) else cosine

@@ -85,7 +85,7 @@ def rarity_of_words(store: Store, counts: TermCounts, prompt: str, hits: Sequenc
 
 def stems_of(hit: Hit) -> frozenset[str]:
     """Return the stems of a memory's text and of the names that it is about."""
-    entities = hit.episode.entities if hit.episode is not None else ()
+    entities = hit.memory.entities if hit.memory is not None else ()
     return stems(topic_words(hit.text)) | stems(topic_words(" ".join(entities)))
 
 

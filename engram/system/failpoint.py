@@ -21,7 +21,7 @@ NAMES = (
     "extract.read",
     "extract.embedded",
     "extract.begin",
-    "extract.episodes",
+    "extract.memories",
     "extract.work",
     "extract.committed",
     "second_chance.proposed",

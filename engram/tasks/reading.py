@@ -194,7 +194,7 @@ def extract_now(runtime: Runtime, session_id: str) -> bool:
     lines: list[str] = []
     if report.turns:
         lines = reconcile_new(
-            runtime.store, runtime.settings, session_id, (), runtime.searcher.similar_episodes, duplicate_cosine=1.0
+            runtime.store, runtime.settings, session_id, (), runtime.searcher.similar_memories, duplicate_cosine=1.0
         )
         runtime.refresh_index()
     lines += join_now(runtime)
@@ -207,19 +207,19 @@ def join_now(runtime: Runtime) -> list[str]:
     Raises StoreError.
     """
     from engram.consolidation.joining import join_waiting
-    from engram.search.vectors.stored_vectors import embed_episodes
+    from engram.search.vectors.stored_vectors import embed_memories
 
     embedder = runtime.embedder
 
     def bring_up_to_date() -> None:
         if embedder is not None:
-            embed_episodes(runtime.store, embedder)
+            embed_memories(runtime.store, embedder)
         runtime.refresh_index()
 
     return join_waiting(
         runtime.store,
         runtime.settings,
-        runtime.searcher.similar_episodes,
+        runtime.searcher.similar_memories,
         bring_up_to_date,
         duplicate_cosine=0.92 if embedder is None else embedder.thresholds.duplicate,
     )

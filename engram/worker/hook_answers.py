@@ -19,7 +19,7 @@ from engram.recollection.session_start import preview_briefing
 from engram.search.answer import answer_question, told_passages
 from engram.search.hits import PublicHit
 from engram.search.question import MAX_HITS, Query
-from engram.search.vectors.stored_vectors import embed_newest_episodes
+from engram.search.vectors.stored_vectors import embed_newest_memories
 from engram.system import process_limits
 from engram.system.process_limits import rss_mb
 from engram.tasks.reading import embed
@@ -161,7 +161,7 @@ class Answers:
     def wake(self) -> None:
         """Make what a command or a tool has written known: embed new memories at once and the rest in a task."""
         if self._runtime.embedder is not None:
-            embed_newest_episodes(self._runtime.store, self._runtime.embedder)
+            embed_newest_memories(self._runtime.store, self._runtime.embedder)
         self._runtime.refresh_index()
         embed()
 

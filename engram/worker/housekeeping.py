@@ -55,7 +55,7 @@ class StatusLines:
         problem = next((trouble.about for trouble in troubles if trouble.is_broken), "")
         for session_id in due:
             found = totals.get(session_id)
-            shown, kept = (0, 0) if found is None else (found.shown, found.episodes)
+            shown, kept = (0, 0) if found is None else (found.shown, found.memories)
             self._files.put_status_line(session_id, f"{os.getpid()} {shown} {kept} {problem}".rstrip())
         return len(due)
 

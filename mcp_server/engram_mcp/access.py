@@ -15,7 +15,7 @@ from engram.log import start_logging
 from engram.memories.save import QUOTATION_VERBS
 from engram.models.engine.database import is_replaced
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode, find_episode, is_episode_id, may_see
+from engram.models.memories.memory_records import Memory, find_memory, is_memory_id, may_see
 from engram.models.projects.projects import ProjectRow, find_project
 from engram.models.rescue.copies import open_memory
 from engram.models.sessions.passage_rows import Quotation, find_quotation
@@ -51,9 +51,9 @@ class View:
             return "no project is known for this folder: global memories only"
         return f"of project {shown_name(self.project.name)}, not of this folder's project" if self.is_elsewhere else ""
 
-    def is_own(self, episode: Episode) -> bool:
+    def is_own(self, memory: Memory) -> bool:
         """True if a memory was made in this project, or in no project."""
-        return episode.project_id in (None, self.project_id)
+        return memory.project_id in (None, self.project_id)
 
     def require_quotation(self, store: Store, quotation_id: str) -> Quotation:
         """The quotation of an id, if it was said in this view's project.
@@ -68,7 +68,7 @@ class View:
             )
         return quotation
 
-    def require(self, store: Store, episode_id: str) -> Episode:
+    def require(self, store: Store, episode_id: str) -> Memory:
         """The memory of an id, if this view may see it.
 
         Raises:
@@ -77,13 +77,13 @@ class View:
         """
         if is_quotation_id(episode_id):
             raise BadRequest(f"{episode_id} is a quotation: what was said can't be changed. {QUOTATION_VERBS}")
-        episode = find_episode(store, episode_id) if is_episode_id(episode_id) else None
-        if episode is None or not may_see(episode, self.project_id):
+        memory = find_memory(store, episode_id) if is_memory_id(episode_id) else None
+        if memory is None or not may_see(memory, self.project_id):
             raise NotFound(
                 f"there is no memory {episode_id[:40]!r} here. memory_recall and memory_timeline print ids; "
                 "project= gives access to another project's"
             )
-        return episode
+        return memory
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,19 +82,19 @@ def expand(access: Access, episode_id: str, project: str | None = None) -> str:
         view = access.view(store, project)
         if is_quotation_id(episode_id):
             return _expand_quotation(access, store, view, episode_id) + answers.tail(view.note)
-        episode = view.require(store, episode_id)
+        memory = view.require(store, episode_id)
         memory_changes.note_access(store, episode_id, session_id=access.session_id)
-        related = memory_lists.related_episodes(store, episode, view.project_id)
-        if not memory_records.may_see_context(episode, view.project_id):
-            return answers.foreign_text(episode, related) + answers.tail(view.note)
+        related = memory_lists.related_memories(store, memory, view.project_id)
+        if not memory_records.may_see_context(memory, view.project_id):
+            return answers.foreign_text(memory, related) + answers.tail(view.note)
         history = memory_history.history_of(store, episode_id)
         uses = usefulness_of(store, [episode_id]).get(episode_id, Usefulness())
-        if not view.is_own(episode):
-            nameless = dataclasses.replace(episode, project="another project")
+        if not view.is_own(memory):
+            nameless = dataclasses.replace(memory, project="another project")
             return answers.expand_text(nameless, [], related, history, uses) + answers.tail(view.note)
-        uuids = [entry.uuid for entry in memory_records.evidence_of(store, episode.id) if entry.uuid]
-        branch = unmerged_branch(store, episode.id, read_branch(access.folder))
-        return answers.expand_text(episode, places_of(store, uuids), related, history, uses, branch) + answers.tail(
+        uuids = [entry.uuid for entry in memory_records.evidence_of(store, memory.id) if entry.uuid]
+        branch = unmerged_branch(store, memory.id, read_branch(access.folder))
+        return answers.expand_text(memory, places_of(store, uuids), related, history, uses, branch) + answers.tail(
             view.note
         )
 
@@ -192,7 +192,7 @@ def _save_note(access: Access, store: Store, content: str, project: ProjectRow |
 
 def forget(access: Access, episode_id: str, is_source_forgotten: bool = False, project: str | None = None) -> str:
     """Delete a memory and the words that only it rests on, a quoted message, or whole turns, everywhere."""
-    from engram.forgetting.forget import forget_episode
+    from engram.forgetting.forget import forget_memory
 
     with access.store() as store:
         view = access.view(store, project)
@@ -203,7 +203,7 @@ def forget(access: Access, episode_id: str, is_source_forgotten: bool = False, p
                 "it was made in another project, whose turns are kept here. Forget it without also_source, or name "
                 "that project with project= if the user wants its turns deleted"
             )
-        report = forget_episode(
+        report = forget_memory(
             store, access.settings.places, episode_id, also_source=is_source_forgotten, actor=Actor.AGENT
         )
         said = report.describe(lambda memory: memory_records.may_see(memory, view.project_id))
@@ -291,7 +291,7 @@ def status(access: Access) -> str:
             ),
             f"socket: {home.recall_socket} ({'answers' if worker else 'no answer'})",
             f"schema: {store.schema_version()}",
-            *_episode_lines(store, access.view(store)),
+            *_memory_lines(store, access.view(store)),
             "notes: {} files, {} chunks".format(*notes.count_notes(store)),
             f"recollections waiting: {sum(1 for _ in home.recollections.glob('*.pending'))}",
             f"path: {home.root}",
@@ -299,15 +299,15 @@ def status(access: Access) -> str:
         return "\n".join(lines)
 
 
-def _episode_lines(store: Store, view: View) -> list[str]:
+def _memory_lines(store: Store, view: View) -> list[str]:
     """The number of memories: by scope and status for those that may be seen here, in total for the others."""
-    seen, elsewhere = memory_lists.count_episodes(store, view.project_id)
+    seen, elsewhere = memory_lists.count_memories(store, view.project_id)
     name = shown_name(view.project.name) if view.project else "none is known for this folder"
     return [
         f"project: {name}",
-        f"episodes: {sum(count.number for count in seen)}",
+        f"memories: {sum(count.number for count in seen)}",
         *(f"- {count.scope}, {count.importance}, {count.status}: {count.number}" for count in seen),
-        f"episodes of other projects, not seen here: {elsewhere}",
+        f"memories of other projects, not seen here: {elsewhere}",
     ]
 
 
@@ -327,16 +327,16 @@ def timeline(access: Access, around: str | None, project: str | None, limit: int
     with access.store() as store:
         view = access.view(store, project)
         if around is None:
-            memories = memory_lists.latest_episodes(store, project_id=view.project_id, limit=count)[::-1]
+            memories = memory_lists.latest_memories(store, project_id=view.project_id, limit=count)[::-1]
         else:
             at_ms = _moment(store, view, around)
-            memories = memory_lists.episodes_around(store, at_ms, project_id=view.project_id, limit=count)
+            memories = memory_lists.memories_around(store, at_ms, project_id=view.project_id, limit=count)
         return answers.timeline_lines(memories, view.project_id) + answers.tail(view.note)
 
 
 def _moment(store: Store, view: View, around: str) -> int:
     """When a memory was made, or the time of a date. Raises NotFound or BadRequest."""
-    if memory_records.is_episode_id(around):
+    if memory_records.is_memory_id(around):
         return view.require(store, around).created_at_ms
     at_ms = parse_time_ms(around)
     if at_ms is None:
@@ -370,7 +370,7 @@ def context(access: Access, project: str | None) -> str:
 
         def in_context() -> set[str]:
             began_ms = sessions.context_start_ms(store, access.session_id)
-            return sessions.episodes_in_context(store, access.session_id, began_ms) if access.session_id else set()
+            return sessions.memories_in_context(store, access.session_id, began_ms) if access.session_id else set()
 
         text = build_briefing(store, access.settings, project_id=project_id, in_context=in_context, where=where)
         if access.session_id and text and not project:

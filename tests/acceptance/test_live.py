@@ -86,7 +86,7 @@ class Live:
         assert not done.stderr
         return done.stdout
 
-    def episodes_of(self, session_id: str) -> list[dict[str, Any]]:
+    def memories_of(self, session_id: str) -> list[dict[str, Any]]:
         done = subprocess.run(
             [sys.executable, "-m", "engram.cli.main", "export"],
             env=self.environment,
@@ -161,13 +161,13 @@ def test_a_real_session_comes_back_in_the_same_turn_in_its_project_only(live: Li
             file.write(one)
             file.flush()
     live.hook("SessionEnd", SESSION, cwd, reason="other")
-    live.wait(lambda: bool(live.episodes_of(SESSION)))
+    live.wait(lambda: bool(live.memories_of(SESSION)))
 
     # the right memory in the same turn, with evidence from that session
     asking = "aaaaaaaa-0000-4000-8000-000000000001"
     live.wait(lambda: live.engram("status", "--json")["missing_vectors"] == 0)
     bites = bites_of(live.hook("UserPromptSubmit", asking, cwd, prompt=PROMPT, prompt_id="p1"))
-    kept = {one["id"]: one for one in live.episodes_of(SESSION)}
+    kept = {one["id"]: one for one in live.memories_of(SESSION)}
     assert 1 <= len(bites) <= 3
     shown = [next(i for i in kept if i in bite) for bite in bites]
     assert kept[shown[0]]["evidence"]
@@ -229,4 +229,4 @@ def test_a_short_session_is_extracted_at_its_end_and_not_by_stop_alone(live: Liv
     live.hook("SessionEnd", session, cwd, reason="other")
     live.start()
     live.wait(lambda: live.extractions_of(session) == 1)
-    assert live.episodes_of(session)
+    assert live.memories_of(session)

@@ -15,7 +15,7 @@ from engram.memories.correct import correct_memory
 from engram.models.engine.packed import pack_uuid
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.projects import projects
 from engram.models.work import work
 from engram.paths import Home
@@ -24,10 +24,10 @@ Run = Callable[..., Result]
 RunJson = Callable[..., Any]
 
 
-def find(store: Store, episode_id: str) -> Episode:
-    episode = memory_records.find_episode(store, episode_id)
-    assert episode is not None
-    return episode
+def find(store: Store, episode_id: str) -> Memory:
+    memory = memory_records.find_memory(store, episode_id)
+    assert memory is not None
+    return memory
 
 
 def test_a_memory_of_this_folder_is_recalled_here_and_not_elsewhere_a_global_one_everywhere(
@@ -128,22 +128,22 @@ def test_edit_opens_an_editor_where_no_option_says_what(
 
 
 def test_forget_asks_and_does_nothing_on_no(filled: Store, run: Run) -> None:
-    episode = memory_records.all_episodes(filled)[0]
+    memory = memory_records.all_memories(filled)[0]
 
-    run("forget", episode.episode_id, stdin="n\n", code=1)
+    run("forget", memory.episode_id, stdin="n\n", code=1)
 
-    assert memory_records.find_episode(filled, episode.episode_id) is not None
+    assert memory_records.find_memory(filled, memory.episode_id) is not None
 
 
 def test_forget_shows_what_goes_and_nothing_brings_it_back(
     filled: Store, run: Run, run_json: RunJson, home: Home
 ) -> None:
-    episode = next(e for e in memory_records.all_episodes(filled) if "vat_cents" in e.summary)
+    memory = next(e for e in memory_records.all_memories(filled) if "vat_cents" in e.summary)
     turns = filled.value("SELECT count(*) FROM turn")
 
-    shown = run("forget", episode.episode_id, stdin="source\n").stdout
+    shown = run("forget", memory.episode_id, stdin="source\n").stdout
 
-    assert episode.episode_id in shown
+    assert memory.episode_id in shown
     assert filled.value("SELECT count(*) FROM turn") < turns
     assert run_json("ingest")["new_turns"] == 0
     run("up", "--once", "--json")
@@ -155,32 +155,32 @@ def test_forget_shows_what_goes_and_nothing_brings_it_back(
 def test_forget_takes_the_memory_and_its_words_and_no_turn(
     filled: Store, run_json: RunJson, flags: tuple[str, ...]
 ) -> None:
-    episode = memory_records.all_episodes(filled)[0]
-    before = {episode.episode_id for episode in memory_records.all_episodes(filled)}
+    memory = memory_records.all_memories(filled)[0]
+    before = {memory.episode_id for memory in memory_records.all_memories(filled)}
     turns = filled.value("SELECT count(*) FROM turn")
 
-    report = run_json("forget", episode.episode_id, *flags)
+    report = run_json("forget", memory.episode_id, *flags)
 
-    assert report["forgotten"] == [episode.episode_id]
-    assert report["summary"] == episode.summary
+    assert report["forgotten"] == [memory.episode_id]
+    assert report["summary"] == memory.summary
     assert report["turns"] == 0
-    assert {episode.episode_id for episode in memory_records.all_episodes(filled)} == before - {episode.episode_id}
+    assert {memory.episode_id for memory in memory_records.all_memories(filled)} == before - {memory.episode_id}
     assert filled.value("SELECT count(*) FROM turn") == turns
 
 
 def test_forget_asks_which_and_does_nothing_unless_told(filled: Store, run: Run) -> None:
-    episode = memory_records.all_episodes(filled)[0]
+    memory = memory_records.all_memories(filled)[0]
 
-    shown = run("forget", episode.episode_id, stdin="\n", code=1).stdout
+    shown = run("forget", memory.episode_id, stdin="\n", code=1).stdout
 
     assert "whole turns" in shown
-    assert memory_records.find_episode(filled, episode.episode_id) == episode
+    assert memory_records.find_memory(filled, memory.episode_id) == memory
 
 
 def test_forget_for_a_script_needs_yes(filled: Store, run: Run) -> None:
-    episode = memory_records.all_episodes(filled)[0]
+    memory = memory_records.all_memories(filled)[0]
 
-    assert "--yes" in run("forget", episode.episode_id, "--json", code=1).stderr
+    assert "--yes" in run("forget", memory.episode_id, "--json", code=1).stderr
 
 
 def counts(report: dict[str, Any]) -> dict[str, int]:
@@ -331,14 +331,14 @@ def test_consolidation_says_what_it_would_do_does_it_and_takes_it_back(
 
     planned = run_json("consolidate", "--dry-run")
     assert any(twins[1] in line or twins[0] in line for line in planned["lines"])
-    assert {find(filled, episode).status for episode in twins} == {"active"}
+    assert {find(filled, memory).status for memory in twins} == {"active"}
 
     done = run_json("consolidate")
-    assert sorted(find(filled, episode).status for episode in twins) == ["active", "archived"]
+    assert sorted(find(filled, memory).status for memory in twins) == ["active", "archived"]
     assert run_json("consolidate", "--list")["runs"][0]["run"] == done["run"]
 
     run_json("consolidate", "--undo", str(done["run"]))
-    assert {find(filled, episode).status for episode in twins} == {"active"}
+    assert {find(filled, memory).status for memory in twins} == {"active"}
     assert "undone already" in run("consolidate", "--undo", str(done["run"]), code=1).stderr
 
 

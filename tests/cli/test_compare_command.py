@@ -20,7 +20,7 @@ from engram.extraction.local.writer import LocalExtractor
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_history import history_of
-from engram.models.memories.memory_records import all_episodes
+from engram.models.memories.memory_records import all_memories
 from engram.models.open_memory import open_store
 from engram.paths import Home
 from engram.redaction import redact
@@ -91,7 +91,7 @@ def flat(result: Result) -> str:
 
 
 def summaries(store: Store) -> set[str]:
-    return {episode.summary for episode in all_episodes(store) if episode.is_current}
+    return {memory.summary for memory in all_memories(store) if memory.is_current}
 
 
 def test_what_is_sent_and_what_it_costs_is_said_first_and_a_no_sends_nothing(
@@ -130,7 +130,7 @@ def test_both_ways_are_shown_and_kept_only_after_the_switch(
     assert 'extractor = "openai"' in home.config_file.read_text()
     assert summaries(store) == {BETTER}
     assert answer_of(store) is ComparisonAnswer.SWITCHED
-    (kept,) = [episode for episode in all_episodes(store) if episode.is_current]
+    (kept,) = [memory for memory in all_memories(store) if memory.is_current]
     assert {change.actor for change in history_of(store, kept.episode_id)} == {Actor.MODEL}
     assert "writes your memories already" in run("compare", stdin="y\n", code=1).output
     assert len(server.received) == 2

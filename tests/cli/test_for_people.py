@@ -109,10 +109,10 @@ def test_work_is_steered_in_sentences(filled: Store, run: Run) -> None:
 
 
 def test_expand_shows_related_memories_and_marks(filled: Store, run: Run, run_json: RunJson) -> None:
-    episode = memory_records.all_episodes(filled)[0]
-    run("pin", episode.episode_id)
+    memory = memory_records.all_memories(filled)[0]
+    run("pin", memory.episode_id)
 
-    assert "active, pinned" in run("expand", episode.episode_id).stdout
+    assert "active, pinned" in run("expand", memory.episode_id).stdout
 
 
 def test_a_memory_saved_in_a_root_folder_needs_a_project(
@@ -147,7 +147,7 @@ def test_the_picture_shows_sessions_turns_memories_queue_and_lag(filled: Store, 
 
     assert "5 in 2 projects" in shown
     assert "13" in shown
-    assert f"{usage.count_totals(filled).episodes}, shown to Claude 0 times" in shown
+    assert f"{usage.count_totals(filled).memories}, shown to Claude 0 times" in shown
     assert "work: another one runs" in shown
     assert "extract: no answer from the model" in shown
     assert line(health).startswith("5 sessions, 13 turns, ")

@@ -30,7 +30,7 @@ from engram.setup.installing.preflight import SelfTest
 from engram.system.process_lock import is_process_alive
 from engram_hooks.block import settings_block
 from tests.cli.test_upgrade import hold
-from tests.earlier_machine import episode_row, make_machine
+from tests.earlier_machine import make_machine, memory_row
 from tests.install.conftest import SETTINGS, snapshot
 from tests.models.version_1 import put_version
 from tests.processes import end_processes_of_home
@@ -386,8 +386,8 @@ def test_of_the_earlier_engram_nothing_runs_its_memories_are_found_and_its_files
 ) -> None:
     home.root.mkdir(mode=0o700)
     rows = [
-        episode_row(1, summary="The barge Wilhelmina is moored at pier 3", scope="global", project=None),
-        episode_row(2, summary="Tide tables come from the harbour's own gauge", scope="global", project=None),
+        memory_row(1, summary="The barge Wilhelmina is moored at pier 3", scope="global", project=None),
+        memory_row(2, summary="Tide tables come from the harbour's own gauge", scope="global", project=None),
     ]
     machine = make_machine(user, home.root, user / ".claude", rows)
     checkpoint(home.memory_db)

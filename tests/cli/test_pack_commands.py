@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from engram.cli.main import engram
 from engram.enums import Scope, Source, Voice
-from engram.models.memories.memory_records import all_episodes
+from engram.models.memories.memory_records import all_memories
 from engram.models.open_memory import open_store
 from engram.models.projects.projects import ensure_project
 
@@ -53,7 +53,7 @@ def make(author: Type, file: Path, version: int, *texts: str) -> None:
 
 def installed(home: Path) -> list[Any]:
     with open_store(home / "memory.db") as store:
-        return all_episodes(store)
+        return all_memories(store)
 
 
 def test_a_pack_is_installed_brought_on_and_removed(author: Type, reader: Type, tmp_path: Path) -> None:
@@ -75,11 +75,11 @@ def test_a_pack_is_installed_brought_on_and_removed(author: Type, reader: Type, 
         [],
         ["Indexes are made concurrently."],
     )
-    assert {episode.summary for episode in installed(home)} == {"Migrations are reversible.", "Views are tested."}
-    assert {episode.project for episode in installed(home)} == {"app"}
+    assert {memory.summary for memory in installed(home)} == {"Migrations are reversible.", "Views are tested."}
+    assert {memory.project for memory in installed(home)} == {"app"}
     make(author, file, 3, "Indexes are made concurrently.")
     assert reader("pack", "update", str(file), "--yes").exit_code == 0
-    assert [episode.summary for episode in installed(home)] == ["Indexes are made concurrently."]
+    assert [memory.summary for memory in installed(home)] == ["Indexes are made concurrently."]
     (row,) = json.loads(reader("pack", "list", "--json").output)["packs"]
     assert (row["version"], row["memories"]) == (3, 1)
     assert row["fingerprint"] in author("pack", "sign", str(file)).output
@@ -172,7 +172,7 @@ def test_what_looks_like_an_instruction_is_named_and_never_shown_by_itself(
     told = reader("pack", "add", str(file), "--project", "app", "--yes")
 
     assert "looks like an instruction" in told.output
-    assert all(episode.suspect for episode in installed(tmp_path / "reader"))
+    assert all(memory.suspect for memory in installed(tmp_path / "reader"))
 
 
 def test_the_author_is_told_what_readers_will_not_be_shown(author: Type, tmp_path: Path) -> None:

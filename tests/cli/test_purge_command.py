@@ -19,23 +19,23 @@ RunJson = Callable[..., Any]
 @pytest.fixture
 def archived(filled: Store) -> list[str]:
     """Ids of two archived memories, none of which is important."""
-    chosen = memory_records.all_episodes(filled)[:2]
+    chosen = memory_records.all_memories(filled)[:2]
     with filled.transaction() as tx:
-        for episode in chosen:
-            memory_changes.change_episode(
+        for memory in chosen:
+            memory_changes.change_memory(
                 tx,
-                episode,
+                memory,
                 "age",
                 "not used for 180 days",
                 status=Status.ARCHIVED,
                 importance=Importance.NORMAL,
                 actor=Actor.TIDYING,
             )
-    return [episode.episode_id for episode in chosen]
+    return [memory.episode_id for memory in chosen]
 
 
 def left(store: Store) -> set[str]:
-    return {episode.episode_id for episode in memory_records.all_episodes(store)}
+    return {memory.episode_id for memory in memory_records.all_memories(store)}
 
 
 def test_without_yes_it_shows_what_would_go_and_deletes_nothing(
@@ -46,7 +46,7 @@ def test_without_yes_it_shows_what_would_go_and_deletes_nothing(
     shown = run("purge", "--archived", "0").stdout
     facts = run_json("purge", "--archived", "0")
 
-    assert all(episode in shown for episode in archived)
+    assert all(kept in shown for kept in archived)
     assert "Nothing was deleted" in shown
     assert "can't be undone" in shown
     assert (facts["purged"], facts["count"], facts["run"]) == (False, 2, None)
@@ -73,9 +73,7 @@ def test_with_yes_they_are_gone_and_their_turns_stay(
 def test_a_named_memory_must_be_archived_and_options_do_not_mix_with_names(
     filled: Store, run: Run, archived: list[str]
 ) -> None:
-    (active,) = [episode.episode_id for episode in memory_records.all_episodes(filled) if episode.status == "active"][
-        :1
-    ]
+    (active,) = [memory.episode_id for memory in memory_records.all_memories(filled) if memory.status == "active"][:1]
 
     assert "is active" in run("purge", active, "--yes", code=1).stderr
     assert "not both" in run("purge", archived[0], "--archived", "5", code=1).stderr

@@ -193,16 +193,16 @@ def test_an_empty_question_is_refused(run: Run) -> None:
 
 
 def test_expand_shows_why_and_counts_as_a_use(filled: Store, run: Run, run_json: RunJson) -> None:
-    (episode, *_) = memory_records.all_episodes(filled)
+    (memory, *_) = memory_records.all_memories(filled)
 
-    facts = run_json("expand", episode.episode_id)
-    shown = run("expand", episode.episode_id, "--why").stdout
+    facts = run_json("expand", memory.episode_id)
+    shown = run("expand", memory.episode_id, "--why").stdout
 
-    assert facts["id"] == episode.episode_id
+    assert facts["id"] == memory.episode_id
     assert facts["evidence"][0]["uuid"]
     assert facts["history"][0]["action"] == "extract"
     assert facts["evidence"][0]["uuid"] in shown
-    again = memory_records.find_episode(filled, episode.episode_id)
+    again = memory_records.find_memory(filled, memory.episode_id)
     assert again is not None
     assert again.access_count == 2
 
@@ -274,7 +274,7 @@ def test_a_worker_that_holds_its_lock_is_alive(home: Home, run_json: RunJson) ->
 def test_sessions_lists_all_and_tells_everything_of_one(filled: Store, run: Run, run_json: RunJson) -> None:
     every = run_json("sessions")["sessions"]
     chosen = next(row for row in every if row["id"].startswith("5d4da058"))
-    bite = memory_records.episodes_of_session(filled, chosen["id"])[0]
+    bite = memory_records.memories_of_session(filled, chosen["id"])[0]
     with filled.transaction() as tx:
         injections.add_injections(tx, [Injection(chosen["id"], "p", "prompt", bite.episode_id, 0.7, 31, "shown")])
 

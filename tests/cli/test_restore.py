@@ -26,9 +26,9 @@ def home() -> Home:
         save_memory(store, "The mast is brown", str, scope="global", actor=Actor.AGENT)
         make_backup(store, places.backups)
         with store.transaction() as tx:
-            memory_changes.add_episode(
+            memory_changes.add_memory(
                 tx,
-                memory_records.Episode(memory_records.new_episode_id(), "fact", "Nonsense", "x"),
+                memory_records.Memory(memory_records.new_memory_id(), "fact", "Nonsense", "x"),
                 [],
                 actor=Actor.MODEL,
             )
@@ -60,7 +60,7 @@ def test_the_newest_is_put_back(home: Home) -> None:
     assert code == 0
     assert json.loads(output)["episodes"] == 1
     with open_store(home.memory_db) as store:
-        assert [episode.summary for episode in memory_records.all_episodes(store)] == ["The mast is brown"]
+        assert [memory.summary for memory in memory_records.all_memories(store)] == ["The mast is brown"]
     assert (home.root / "memory.replaced.db").exists()
 
 

@@ -259,7 +259,7 @@ def test_versions_from_before_the_first_release_lose_nothing_and_bring_nothing_b
     with open_store(settings.places.memory_db) as store:
         assert find_all_damage(store) == ""
         assert store.value("SELECT count(*) FROM pragma_foreign_key_check") == 0
-        kept = {name: memory_records.find_episode(store, name) for name in (SAVED, PINNED, REPLACED)}
+        kept = {name: memory_records.find_memory(store, name) for name in (SAVED, PINNED, REPLACED)}
         assert kept[SAVED].content.startswith("The ferry leaves at seven; the harbour master")
         assert kept[PINNED].is_pinned
         assert kept[REPLACED].status == "active", "what replaced it was forgotten"

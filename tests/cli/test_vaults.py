@@ -26,7 +26,7 @@ def counts(store: Store, project: str) -> dict[str, int]:
     number = store.value("SELECT id FROM project WHERE name = ?", (project,))
     sessions = f"SELECT id FROM session WHERE project_id = {number}"
     turns = f"SELECT id FROM turn WHERE session_ref IN ({sessions})"
-    episodes = f"SELECT id FROM episode WHERE project_id = {number}"
+    memories = f"SELECT id FROM episode WHERE project_id = {number}"
     ids = f"SELECT episode_id FROM episode WHERE project_id = {number}"
     where = {
         "session": f"id IN ({sessions})",
@@ -34,8 +34,8 @@ def counts(store: Store, project: str) -> dict[str, int]:
         "said": f"turn_id IN ({turns})",
         "entry": f"turn_id IN ({turns})",
         "passage": f"turn_id IN ({turns}) AND id IN (SELECT rowid FROM passage_fts_docsize)".replace("rowid", "id"),
-        "episode": f"id IN ({episodes}) AND id IN (SELECT id FROM episode_fts_docsize)",
-        "evidence": f"episode_ref IN ({episodes})",
+        "episode": f"id IN ({memories}) AND id IN (SELECT id FROM episode_fts_docsize)",
+        "evidence": f"episode_ref IN ({memories})",
         "history": f"episode_id IN ({ids})",
         "transcript": f"session_ref IN ({sessions})",
     }

@@ -31,8 +31,8 @@ def add_outcome(store: Store, episode_id: str = "", session_id: str = "s-unread"
         outcomes.add_outcomes(tx, [Outcome(**values | fields)])
 
 
-def some_episode(store: Store) -> str:
-    return str(store.fetch_value(tables.Episode.select(tables.Episode.episode_id)))
+def some_memory(store: Store) -> str:
+    return str(store.fetch_value(tables.Memory.select(tables.Memory.episode_id)))
 
 
 def test_a_prompt_is_explained_with_its_memories_and_nothing_is_stored(
@@ -66,7 +66,7 @@ def test_a_secret_in_the_prompt_is_masked(filled: Store, run: Run) -> None:
 def test_a_session_says_of_every_prompt_what_became_of_it(filled: Store, run: Run, run_json: RunJson) -> None:
     session = list_sessions(filled)[0]
     turn = turns_of_session(filled, session.id)[0].turn
-    episode_id = some_episode(filled)
+    episode_id = some_memory(filled)
     add_outcome(filled, episode_id, session_id=session.session_id, at_ms=turn.started_at_ms, score=0.4321, floor=0.18)
 
     report = run_json("why", session.session_id[:8])
@@ -89,7 +89,7 @@ def test_a_session_whose_transcript_was_not_read_is_told_too(filled: Store, run:
 
 
 def test_a_memory_says_when_it_was_considered(filled: Store, run: Run, run_json: RunJson) -> None:
-    episode_id = some_episode(filled)
+    episode_id = some_memory(filled)
     assert "never shown" in run("why", episode_id).stdout
     add_outcome(filled, episode_id)
 

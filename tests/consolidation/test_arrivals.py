@@ -12,16 +12,16 @@ from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Kind, Status
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_history, memory_records
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.search.searcher import Searcher
 from engram.search.vectors.stored_vectors import embed_missing
 from engram.settings import Settings
 from engram.system.clock import FixedClock
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 
-def similar(*pairs: tuple[Episode, Episode, float]) -> Callable[..., list[tuple[int, int, float]]]:
+def similar(*pairs: tuple[Memory, Memory, float]) -> Callable[..., list[tuple[int, int, float]]]:
     return lambda row_ids, least: [(a.id, b.id, cosine) for a, b, cosine in pairs if cosine >= least]
 
 
@@ -34,7 +34,7 @@ def test_a_decision_that_gives_up_an_older_one_replaces_it_at_once(
 
     told = reconcile_new(store, settings, "s1", [new.id], similar((new, old, 0.7)), duplicate_cosine=0.92)
 
-    found = memory_records.find_episode(store, old.episode_id)
+    found = memory_records.find_memory(store, old.episode_id)
     assert found is not None
     assert (found.status, found.superseded_by) == ("superseded", new.episode_id)
     assert len(told) == 1
@@ -50,11 +50,11 @@ def test_what_is_there_already_takes_the_new_words_up_and_keeps_what_it_said(
 
     reconcile_new(store, settings, "s1", [new.id], similar((new, old, 0.95)), duplicate_cosine=0.92)
 
-    found = memory_records.find_episode(store, old.episode_id)
+    found = memory_records.find_memory(store, old.episode_id)
     assert found is not None
     assert found.summary == "the queue is SQLite | SQLite holds the queue"
     assert memory_history.history_of(store, old.episode_id)[-1].before["summary"] == "the queue is SQLite"
-    assert [e.episode_id for e in memory_records.all_episodes(store) if e.status == Status.ACTIVE] == [old.episode_id]
+    assert [e.episode_id for e in memory_records.all_memories(store) if e.status == Status.ACTIVE] == [old.episode_id]
 
 
 def test_memories_of_one_extraction_are_not_compared_with_each_other(
@@ -68,12 +68,12 @@ def test_memories_of_one_extraction_are_not_compared_with_each_other(
     searcher = Searcher(store, settings, embedder=embedder)
     searcher.refresh()
 
-    pairs = searcher.similar_episodes([one.id for one in new], 0.3)
+    pairs = searcher.similar_memories([one.id for one in new], 0.3)
 
     assert {(one, other) for one, other, _ in pairs} == {(one.id, old.id) for one in new}
     assert all(cosine >= 0.3 for _, _, cosine in pairs)
-    assert searcher.similar_episodes([], 0.3) == []
-    assert Searcher(store, settings).similar_episodes([new[0].id], 0.3) == []
+    assert searcher.similar_memories([], 0.3) == []
+    assert Searcher(store, settings).similar_memories([new[0].id], 0.3) == []
 
 
 @pytest.mark.model
@@ -90,7 +90,7 @@ def test_with_the_bundled_model_a_changed_mind_is_seen_at_once(
     searcher.refresh()
 
     told = reconcile_new(
-        store, settings, "s1", [new.id], searcher.similar_episodes, duplicate_cosine=bundled.thresholds.duplicate
+        store, settings, "s1", [new.id], searcher.similar_memories, duplicate_cosine=bundled.thresholds.duplicate
     )
 
     assert [line.split()[:2] for line in told] == [["supersede", old.episode_id]]

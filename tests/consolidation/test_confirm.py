@@ -15,14 +15,14 @@ from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
 from engram.models.memories.memory_history import sessions_grown_since
-from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.sessions.stored_turns import turns_of_session
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.text.subject import agrees
 
 SESSION = "11111111-2222-3333-4444-555555555555"
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 
 class Transcript:
@@ -72,8 +72,8 @@ def transcript(store: Store, settings: Settings) -> Transcript:
     return Transcript(store, settings)
 
 
-def status(store: Store, episode: Episode) -> str:
-    found = memory_records.find_episode(store, episode.episode_id)
+def status(store: Store, memory: Memory) -> str:
+    found = memory_records.find_memory(store, memory.episode_id)
     assert found is not None
     return found.status
 
@@ -255,6 +255,6 @@ def test_turns_and_memories_outlive_the_transcript(
         "Where should the cache live?",
         "In SQLite.",
     ]
-    found = memory_records.find_episode(store, made.episode_id)
+    found = memory_records.find_memory(store, made.episode_id)
     assert found is not None
     assert (found.status, found.content) == ("active", made.content)

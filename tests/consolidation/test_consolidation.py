@@ -16,7 +16,7 @@ from engram.errors import BadRequest
 from engram.forgetting.forget_plan import merged_content, merged_summary
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_history, memory_records
-from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.open_memory import open_store
 from engram.models.projects.projects import ensure_project
 from engram.settings import Settings
@@ -25,15 +25,15 @@ from engram.system.clock import FixedClock, day_of
 DAY = 86_400
 
 
-def keep(store: Store, summary: str, **changes: object) -> Episode:
-    made = Episode(memory_records.new_episode_id(), "decision", summary, f"content of {summary}", scope=Scope.GLOBAL)
+def keep(store: Store, summary: str, **changes: object) -> Memory:
+    made = Memory(memory_records.new_memory_id(), "decision", summary, f"content of {summary}", scope=Scope.GLOBAL)
     made = dataclasses.replace(made, **changes)  # type: ignore[arg-type]
     with store.transaction() as tx:
-        return memory_changes.add_episode(tx, made, [Evidence(f"uuid of {made.episode_id}", "s1")], actor=Actor.MODEL)
+        return memory_changes.add_memory(tx, made, [Evidence(f"uuid of {made.episode_id}", "s1")], actor=Actor.MODEL)
 
 
-def status_of(store: Store, episode: Episode) -> str:
-    found = memory_records.find_episode(store, episode.episode_id)
+def status_of(store: Store, memory: Memory) -> str:
+    found = memory_records.find_memory(store, memory.episode_id)
     assert found is not None
     return found.status
 
@@ -54,7 +54,7 @@ def test_near_duplicates_are_joined_with_both_wordings(store: Store, settings: S
 
     consolidate(store, settings, similar=lambda *_: iter([(first.id, second.id, 0.95)]))
 
-    merged = memory_records.find_episode(store, first.episode_id)
+    merged = memory_records.find_memory(store, first.episode_id)
     assert merged is not None
     assert merged.summary == "the queue is SQLite | SQLite holds the queue"
     assert "\n---\n" in merged.content
@@ -70,7 +70,7 @@ def test_a_newer_decision_replaces_the_older_one_and_names_it(
 
     consolidate(store, settings, similar=lambda floor, _: iter([(old.id, new.id, 0.8)] if floor < 0.8 else []))
 
-    found = memory_records.find_episode(store, old.episode_id)
+    found = memory_records.find_memory(store, old.episode_id)
     assert found is not None
     assert (found.status, found.superseded_by) == ("superseded", new.episode_id)
     assert found.valid_to_ms == new.created_at_ms
@@ -87,7 +87,7 @@ def test_unused_memories_sink_then_leave_but_never_high_pinned_or_saved_ones(
     ]
     clock.advance(31 * DAY)
     consolidate(store, settings)
-    aged = memory_records.find_episode(store, plain.episode_id)
+    aged = memory_records.find_memory(store, plain.episode_id)
     assert aged is not None
     assert (aged.weight, aged.status) == (0.7, "active")
 
@@ -106,7 +106,7 @@ def test_packed_content_reads_as_before_and_the_index_stays_whole(
 
     consolidate(store, settings)
 
-    found = memory_records.find_episode(store, old.episode_id)
+    found = memory_records.find_memory(store, old.episode_id)
     assert found is not None
     assert found.content == old.content
     assert store.value("SELECT content FROM episode WHERE id = ?", (old.id,)) == ""
@@ -279,7 +279,7 @@ def test_no_run_reduces_what_can_be_recovered(data: st.DataObject, tmp_path_fact
             consolidate(store, settings, similar=lambda *_: iter(pairs), is_forced=True)
 
         for episode_id, (summary, content) in texts.items():
-            found = memory_records.find_episode(store, episode_id)
+            found = memory_records.find_memory(store, episode_id)
             assert found is not None
             history = memory_history.history_of(store, episode_id)
             assert summary == found.summary or summary in [c.before.get("summary") for c in history]

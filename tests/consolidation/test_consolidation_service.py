@@ -15,16 +15,16 @@ from engram.consolidation.tidying import consolidate, undo_run
 from engram.enums import Actor, Importance, Source, Status, Voice
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_history, memory_records
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.settings import Settings
 from engram.system.clock import FixedClock
 
 DAY = 86_400
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 
-def now(store: Store, episode: Episode) -> Episode:
-    found = memory_records.find_episode(store, episode.episode_id)
+def now(store: Store, memory: Memory) -> Memory:
+    found = memory_records.find_memory(store, memory.episode_id)
     assert found is not None
     return found
 
@@ -63,7 +63,7 @@ def test_a_change_made_by_hand_while_a_step_looks_elsewhere_stays(
     context = Context(store, settings, run_id=1)
     seen = now(store, first)
     with store.transaction() as tx:
-        memory_changes.change_episode(
+        memory_changes.change_memory(
             tx, seen, "edit", "by hand", summary="my own words", content="mine", actor=Actor.USER
         )
 
@@ -75,14 +75,14 @@ def test_a_change_made_by_hand_while_a_step_looks_elsewhere_stays(
 
 
 def test_uses_that_are_counted_meanwhile_are_not_uncounted(store: Store, settings: Settings, keep: Keep) -> None:
-    episode = keep("used right now")
+    memory = keep("used right now")
     context = Context(store, settings)
-    seen = now(store, episode)
-    memory_changes.note_access(store, episode.episode_id)
+    seen = now(store, memory)
+    memory_changes.note_access(store, memory.episode_id)
 
     context.change(seen, "age", "old", actor=Actor.TIDYING, weight=0.7)
 
-    assert (now(store, episode).access_count, now(store, episode).weight) == (1, 0.7)
+    assert (now(store, memory).access_count, now(store, memory).weight) == (1, 0.7)
 
 
 def test_memories_are_read_in_batches_the_most_trusted_first_and_as_they_are_then(
@@ -99,8 +99,8 @@ def test_memories_are_read_in_batches_the_most_trusted_first_and_as_they_are_the
 
     assert [next(reading).id, next(reading).id] == [pinned.id, saved.id]
     with store.transaction() as tx:
-        memory_changes.change_episode(tx, plain[2], "archive", "by hand", status=Status.ARCHIVED, actor=Actor.USER)
-    assert [episode.id for episode in reading] == [high.id, plain[1].id, plain[0].id]
+        memory_changes.change_memory(tx, plain[2], "archive", "by hand", status=Status.ARCHIVED, actor=Actor.USER)
+    assert [memory.id for memory in reading] == [high.id, plain[1].id, plain[0].id]
 
 
 def test_exact_duplicates_are_found_however_far_apart_they_are_read(
@@ -171,7 +171,7 @@ def test_a_long_step_stops_at_the_time_budget_and_the_next_run_goes_on_inside_it
     assert {one.run_id for one in reports} == {1}
     assert sum(line.startswith("age ") for line in reports[-1].lines) == 20
     undo_run(store, settings, 1, actor=Actor.USER)
-    assert {e.weight for e in memory_records.all_episodes(store)} == {1.0}
+    assert {e.weight for e in memory_records.all_memories(store)} == {1.0}
 
 
 def test_a_replaced_memory_leaves_the_note_for_the_archive_and_undo_brings_it_back(
@@ -185,7 +185,7 @@ def test_a_replaced_memory_leaves_the_note_for_the_archive_and_undo_brings_it_ba
     before = note.read_bytes()
     assert b"we use npm" in before
     with store.transaction() as tx:
-        memory_changes.change_episode(
+        memory_changes.change_memory(
             tx, now(store, old), "supersede", "by hand", status=Status.SUPERSEDED, actor=Actor.TIDYING
         )
 

@@ -17,17 +17,17 @@ from engram.enums import Actor, Kind, Scope, Voice
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories import judgements, memory_records
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.redaction import redact
 from engram.search.vectors.stored_vectors import embed_missing, similar_pairs
 from engram.settings import Settings
 from engram.system.clock import FixedClock
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 
-def decision(summary: str) -> Episode:
-    return Episode(memory_records.new_episode_id(), "decision", summary, summary, scope=Scope.GLOBAL)
+def decision(summary: str) -> Memory:
+    return Memory(memory_records.new_memory_id(), "decision", summary, summary, scope=Scope.GLOBAL)
 
 
 def why(embedder: Embedder, older: str, newer: str) -> str:

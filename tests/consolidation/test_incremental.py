@@ -10,11 +10,11 @@ from engram.consolidation.tidying import consolidate
 from engram.enums import Actor, Importance
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.settings import Settings
 from engram.system.clock import FixedClock
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 Asked = list[Collection[int] | None]
 
 
@@ -48,7 +48,7 @@ def test_the_first_run_compares_everything_and_the_next_only_what_came_or_change
     assert tidy() == frozenset()
 
     with store.transaction() as tx:
-        memory_changes.change_episode(tx, edited, "edit", "by hand", importance=Importance.HIGH, actor=Actor.USER)
+        memory_changes.change_memory(tx, edited, "edit", "by hand", importance=Importance.HIGH, actor=Actor.USER)
     new = keep("a new memory")
 
     assert tidy() == {edited.id, new.id}

@@ -11,11 +11,11 @@ from engram.consolidation.tidying import consolidate
 from engram.enums import Actor, Status
 from engram.models.engine.transaction import Store
 from engram.models.memories.judgements import Ending, ending_of
-from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.memories.usefulness import Usefulness
 from engram.settings import Settings
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 
 @pytest.mark.parametrize(
@@ -35,14 +35,14 @@ def test_tidying_leaves_ones_own_beside_a_teammates(
         second = keep(texts[1], created_at_ms=2_000, origin=origin)
         pairs = [(first.id, second.id, 0.99)]
         consolidate(store, settings, similar=lambda least, _: iter(pairs), is_forced=True)
-        mine = find_episode(store, first.episode_id)
-        theirs = find_episode(store, second.episode_id)
+        mine = find_memory(store, first.episode_id)
+        theirs = find_memory(store, second.episode_id)
         assert mine is not None
         assert theirs is not None
         is_changed = (mine.content, mine.status) != (first.content, first.status) or not theirs.status.is_current
-        for episode in (mine, theirs):
+        for memory in (mine, theirs):
             with store.transaction() as tx:
-                tx.run("UPDATE episode SET status = ? WHERE id = ?", [Status.ARCHIVED.value, episode.id])
+                tx.run("UPDATE episode SET status = ? WHERE id = ?", [Status.ARCHIVED.value, memory.id])
         return is_changed
 
     assert (tidied(""), tidied("teammate ada")) == (True, False)

@@ -17,14 +17,14 @@ from engram.enums import Actor, Importance, Judgement, Scope, Source, Status, Vo
 from engram.memories.feedback import judge_memory, take_back_judgement
 from engram.memories.save import edit_memory
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import change_episode, note_access
+from engram.models.memories.memory_changes import change_memory, note_access
 from engram.models.memories.memory_history import history_of
-from engram.models.memories.memory_records import Episode, all_episodes
+from engram.models.memories.memory_records import Memory, all_memories
 from engram.models.memories.usefulness import Usefulness
 from engram.redaction import redact
 from engram.settings import Settings
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 
 def note(settings: Settings) -> str:
@@ -32,9 +32,9 @@ def note(settings: Settings) -> str:
     return path.read_text() if path.exists() else ""
 
 
-def confirm(store: Store, episode: Episode, reason: str) -> None:
+def confirm(store: Store, memory: Memory, reason: str) -> None:
     with store.transaction() as tx:
-        change_episode(tx, episode, "confirm", reason, actor=Actor.TIDYING, confirmations=1)
+        change_memory(tx, memory, "confirm", reason, actor=Actor.TIDYING, confirmations=1)
 
 
 @pytest.mark.parametrize("event", ["test", "agreed", "edited", "helpful"])
@@ -86,8 +86,8 @@ def test_a_praise_that_was_taken_back_confirms_nothing(store: Store, keep: Keep)
 
 def test_why_not_names_everything_that_is_missing() -> None:
     def why(used: int = 0, **fields: Any) -> str:
-        episode = Episode("ep_000000000001", **{"kind": "fact", "summary": "x", "content": ""} | fields)
-        return why_not_proven(episode, Usefulness(used=used), (), now_ms=100 * 86_400_000)
+        memory = Memory("ep_000000000001", **{"kind": "fact", "summary": "x", "content": ""} | fields)
+        return why_not_proven(memory, Usefulness(used=used), (), now_ms=100 * 86_400_000)
 
     assert why(1) == "used in 1 of 3 sessions, not confirmed by the user or a test"
     assert why(3) == "not confirmed by the user or a test"
@@ -138,7 +138,7 @@ def test_an_exact_duplicate_of_a_wrong_memory_goes_into_it(store: Store, setting
 
     consolidate(store, settings, is_forced=True)
 
-    states = {episode.episode_id: (episode.is_current, episode.is_lowered) for episode in all_episodes(store)}
+    states = {memory.episode_id: (memory.is_current, memory.is_lowered) for memory in all_memories(store)}
     assert states == {trusted.episode_id: (False, False), wrong.episode_id: (True, True)}
 
 
@@ -150,4 +150,4 @@ def test_a_wrong_memory_is_not_merged_with_one_that_nearly_says_the_same(
 
     consolidate(store, settings, similar=lambda *_: iter([(wrong.id, other.id, 0.95)]), is_forced=True)
 
-    assert all(episode.is_current for episode in all_episodes(store))
+    assert all(memory.is_current for memory in all_memories(store))

@@ -16,9 +16,9 @@ from engram.extraction.model.provider import OWN_SERVER_PRICE, Budget, ModelRepl
 from engram.extraction.model.reconcile import Reconciler
 from engram.models.engine.transaction import Store
 from engram.models.memories.judgements import open_contradictions
-from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_history import content_digest
-from engram.models.memories.memory_records import Episode, Evidence, all_episodes, evidence_of, new_episode_id
+from engram.models.memories.memory_records import Evidence, Memory, all_memories, evidence_of, new_memory_id
 from engram.models.open_memory import open_store
 from engram.models.projects.projects import ensure_project
 from engram.models.sessions.sessions import ensure_session
@@ -57,10 +57,10 @@ class Home:
         with store.transaction() as tx:
             self.project = ensure_project(tx, "/work/demo", "demo")
 
-    def keep(self, summary: str, *, day: int, session: str = "", **fields: Any) -> Episode:
+    def keep(self, summary: str, *, day: int, session: str = "", **fields: Any) -> Memory:
         at_ms = NOW_MS + day * 86_400_000
-        made = Episode(
-            new_episode_id(),
+        made = Memory(
+            new_memory_id(),
             "decision",
             summary,
             summary,
@@ -81,9 +81,7 @@ class Home:
                     cwd="/work/demo",
                     at_ms=at_ms,
                 )
-            return add_episode(
-                tx, made, [Evidence(f"{len(all_episodes(self.store)):032x}", session)], actor=Actor.MODEL
-            )
+            return add_memory(tx, made, [Evidence(f"{len(all_memories(self.store)):032x}", session)], actor=Actor.MODEL)
 
     def tidy(self) -> int:
         return consolidate(self.store, self.settings, reconciling=self.reconciler, is_forced=True).run_id
@@ -91,8 +89,8 @@ class Home:
     def says(self, action: str, newer: str = "m2", older: str = "m1") -> None:
         self.comparer.answer = lambda text: [{"memory": newer, "action": action, "target": older}]
 
-    def status(self, episode: Episode) -> str:
-        return next(one.status for one in all_episodes(self.store) if one.id == episode.id)
+    def status(self, memory: Memory) -> str:
+        return next(one.status for one in all_memories(self.store) if one.id == memory.id)
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from engram.memories.save import edit_memory
 from engram.models import tables
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_history import history_of
-from engram.models.memories.memory_records import Episode, Evidence, find_episode
+from engram.models.memories.memory_records import Evidence, Memory, find_memory
 from engram.models.projects.projects import ensure_project
 from engram.models.search.fulltext import search_passages
 from engram.models.sessions.recent import user_texts_elsewhere
@@ -35,7 +35,7 @@ from engram.settings import Settings
 from engram.transcripts import speaker
 from engram.transcripts.codex import turn_builder as codex_turns
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 MOMENT = "Please don't change the migration, just explain it."
 RULE = "Never push to main."
 #: Fields of a rule as an earlier version of the local extractor kept it.
@@ -51,10 +51,10 @@ EARLIER: dict[str, Any] = {
 
 
 @pytest.fixture
-def keep_rule(store: Store, keep: Keep) -> Callable[..., Episode]:
+def keep_rule(store: Store, keep: Keep) -> Callable[..., Memory]:
     """Keeps a rule as an earlier version of the local extractor did."""
 
-    def make(summary: str, **fields: object) -> Episode:
+    def make(summary: str, **fields: object) -> Memory:
         return keep(summary, **EARLIER | fields)
 
     return make
@@ -66,8 +66,8 @@ def project_id(store: Store) -> int:
         return ensure_project(tx, "/dev/lab/harbor", "harbor", "/dev/lab/harbor").id
 
 
-def now(store: Store, episode: Episode) -> Episode:
-    found = find_episode(store, episode.episode_id)
+def now(store: Store, memory: Memory) -> Memory:
+    found = find_memory(store, memory.episode_id)
     assert found is not None
     return found
 
@@ -84,7 +84,7 @@ def now(store: Store, episode: Episode) -> Episode:
     ],
 )
 def test_what_is_no_rule_is_archived_with_the_reason_and_comes_back(
-    store: Store, settings: Settings, keep_rule: Callable[..., Episode], summary: str
+    store: Store, settings: Settings, keep_rule: Callable[..., Memory], summary: str
 ) -> None:
     old = keep_rule(summary)
 
@@ -103,7 +103,7 @@ def test_what_is_no_rule_is_archived_with_the_reason_and_comes_back(
 
 
 def test_what_is_a_rule_stays_and_it_is_judged_once(
-    store: Store, settings: Settings, keep_rule: Callable[..., Episode]
+    store: Store, settings: Settings, keep_rule: Callable[..., Memory]
 ) -> None:
     kept = keep_rule(RULE)
     consolidate(store, settings, is_forced=True)
@@ -115,7 +115,7 @@ def test_what_is_a_rule_stays_and_it_is_judged_once(
 
 @pytest.mark.parametrize("how", ["edited", "pinned", "helpful", "saved", "model", "others", "today"])
 def test_what_a_person_settled_and_what_others_made_stays(
-    store: Store, settings: Settings, keep_rule: Callable[..., Episode], how: str
+    store: Store, settings: Settings, keep_rule: Callable[..., Memory], how: str
 ) -> None:
     fields: dict[str, dict[str, object]] = {
         "pinned": {"is_pinned": True},
@@ -144,7 +144,7 @@ def test_what_a_person_settled_and_what_others_made_stays(
     ],
 )
 def test_a_word_such_as_test_makes_nothing_global_any_more(
-    store: Store, settings: Settings, keep_rule: Callable[..., Episode], project_id: int, summary: str, scope: Scope
+    store: Store, settings: Settings, keep_rule: Callable[..., Memory], project_id: int, summary: str, scope: Scope
 ) -> None:
     old = keep_rule(summary, scope=Scope.GLOBAL, project_id=project_id)
 
@@ -157,7 +157,7 @@ def test_a_word_such_as_test_makes_nothing_global_any_more(
 
 
 def test_what_a_model_made_global_without_the_users_words_goes_to_its_project(
-    store: Store, settings: Settings, keep_rule: Callable[..., Episode], project_id: int
+    store: Store, settings: Settings, keep_rule: Callable[..., Memory], project_id: int
 ) -> None:
     fields: dict[str, Any] = {
         "extractor": "claude-1",
@@ -175,7 +175,7 @@ def test_what_a_model_made_global_without_the_users_words_goes_to_its_project(
 
 
 def test_the_line_of_memory_md_says_where_the_rule_holds(
-    store: Store, settings: Settings, keep_rule: Callable[..., Episode], project_id: int
+    store: Store, settings: Settings, keep_rule: Callable[..., Memory], project_id: int
 ) -> None:
     old = keep_rule(RULE, scope=Scope.GLOBAL, project_id=project_id, graduated_at_ms=1)
     path = settings.places.notes / NOTE
@@ -257,7 +257,7 @@ def test_words_in_an_element_become_a_prompt_once_it_is_known_for_a_persons(
 def test_a_rule_that_a_program_sent_is_judged_by_its_line(
     store: Store,
     settings: Settings,
-    keep_rule: Callable[..., Episode],
+    keep_rule: Callable[..., Memory],
     fields: dict[str, Any],
     text: str,
     is_kept: bool,
@@ -286,7 +286,7 @@ def test_a_rule_that_a_program_sent_is_judged_by_its_line(
 def test_a_rule_of_codex_is_judged_by_the_head_of_its_rollout(
     store: Store,
     settings: Settings,
-    keep_rule: Callable[..., Episode],
+    keep_rule: Callable[..., Memory],
     monkeypatch: pytest.MonkeyPatch,
     source: str,
     is_kept: bool,
@@ -316,7 +316,7 @@ PICKED: dict[str, Any] = {
 FINDING = "The cache was stale because its key left out the branch."
 
 
-def pick(workshop: Workshop, summary: str = FINDING, **fields: Any) -> Episode:
+def pick(workshop: Workshop, summary: str = FINDING, **fields: Any) -> Memory:
     """Keep a memory of a session as an earlier version did."""
     workshop.work("main", "why is the cache stale?", FINDING)
     return workshop.learn(summary, **PICKED | fields)

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from engram.enums import Status
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.search import memory_lists
 from engram.settings import Settings
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 
 def test_shared_and_rare_names_join_memories_and_suspect_lowered_or_replaced_ones_stay_out(
@@ -27,6 +27,6 @@ def test_shared_and_rare_names_join_memories_and_suspect_lowered_or_replaced_one
     ):
         keep("left out", entities=("parser.py",), **changes)
 
-    found = memory_lists.related_episodes(store, one, one.project_id)
+    found = memory_lists.related_memories(store, one, one.project_id)
 
     assert [e.episode_id for e in found] == [near.episode_id, far.episode_id]

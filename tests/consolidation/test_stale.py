@@ -17,7 +17,7 @@ from engram.enums import Actor, Kind
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
-from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import turns_of_session
 from engram.redaction import redact
@@ -25,7 +25,7 @@ from engram.settings import Settings
 from engram.system.clock import FixedClock
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 SESSION = "11111111-2222-3333-4444-555555555555"
 SAID_MS = 1_767_225_600_000
 
@@ -75,7 +75,7 @@ def repository(tmp_path: Path) -> Repository:
 
 
 @pytest.fixture
-def bound(store: Store, settings: Settings, repository: Repository, keep: Keep) -> Callable[..., Episode]:
+def bound(store: Store, settings: Settings, repository: Repository, keep: Keep) -> Callable[..., Memory]:
     """Keeps a memory about ``src/cache.py``, made in a session of the repository."""
     import json
 
@@ -115,7 +115,7 @@ def bound(store: Store, settings: Settings, repository: Repository, keep: Keep) 
     assert session is not None
     (turn,) = turns_of_session(store, session.id)
 
-    def make(summary: str = "cache.py holds the lock", **changes: object) -> Episode:
+    def make(summary: str = "cache.py holds the lock", **changes: object) -> Memory:
         fields: dict[str, object] = {
             "kind": "fact",
             "scope": "project",
@@ -130,53 +130,53 @@ def bound(store: Store, settings: Settings, repository: Repository, keep: Keep) 
     return make
 
 
-def reason(store: Store, episode: Episode) -> str:
-    found = memory_records.find_episode(store, episode.episode_id)
+def reason(store: Store, memory: Memory) -> str:
+    found = memory_records.find_memory(store, memory.episode_id)
     assert found is not None
     return found.stale_reason
 
 
 def test_much_change_since_marks_it_and_undo_takes_that_back(
-    store: Store, settings: Settings, repository: Repository, bound: Callable[..., Episode]
+    store: Store, settings: Settings, repository: Repository, bound: Callable[..., Memory]
 ) -> None:
     from engram.consolidation.tidying import undo_run
 
-    episode = bound()
+    memory = bound()
     repository.commit("src/cache.py", lines("new"), days=5)
 
     report = consolidate(store, settings, is_forced=True)
 
-    assert reason(store, episode).startswith("src/cache.py changed much: 120 lines in 1 commit, last 2026-01-0")
+    assert reason(store, memory).startswith("src/cache.py changed much: 120 lines in 1 commit, last 2026-01-0")
     undo_run(store, settings, report.run_id, actor=Actor.USER)
-    assert reason(store, episode) == ""
+    assert reason(store, memory) == ""
 
 
 def test_a_file_that_went_marks_it(
-    store: Store, settings: Settings, repository: Repository, bound: Callable[..., Episode]
+    store: Store, settings: Settings, repository: Repository, bound: Callable[..., Memory]
 ) -> None:
-    episode = bound()
+    memory = bound()
     repository.commit("src/cache.py", None, days=5)
 
     consolidate(store, settings, is_forced=True)
 
-    assert "is gone since" in reason(store, episode)
+    assert "is gone since" in reason(store, memory)
 
 
 def test_small_changes_changes_before_it_and_other_files_do_not(
-    store: Store, settings: Settings, repository: Repository, bound: Callable[..., Episode]
+    store: Store, settings: Settings, repository: Repository, bound: Callable[..., Memory]
 ) -> None:
-    episode = bound()
+    memory = bound()
     repository.commit("src/cache.py", lines("older still"), days=-1)
     repository.commit("src/other.py", lines("new"), days=5)
     repository.commit("src/cache.py", lines("older still", 62), days=6)
 
     consolidate(store, settings, is_forced=True)
 
-    assert reason(store, episode) == ""
+    assert reason(store, memory) == ""
 
 
 def test_wishes_decisions_and_memories_that_name_no_file_do_not_go_stale(
-    store: Store, settings: Settings, repository: Repository, bound: Callable[..., Episode]
+    store: Store, settings: Settings, repository: Repository, bound: Callable[..., Memory]
 ) -> None:
     spared = [bound(kind=Kind.DECISION), bound(kind=Kind.PREFERENCE), bound("the lock matters", entities=())]
     repository.commit("src/cache.py", lines("new"), days=5)
@@ -187,7 +187,7 @@ def test_wishes_decisions_and_memories_that_name_no_file_do_not_go_stale(
 
 
 def test_a_decision_goes_stale_when_its_file_is_gone_unless_it_says_so_itself(
-    store: Store, settings: Settings, repository: Repository, bound: Callable[..., Episode]
+    store: Store, settings: Settings, repository: Repository, bound: Callable[..., Memory]
 ) -> None:
     decision = bound("Everything is cached in cache.py, nowhere else", kind=Kind.DECISION)
     carried_out = bound("cache.py is removed as soon as the lock is in", kind=Kind.DECISION)
@@ -204,7 +204,7 @@ def test_git_is_not_asked_about_excluded_or_vanished_folders(
     store: Store,
     settings: Settings,
     repository: Repository,
-    bound: Callable[..., Episode],
+    bound: Callable[..., Memory],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     import dataclasses
@@ -264,7 +264,7 @@ def test_git_tells_the_history_again_only_after_a_commit_or_for_a_new_memory(
     settings: Settings,
     clock: FixedClock,
     repository: Repository,
-    bound: Callable[..., Episode],
+    bound: Callable[..., Memory],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[str] = []

@@ -12,32 +12,32 @@ from memory_states import current_row, states_of
 from engram.consolidation.joining import reconcile_new
 from engram.consolidation.tidying import consolidate, undo_run
 from engram.enums import Actor, Importance, Kind, Scope, Status
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.forgetting.purge import plan_named, purge
 from engram.memories.save import save_memory, supersede
 from engram.models.engine.transaction import Store
 from engram.models.forgetting import forgetting
 from engram.models.memories import memory_changes, memory_history, memory_records, tombstones
-from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.memories.memory_records import Evidence, Memory
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.clock import FixedClock
 
 DAY = 86_400
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 
-def chain(store: Store, *memories: Episode) -> None:
+def chain(store: Store, *memories: Memory) -> None:
     for old, new in pairwise(memories):
         with store.transaction() as tx:
             supersede(tx, current_row(store, old), new, "replaced", actor=Actor.USER)
 
 
-def archive(store: Store, episode: Episode, run_id: int | None = None) -> None:
+def archive(store: Store, memory: Memory, run_id: int | None = None) -> None:
     with store.transaction() as tx:
-        memory_changes.change_episode(
+        memory_changes.change_memory(
             tx,
-            current_row(store, episode),
+            current_row(store, memory),
             "age",
             "not used",
             run_id=run_id,
@@ -46,8 +46,8 @@ def archive(store: Store, episode: Episode, run_id: int | None = None) -> None:
         )
 
 
-def forget(store: Store, settings: Settings, episode: Episode) -> tuple[str, ...]:
-    return forget_episode(store, settings.places, episode.episode_id, actor=Actor.USER).restored
+def forget(store: Store, settings: Settings, memory: Memory) -> tuple[str, ...]:
+    return forget_memory(store, settings.places, memory.episode_id, actor=Actor.USER).restored
 
 
 def test_a_forgotten_successor_gives_its_predecessor_back(store: Store, settings: Settings, keep: Keep) -> None:
@@ -112,7 +112,7 @@ def test_a_successor_that_was_merged_still_stands_for_it(store: Store, settings:
     old, new, kept = keep("the cache is Redis"), keep("the cache is SQLite"), keep("the cache lives in SQLite")
     chain(store, old, new)
     with store.transaction() as tx:
-        memory_changes.change_episode(
+        memory_changes.change_memory(
             tx,
             current_row(store, new),
             "archive",
@@ -248,19 +248,19 @@ def test_a_purge_and_a_forget_leave_different_tombstones(
     purge(store, plan_named(store, [purged.episode_id]), actor=Actor.USER)
     forget(store, settings, forgotten)
 
-    assert not tombstones.is_episode_forgotten(store, purged.episode_id)
-    assert tombstones.is_episode_forgotten(store, forgotten.episode_id)
+    assert not tombstones.is_memory_forgotten(store, purged.episode_id)
+    assert tombstones.is_memory_forgotten(store, forgotten.episode_id)
     for one in (purged, forgotten):
         assert one.slot is not None
-        assert tombstones.is_episode_gone(store, one.episode_id)
+        assert tombstones.is_memory_gone(store, one.episode_id)
         assert tombstones.is_slot_gone(store, one.slot)
     barred = tombstones.barred_entries(store, [f"uuid of {one.episode_id}" for one in (purged, forgotten)])
     assert barred == {f"uuid of {forgotten.episode_id}"}
     with store.transaction() as tx:
-        again = [memory_changes.add_episode(tx, one, [], actor=Actor.MODEL) for one in (purged, forgotten)]
+        again = [memory_changes.add_memory(tx, one, [], actor=Actor.MODEL) for one in (purged, forgotten)]
     with store.transaction() as tx:
         forgetting.apply_tombstones(tx, actor=Actor.TIDYING)
-    assert [memory_records.find_episode(store, one.episode_id) is not None for one in again] == [True, False]
+    assert [memory_records.find_memory(store, one.episode_id) is not None for one in again] == [True, False]
 
 
 @pytest.mark.parametrize("status", ["archived", "superseded"])

@@ -12,7 +12,7 @@ from engram.consolidation.steps import supersede_pairs, why_outdated
 from engram.embedding.embedder import Embedder
 from engram.enums import Actor, Scope
 from engram.models.memories import memory_changes, memory_records
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.open_memory import open_store
 from engram.search.searcher import Query, Searcher
 from engram.search.vectors.stored_vectors import embed_missing, similar_pairs
@@ -22,11 +22,9 @@ from engram.system.clock import FixedClock
 DAY_MS = 86_400_000
 
 
-def decision(summary: str, at_ms: int = 0, **changes: object) -> Episode:
-    made = Episode(
-        memory_records.new_episode_id(), "decision", summary, summary, scope=Scope.GLOBAL, created_at_ms=at_ms
-    )
-    return Episode(**{**{f: getattr(made, f) for f in made.__slots__}, **changes})  # type: ignore[arg-type]
+def decision(summary: str, at_ms: int = 0, **changes: object) -> Memory:
+    made = Memory(memory_records.new_memory_id(), "decision", summary, summary, scope=Scope.GLOBAL, created_at_ms=at_ms)
+    return Memory(**{**{f: getattr(made, f) for f in made.__slots__}, **changes})  # type: ignore[arg-type]
 
 
 def cosine(embedder: Embedder, one: str, other: str) -> float:
@@ -42,9 +40,9 @@ def test_the_newer_of_written_pairs_comes_first_and_the_older_is_marked(bundled:
         new_ids = []
         for number, (old, new, _) in enumerate(CHANGED):
             with store.transaction() as tx:
-                memory_changes.add_episode(tx, decision(old, clock.at_ms + number), [], actor=Actor.MODEL)
+                memory_changes.add_memory(tx, decision(old, clock.at_ms + number), [], actor=Actor.MODEL)
                 new_ids.append(
-                    memory_changes.add_episode(
+                    memory_changes.add_memory(
                         tx, decision(new, clock.at_ms + 30 * DAY_MS + number), [], actor=Actor.MODEL
                     ).episode_id
                 )

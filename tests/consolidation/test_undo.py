@@ -10,7 +10,7 @@ from engram.consolidation.tidying import consolidate, undo_run
 from engram.consolidation.undo import plan_undo, undo_last_change
 from engram.enums import Actor, Importance, Judgement, Kind, Scope, Status, Voice
 from engram.errors import BadRequest, NotFound
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.memories.correct import correct_memory, keep_both, keep_one
 from engram.memories.feedback import judge_memory, take_back_judgement
 from engram.memories.save import edit_memory, pin_memory, save_memory
@@ -18,12 +18,12 @@ from engram.models.engine.transaction import Store
 from engram.models.memories import memory_history, memory_records
 from engram.models.memories.judgements import judgement_of, open_contradictions, standing_judgements
 from engram.models.memories.memory_history import history_of
-from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.memories.memory_records import Evidence, Memory
 from engram.settings import Settings
 from engram.system.clock import FixedClock
 
 DAY = 86_400
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 Act = Callable[[Store, str], object]
 
 
@@ -31,8 +31,8 @@ def plain(text: str) -> str:
     return text
 
 
-def find(store: Store, episode_id: str) -> Episode:
-    found = memory_records.find_episode(store, episode_id)
+def find(store: Store, episode_id: str) -> Memory:
+    found = memory_records.find_memory(store, episode_id)
     assert found is not None
     return found
 
@@ -73,7 +73,7 @@ def test_every_change_is_taken_back_and_done_again(store: Store, settings: Setti
         before.is_lowered,
         before.scope,
     )
-    others = [one for one in memory_records.all_episodes(store) if one.episode_id != memory.episode_id]
+    others = [one for one in memory_records.all_memories(store) if one.episode_id != memory.episode_id]
     assert [one.status for one in others] == [Status.ARCHIVED] * len(others)
 
     undo(store, settings, memory.episode_id)
@@ -222,7 +222,7 @@ def test_what_was_forgotten_is_final(store: Store, settings: Settings, keep: Kee
     undo(store, settings, old.episode_id)
     undo(store, settings, old.episode_id)
 
-    forget_episode(store, settings.places, new.episode_id, actor=Actor.USER)
+    forget_memory(store, settings.places, new.episode_id, actor=Actor.USER)
 
     with pytest.raises(BadRequest, match="can't be undone"):
         undo(store, settings, old.episode_id)

@@ -9,16 +9,16 @@ from engram.consolidation.tidying import consolidate, undo_run
 from engram.enums import Actor, Importance, Kind, Voice
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_history, memory_records
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.settings import Settings
 from engram.system.clock import FixedClock
 
 DAY = 86_400
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 
-def state(store: Store, *memories: Episode) -> list[str]:
-    found = [memory_records.find_episode(store, one.episode_id) for one in memories]
+def state(store: Store, *memories: Memory) -> list[str]:
+    found = [memory_records.find_memory(store, one.episode_id) for one in memories]
     return [one.status for one in found if one is not None]
 
 

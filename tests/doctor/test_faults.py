@@ -21,7 +21,7 @@ from engram.enums import Actor, Scope
 from engram.ingest.read_sources import ingest_path
 from engram.memories.save import save_memory
 from engram.models.engine.database import SAFE_SQLITE, sqlite_version
-from engram.models.memories.memory_records import all_episodes
+from engram.models.memories.memory_records import all_memories
 from engram.models.open_memory import open_store
 from engram.models.rescue.backup import drop_database, make_backup
 from engram.redaction import redact
@@ -217,7 +217,7 @@ def test_a_memory_that_was_deleted_beside_its_backup_is_named_and_brought_back(d
     doctor.type_command({**earlier, "command": f"{earlier['command']} --yes"})
     assert "earlier memory" not in doctor.findings()
     with open_store(doctor.home.memory_db) as store:
-        assert [episode.content for episode in all_episodes(store)] == ["We ship on Mondays."]
+        assert [memory.content for memory in all_memories(store)] == ["We ship on Mondays."]
 
 
 def test_a_memory_folder_that_cannot_be_written_is_named(doctor: Doctor) -> None:

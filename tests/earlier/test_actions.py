@@ -12,7 +12,7 @@ from engram.settings import Settings
 from engram.setup.installing.run import action_from_json, action_to_json
 from engram.setup.old_engram.find import find_databases, find_earlier
 from engram.setup.old_engram.retire import BootOut, SetDatabaseAside, plan_retirement
-from tests.earlier_machine import LABEL, episode_row, make_database, make_machine
+from tests.earlier_machine import LABEL, make_database, make_machine, memory_row
 
 #: Knows one label as long as a file is there, and records what it is asked.
 _LAUNCHCTL = """#!/bin/sh
@@ -40,7 +40,7 @@ def launchctl(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_a_launch_agent_is_unregistered_and_registered_again_at_undo(
     launchctl: Path, tmp_path: Path, settings: Settings
 ) -> None:
-    machine = make_machine(tmp_path / "user", settings.home, settings.claude_folder, [episode_row(1)])
+    machine = make_machine(tmp_path / "user", settings.home, settings.claude_folder, [memory_row(1)])
     found = find_earlier(settings, user_home=machine.user_home)
     (planned,) = [action for action in plan_retirement(found, settings).before if isinstance(action, BootOut)]
     action = action_from_json(action_to_json(planned))
@@ -60,7 +60,7 @@ def test_a_launch_agent_is_unregistered_and_registered_again_at_undo(
 
 def test_its_database_goes_aside_and_comes_back_and_ours_survives_both(settings: Settings) -> None:
     folder, path = settings.home, settings.places.memory_db
-    make_database(path, [episode_row(1)], [episode_row(2)])
+    make_database(path, [memory_row(1)], [memory_row(2)])
     before = path.read_bytes(), path.with_name("memory.db-wal").read_bytes()
     action = SetDatabaseAside(str(folder))
 
@@ -71,7 +71,7 @@ def test_its_database_goes_aside_and_comes_back_and_ours_survives_both(settings:
     action.undo()
 
     assert (path.read_bytes(), path.with_name("memory.db-wal").read_bytes()) == before
-    assert [found.episodes for found in find_databases(folder, folder)] == [2]
+    assert [found.memories for found in find_databases(folder, folder)] == [2]
     action.apply()
     with open_store(path) as store:
         assert store.value("SELECT value FROM meta WHERE key = 'machine'") == machine
@@ -80,7 +80,7 @@ def test_its_database_goes_aside_and_comes_back_and_ours_survives_both(settings:
 
 def test_after_a_purge_its_database_comes_back_and_opening_the_memory_sets_it_aside_again(settings: Settings) -> None:
     path = settings.places.memory_db
-    make_database(path, [episode_row(1)])
+    make_database(path, [memory_row(1)])
     action = SetDatabaseAside(str(settings.home))
     action.apply()
     action.undo()

@@ -14,12 +14,12 @@ from engram.setup.old_engram.find import EarlierEngram, find_earlier
 from engram.setup.old_engram.old_processes import RunningProcess, find_listener
 from engram.setup.old_engram.retire import EndProcess, plan_retirement
 from engram.setup.old_engram.signs import is_earlier_command, is_earlier_process, without_comments
-from tests.earlier_machine import LABEL, EarlierMachine, episode_row, make_database, make_machine
+from tests.earlier_machine import LABEL, EarlierMachine, make_database, make_machine, memory_row
 
 
 @pytest.fixture
 def machine(tmp_path: Path, settings: Settings) -> EarlierMachine:
-    rows = [episode_row(number) for number in range(4)]
+    rows = [memory_row(number) for number in range(4)]
     return make_machine(tmp_path / "user", settings.home, settings.claude_folder, rows)
 
 
@@ -39,7 +39,7 @@ def test_everything_of_it_is_found_under_any_label_and_path(machine: EarlierMach
         ("MCP server", "memory", False),
     ]
     # Two of the rows stand in the write-ahead log alone.
-    assert [(database.path.name, database.version, database.episodes) for database in found.databases] == [
+    assert [(database.path.name, database.version, database.memories) for database in found.databases] == [
         ("memory.db", 2, 4)
     ]
     assert [path.name for path in found.notes] == ["2026-02-20.md", "MEMORY.md", "2026-02-21.md"]
@@ -162,13 +162,13 @@ def test_a_process_counts_by_the_script_that_it_runs(words: list[str], is_its: b
 
 
 def test_a_database_that_is_in_its_log_alone_is_found_and_our_own_is_not(tmp_path: Path, settings: Settings) -> None:
-    make_database(settings.home / "memory.db", [], [episode_row(1)])
+    make_database(settings.home / "memory.db", [], [memory_row(1)])
     broken = settings.home / "memory.v2.7.db"
     broken.write_bytes(b"SQLite format 3\0" + b"\xff" * 9000)
 
     found = find_earlier(settings, user_home=tmp_path / "user")
 
-    assert [(database.path.name, database.episodes) for database in found.databases] == [("memory.db", 1)]
+    assert [(database.path.name, database.memories) for database in found.databases] == [("memory.db", 1)]
 
 
 def test_comments_and_trailing_commas_do_not_hide_a_hook() -> None:

@@ -9,14 +9,14 @@ import pytest
 
 from engram.consolidation.undo import undo_last_change
 from engram.enums import Actor, Importance, Judgement, Kind, Scope
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.memories.correct import correct_memory
 from engram.memories.feedback import judge_memory
 from engram.memories.save import edit_memory, pin_memory, save_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.judgements import note_contradiction
-from engram.models.memories.memory_changes import move_episodes_of_session, pack_old_content
-from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.memories.memory_changes import move_memories_of_session, pack_old_content
+from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.open_memory import open_store
 from engram.models.projects.project_folders import note_hints
 from engram.models.projects.projects import ensure_project
@@ -28,7 +28,7 @@ from tests.exchange.exports import home_settings
 
 
 @pytest.fixture
-def lived_in(store: Store, settings: Settings, keep: Callable[..., Episode], clock: FixedClock) -> Store:
+def lived_in(store: Store, settings: Settings, keep: Callable[..., Memory], clock: FixedClock) -> Store:
     """A memory with two projects, every state, judgements, a contradiction, a move, and something forgotten."""
     with store.transaction() as tx:
         harbor = ensure_project(tx, "/gone/src/harbor", "harbor", "/gone/src/harbor")
@@ -67,12 +67,12 @@ def lived_in(store: Store, settings: Settings, keep: Callable[..., Episode], clo
         note_contradiction(tx, older.episode_id, newer.episode_id, "they disagree")
         pack_old_content(tx, packed, "it is old", actor=Actor.TIDYING)
         session = tx.value("SELECT id FROM session WHERE session_id = 's-2'")
-        move_episodes_of_session(tx, session, harbor.id, "moved by hand", actor=Actor.USER)
+        move_memories_of_session(tx, session, harbor.id, "moved by hand", actor=Actor.USER)
     undone = keep("The mole is long.")
     edit_memory(store, undone.episode_id, redact, actor=Actor.USER, summary="The mole is short.")
     undo_last_change(store, settings, undone.episode_id, actor=Actor.USER)
     gone = save_memory(store, "The harbour master is called Wilhelmina.", redact, actor=Actor.USER, scope=Scope.GLOBAL)
-    forget_episode(store, settings.places, gone.episode_id, actor=Actor.USER)
+    forget_memory(store, settings.places, gone.episode_id, actor=Actor.USER)
     return store
 
 

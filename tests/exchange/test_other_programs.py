@@ -13,7 +13,7 @@ from engram.errors import BadRequest, NotFound
 from engram.exchange.formats import open_source
 from engram.exchange.importing import ImportReport, Outcome
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode, all_episodes
+from engram.models.memories.memory_records import Memory, all_memories
 from engram.models.projects.projects import ensure_project
 from engram.settings import Settings
 from tests.exchange.exports import import_into
@@ -63,8 +63,8 @@ def bring(
         return import_into(store, settings, source, is_global=is_global)
 
 
-def by_summary(store: Store) -> dict[str, Episode]:
-    return {episode.summary: episode for episode in all_episodes(store)}
+def by_summary(store: Store) -> dict[str, Memory]:
+    return {memory.summary: memory for memory in all_memories(store)}
 
 
 def test_claude_mem_comes_in_with_kinds_dates_projects_and_sessions(store: Store, settings: Settings) -> None:
@@ -146,7 +146,7 @@ def test_notes_become_a_memory_a_section_with_the_date_that_they_tell(
         "How tides are read",
         "undated: Buoys are red.",
     }
-    assert {episode.created_at_ms for episode in found.values()} == {DECEMBER_MS}
+    assert {kept.created_at_ms for kept in found.values()} == {DECEMBER_MS}
     assert found["Crane: It is rented."].content == "Log › Crane\n\nIt is rented."
     assert {(memory.scope, memory.source, memory.extractor) for memory in found.values()} == {
         (Scope.GLOBAL, Source.MANUAL, "notes")
@@ -169,7 +169,7 @@ def test_notes_need_a_project_or_everywhere(store: Store, settings: Settings, tm
     with open_source(note, None, settings, has_project=True, is_global=False) as source:
         import_memories(store, source, str, PlaceFinder(store, settings, into=harbor))
 
-    assert [(memory.project, memory.scope) for memory in all_episodes(store)] == [("harbor", Scope.PROJECT)]
+    assert [(memory.project, memory.scope) for memory in all_memories(store)] == [("harbor", Scope.PROJECT)]
 
 
 def test_what_cannot_be_imported_is_said(store: Store, settings: Settings, tmp_path: Path) -> None:

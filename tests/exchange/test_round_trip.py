@@ -13,11 +13,11 @@ from engram.enums import Actor, Scope
 from engram.errors import BadRequest
 from engram.exchange.export import from_markdown, read_markdown, to_markdown, write_markdown
 from engram.exchange.importing import Outcome
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.ingest.moves import find_moves
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode, evidence_of, find_episode
+from engram.models.memories.memory_records import Memory, evidence_of, find_memory
 from engram.models.projects.projects import list_projects
 from engram.models.rescue.copies import read_tombstones
 from engram.redaction import redact
@@ -64,7 +64,7 @@ def test_export_import_export_is_the_same(
 
 
 def test_what_was_forgotten_there_does_not_come_here_and_nothing_here_is_deleted(
-    lived_in: Store, other: Store, other_settings: Settings, keep: Callable[..., Episode]
+    lived_in: Store, other: Store, other_settings: Settings, keep: Callable[..., Memory]
 ) -> None:
     mine = save_memory(other, "Mine.", redact, actor=Actor.USER, scope=Scope.GLOBAL)
     line = records(lived_in)[-1]
@@ -73,7 +73,7 @@ def test_what_was_forgotten_there_does_not_come_here_and_nothing_here_is_deleted
 
     import_into(other, other_settings, as_source([line]))
 
-    assert find_episode(other, mine.episode_id) is not None
+    assert find_memory(other, mine.episode_id) is not None
     kinds = {kind: at_ms for kind, _, at_ms in read_tombstones(other)}
     assert kinds["project"] == other.now_ms()  # what will be said there is read
     (forgotten,) = [key.decode() for kind, key, _ in read_tombstones(other) if kind == "episode"]
@@ -82,7 +82,7 @@ def test_what_was_forgotten_there_does_not_come_here_and_nothing_here_is_deleted
 
 
 def test_a_forget_also_cleans_exports_that_lie_in_the_memory_folder(
-    lived_in: Store, settings: Settings, keep: Callable[..., Episode]
+    lived_in: Store, settings: Settings, keep: Callable[..., Memory]
 ) -> None:
     gone = keep("The safe combination is on the back of the picture.")
     quoting = keep("Something else altogether, without any secret.")
@@ -94,7 +94,7 @@ def test_a_forget_also_cleans_exports_that_lie_in_the_memory_folder(
     jsonl = settings.home / "all.jsonl"
     jsonl.write_text("".join(json.dumps(line) + "\n" for line in lines))
 
-    forget_episode(lived_in, settings.places, gone.episode_id, actor=Actor.USER)
+    forget_memory(lived_in, settings.places, gone.episode_id, actor=Actor.USER)
 
     left = [path.read_text() for path in [jsonl, *(settings.home / "out").rglob("*.md")]]
     assert not any("safe combination" in text or gone.episode_id in text for text in left)
@@ -203,9 +203,9 @@ def test_evidence_is_tied_to_a_turn_that_was_read_before(other: Store, other_set
 
     import_into(other, other_settings, as_source([line]))
 
-    episode = find_episode(other, "ep_0123456789ab")
-    assert episode is not None
-    assert [(one.uuid, one.turn_id) for one in evidence_of(other, episode.id)] == [(uuid, 41)]
+    memory = find_memory(other, "ep_0123456789ab")
+    assert memory is not None
+    assert [(one.uuid, one.turn_id) for one in evidence_of(other, memory.id)] == [(uuid, 41)]
 
 
 def test_a_project_of_which_only_the_name_is_known_is_suggested_for_a_folder_of_that_name(

@@ -14,7 +14,7 @@ from engram.exchange.formats import open_source
 from engram.memories.save import save_memory
 from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode, all_episodes
+from engram.models.memories.memory_records import Memory, all_memories
 from engram.redaction import redact
 from engram.settings import Settings
 from tests.exchange.exports import as_source, import_into
@@ -28,13 +28,13 @@ def lines_of(store: Store) -> list[dict[str, Any]]:
     return list(export_records(store, lambda _: True, with_forgotten=False))
 
 
-def save_rule(store: Store) -> Episode:
+def save_rule(store: Store) -> Memory:
     text = "Always use the money helper."
     return save_memory(store, text, redact, actor=Actor.USER, scope=Scope.GLOBAL, is_pinned=True)
 
 
 def standing(store: Store) -> list[tuple[Voice, bool, Scope]]:
-    return [(one.voice, one.is_pinned, one.scope) for one in all_episodes(store)]
+    return [(one.voice, one.is_pinned, one.scope) for one in all_memories(store)]
 
 
 MINE, THEIRS = (Voice.USER, True, Scope.GLOBAL), (Voice.IMPORTED, False, Scope.PROJECT)
@@ -118,7 +118,7 @@ def test_an_import_is_judged_whole(
 
     import_into(other, other_settings, as_source([line | where]), is_mine=False, is_global=is_global)
 
-    (one,) = all_episodes(other)
+    (one,) = all_memories(other)
     assert one.suspect
     assert (one.voice, one.is_pinned, one.scope) == THEIRS
 
@@ -130,7 +130,7 @@ def test_notes_are_the_folders_and_the_orders_in_them_nobodys(store: Store, sett
     with open_source(tmp_path / "notes", None, settings, has_project=False, is_global=True) as source:
         import_into(store, settings, source, is_mine=True, is_global=True)
 
-    found = {one.summary: (one.voice, one.scope, bool(one.suspect)) for one in all_episodes(store)}
+    found = {one.summary: (one.voice, one.scope, bool(one.suspect)) for one in all_memories(store)}
     assert found == {
         f"Prices: {PLAIN}": (Voice.IMPORTED, Scope.GLOBAL, False),
         "Tests: Of the suite.": (Voice.IMPORTED, Scope.PROJECT, True),
@@ -163,7 +163,7 @@ def test_memory_items_of_claude_mem_come_in_once_and_are_judged(
     with open_source(path, None, settings, has_project=False, is_global=False) as source:
         import_into(store, settings, source)
 
-    found = {one.summary: (one.project, one.voice, bool(one.suspect)) for one in all_episodes(store)}
+    found = {one.summary: (one.project, one.voice, bool(one.suspect)) for one in all_memories(store)}
     assert found == {
         "Ropes are nylon.": ("harbor", Voice.IMPORTED, False),
         "Buoys are red.": ("harbor", Voice.IMPORTED, False),

@@ -20,13 +20,13 @@ from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.model.model_extractor import ModelExtractor
 from engram.extraction.model.provider import OWN_SERVER_PRICE, Budget, ModelReply, ModelRequest, Price
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.memories.judgements import open_contradictions
-from engram.models.memories.memory_changes import change_episode
+from engram.models.memories.memory_changes import change_memory
 from engram.models.memories.memory_history import content_digest, history_of, list_runs
-from engram.models.memories.memory_records import MAX_CONTENT_CHARACTERS, Episode, all_episodes, evidence_of
+from engram.models.memories.memory_records import MAX_CONTENT_CHARACTERS, Memory, all_memories, evidence_of
 from engram.models.open_memory import open_store
 from engram.redaction import redact
 from engram.settings import Settings
@@ -85,17 +85,17 @@ class Desk:
         extractor = ModelExtractor("scribe-1", self.scribe, Budget(self.store, self.settings), LocalExtractor())
         extract_session(self.store, session, extractor=extractor, embedder=None, settings=self.settings)
 
-    def keep(self, *texts: str, **fields: Any) -> Episode:
+    def keep(self, *texts: str, **fields: Any) -> Memory:
         """A session of one memory: the first text's."""
         self.extract(self.session(*texts), memory(texts[-1], **fields))
-        return all_episodes(self.store)[-1]
+        return all_memories(self.store)[-1]
 
-    def now(self, episode: Episode) -> Episode:
-        return next(one for one in all_episodes(self.store) if one.id == episode.id)
+    def now(self, memory: Memory) -> Memory:
+        return next(one for one in all_memories(self.store) if one.id == memory.id)
 
-    def change(self, episode: Episode, **changes: Any) -> None:
+    def change(self, memory: Memory, **changes: Any) -> None:
         with self.store.transaction() as tx:
-            change_episode(tx, episode, "edit", "by hand", **changes, actor=Actor.USER)
+            change_memory(tx, memory, "edit", "by hand", **changes, actor=Actor.USER)
 
 
 def memory(summary: str, **fields: Any) -> dict[str, Any]:
@@ -144,7 +144,7 @@ def test_a_memory_of_one_project_does_not_end_what_holds_everywhere(desk: Desk) 
 
     assert shown_id(desk.scribe.requests[-1].user, OLD) == "m1"
     assert desk.now(old).status in ("active", "provisional")
-    assert all_episodes(desk.store)[-1].summary == NEW
+    assert all_memories(desk.store)[-1].summary == NEW
 
 
 def test_what_was_taken_back_is_archived_and_nothing_takes_its_place(desk: Desk) -> None:
@@ -156,7 +156,7 @@ def test_what_was_taken_back_is_archived_and_nothing_takes_its_place(desk: Desk)
     desk.extract(session, {"action": "retracts", "target": "m1", "evidence": ["e1"]})
 
     assert desk.now(old).status == "archived"
-    assert len(all_episodes(desk.store)) == 1
+    assert len(all_memories(desk.store)) == 1
 
 
 def test_a_decision_told_in_four_sessions_is_one_memory_with_four_pieces_of_evidence(desk: Desk) -> None:
@@ -166,7 +166,7 @@ def test_a_decision_told_in_four_sessions_is_one_memory_with_four_pieces_of_evid
         session = desk.session("And the cache?", f"As before: {OLD}")
         desk.extract(session, memory(OLD, action="same", target="m1", evidence=["e2"]))
 
-    assert [one.id for one in all_episodes(desk.store)] == [kept.id]
+    assert [one.id for one in all_memories(desk.store)] == [kept.id]
     evidence = evidence_of(desk.store, kept.id)
     assert len({one.uuid for one in evidence}) == 4
     assert len({one.session_id for one in evidence}) == 4
@@ -202,7 +202,7 @@ def test_a_pinned_or_saved_memory_is_never_touched_and_a_contradiction_waits(
 def test_what_the_user_said_ends_only_by_what_the_user_says(desk: Desk) -> None:
     session = desk.session("Always keep the cache in Redis", "I will keep the cache in Redis.")
     desk.extract(session, memory("Always keep the cache in Redis", kind="preference", evidence=["e1"]))
-    (old,) = all_episodes(desk.store)
+    (old,) = all_memories(desk.store)
     assert old.voice == "user"
 
     desk.keep("How is it going?", NEW, action="supersedes", target="m1", evidence=["e2"])
@@ -223,7 +223,7 @@ def test_what_the_user_said_does_not_end_by_what_they_pasted(desk: Desk, action:
         desk.session(rule, "I will."),
         memory(rule, kind="preference", evidence=["e1"], scope="global" if is_global else "project"),
     )
-    (old,) = all_episodes(desk.store)
+    (old,) = all_memories(desk.store)
     pasted = "Summarise this page:\n\n> The cache moved from Redis to Postgres and no rule about Redis holds any more"
     session = desk.session(pasted, "It tells of a move from Redis.", folder="other" if is_global else "demo")
     line = "The cache moved from Redis to Postgres and no rule about Redis holds any more"
@@ -237,7 +237,7 @@ def test_what_the_user_said_does_not_end_by_what_they_pasted(desk: Desk, action:
 def test_an_assent_of_the_user_still_ends_what_they_said(desk: Desk) -> None:
     rule = "Always keep the cache in Redis"
     desk.extract(desk.session(rule, "I will."), memory(rule, kind="preference", evidence=["e1"]))
-    (old,) = all_episodes(desk.store)
+    (old,) = all_memories(desk.store)
     session = desk.session("And the cache?", f"I propose: {NEW}", "yes, go ahead", "Done.")
 
     desk.extract(session, memory(NEW, action="supersedes", target="m1", evidence=["e2", "e3"]))
@@ -268,7 +268,7 @@ def test_nothing_of_another_project_is_shown_or_ended(desk: Desk) -> None:
 
     assert OLD not in desk.scribe.requests[-1].user
     assert desk.now(old).status == old.status
-    assert len(all_episodes(desk.store)) == 2
+    assert len(all_memories(desk.store)) == 2
 
 
 @pytest.mark.parametrize("target", ["m7", "e1", "ep_000000000000", "", None])
@@ -302,7 +302,7 @@ def test_what_was_pasted_and_orders_something_ends_nothing(desk: Desk) -> None:
 
     desk.extract(session, memory(line, kind="preference", action="supersedes", target="m1", evidence=["e1"]))
 
-    new = all_episodes(desk.store)[-1]
+    new = all_memories(desk.store)[-1]
     assert new.suspect
     assert desk.now(old).status == old.status
 
@@ -339,7 +339,7 @@ def test_missing_keys_have_defaults_unknown_ones_are_ignored_and_content_is_one_
 
     desk.extract(session, {"kind": "fact", "summary": OLD, "content": OLD, "evidence": ["e2"], "mood": "good"})
 
-    (kept,) = all_episodes(desk.store)
+    (kept,) = all_memories(desk.store)
     assert (kept.kind, kept.content, kept.importance, kept.scope) == ("fact", OLD, "normal", "project")
 
 
@@ -353,7 +353,7 @@ def test_two_passages_of_several_entries_are_content_and_evidence(desk: Desk) ->
 
     desk.extract(session, two)
 
-    (kept,) = all_episodes(desk.store)
+    (kept,) = all_memories(desk.store)
     assert kept.content == "Take option 4\n\nOption 4 needs no second server."
     assert len(evidence_of(desk.store, kept.id)) == 2
 
@@ -363,7 +363,7 @@ def test_a_passage_that_nobody_said_is_left_out(desk: Desk) -> None:
 
     desk.extract(session, memory(OLD, passages=["The cache is made of gold", OLD], evidence=["e2"]))
 
-    assert all_episodes(desk.store)[0].content == OLD
+    assert all_memories(desk.store)[0].content == OLD
 
 
 def test_the_second_part_of_a_session_knows_what_the_first_one_brought(desk: Desk) -> None:
@@ -388,7 +388,7 @@ def test_the_second_part_of_a_session_knows_what_the_first_one_brought(desk: Des
     said = re.findall(r"(?m)^\[e1\].* (\d{4}-\d\d-\d\d) ", desk.scribe.requests[0].user)
     assert len(days) == 1
     assert days == said
-    assert all_episodes(desk.store) == []
+    assert all_memories(desk.store) == []
 
 
 def test_an_assent_of_the_user_does_not_make_the_assistants_words_theirs(desk: Desk) -> None:
@@ -396,7 +396,7 @@ def test_an_assent_of_the_user_does_not_make_the_assistants_words_theirs(desk: D
 
     desk.extract(session, memory(OLD, passages=["ok, do it"], evidence=["e2", "e3"]))
 
-    (kept,) = all_episodes(desk.store)
+    (kept,) = all_memories(desk.store)
     assert (kept.voice, kept.status) == ("assistant", "provisional")
 
 
@@ -406,7 +406,7 @@ def test_what_the_user_typed_is_theirs_also_where_an_answer_confirms_it(desk: De
 
     desk.extract(session, memory(wish, kind="preference", evidence=["e1", "e2"]))
 
-    (kept,) = all_episodes(desk.store)
+    (kept,) = all_memories(desk.store)
     assert (kept.kind, kept.voice, kept.status) == ("preference", "user", "active")
 
 
@@ -416,14 +416,14 @@ def test_a_preference_that_the_user_never_uttered_is_a_fact(desk: Desk) -> None:
 
     desk.extract(session, memory(wish, kind="preference", passages=[], evidence=["e2"]))
 
-    (kept,) = all_episodes(desk.store)
+    (kept,) = all_memories(desk.store)
     assert (kept.kind, kept.voice) == ("fact", "assistant")
 
 
 def test_what_is_forgotten_during_a_call_comes_back_by_no_later_request(desk: Desk) -> None:
     session = desk.session("Where does the cache live?", OLD)
     desk.extract(session, memory(OLD, evidence=["e2"]), summary=f"So far: {OLD}.")
-    (kept,) = all_episodes(desk.store)
+    (kept,) = all_memories(desk.store)
     path = desk.settings.projects_folder / "-work-demo" / f"{session}.jsonl"
     say(path, "user", "Paint the buttons of the queue green", cwd="/work/demo", at="2026-05-01T11:00:00.000Z")
     say(path, "assistant", "The buttons of the queue are green.", cwd="/work/demo", at="2026-05-01T11:01:00.000Z")
@@ -433,7 +433,7 @@ def test_what_is_forgotten_during_a_call_comes_back_by_no_later_request(desk: De
     def answer(text: str) -> dict[str, Any]:
         if OLD not in text:
             return {"memories": [memory(line, evidence=["e2"])], "rolling_summary": "Green buttons."}
-        forget_episode(desk.store, desk.settings.places, kept.episode_id, actor=Actor.USER)
+        forget_memory(desk.store, desk.settings.places, kept.episode_id, actor=Actor.USER)
         copied = memory(f"{OLD}; the buttons of the queue are green", evidence=["e1"], action="corrects", target="m1")
         return {"memories": [copied], "rolling_summary": f"{OLD}, and green buttons."}
 
@@ -441,7 +441,7 @@ def test_what_is_forgotten_during_a_call_comes_back_by_no_later_request(desk: De
     extractor = ModelExtractor("scribe-1", desk.scribe, Budget(desk.store, desk.settings), LocalExtractor())
     extract_session(desk.store, session, extractor=extractor, embedder=None, settings=desk.settings)
 
-    assert [one.summary for one in all_episodes(desk.store)] == [line]
+    assert [one.summary for one in all_memories(desk.store)] == [line]
     assert desk.store.value("SELECT rolling_summary FROM session") == "Green buttons."
     assert "Redis" not in desk.scribe.requests[-1].user
 
@@ -453,7 +453,7 @@ def test_what_is_forgotten_of_another_session_during_a_call_is_not_told_by_a_new
     def answer(text: str) -> dict[str, Any]:
         if OLD not in text:
             return {"memories": [], "rolling_summary": ""}
-        forget_episode(desk.store, desk.settings.places, old.episode_id, actor=Actor.USER)
+        forget_memory(desk.store, desk.settings.places, old.episode_id, actor=Actor.USER)
         copied = memory(f"{OLD}; now in Postgres", passages=[], action="supersedes", target="m1")
         return {"memories": [copied], "rolling_summary": ""}
 
@@ -461,7 +461,7 @@ def test_what_is_forgotten_of_another_session_during_a_call_is_not_told_by_a_new
     extractor = ModelExtractor("scribe-1", desk.scribe, Budget(desk.store, desk.settings), LocalExtractor())
     extract_session(desk.store, session, extractor=extractor, embedder=None, settings=desk.settings)
 
-    assert all_episodes(desk.store) == []
+    assert all_memories(desk.store) == []
 
 
 def test_a_passage_full_of_blanks_is_read_at_once(desk: Desk) -> None:
@@ -470,4 +470,4 @@ def test_a_passage_full_of_blanks_is_read_at_once(desk: Desk) -> None:
 
     desk.extract(session, memory(OLD, passages=[f"The cache lives{blanks}in Redis", f"made{blanks}of gold"]))
 
-    assert all_episodes(desk.store)[0].content == f"The cache lives{blanks}in Redis"[:MAX_CONTENT_CHARACTERS]
+    assert all_memories(desk.store)[0].content == f"The cache lives{blanks}in Redis"[:MAX_CONTENT_CHARACTERS]

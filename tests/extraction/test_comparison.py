@@ -31,11 +31,11 @@ from engram.extraction.model.openai_provider import OpenAIExtractor
 from engram.extraction.model.provider import Budget
 from engram.extraction.model.request import MAX_REQUEST_CHARACTERS
 from engram.extraction.second_chance import PART_TURNS
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_history import history_of, list_runs
-from engram.models.memories.memory_records import all_episodes
+from engram.models.memories.memory_records import all_memories
 from engram.models.open_memory import open_store
 from engram.models.projects.projects import list_projects
 from engram.models.sessions.sessions import find_session
@@ -113,7 +113,7 @@ class Desk:
         return compare(self.store, extractor or self.extractor(), offer)
 
     def kept(self) -> dict[str, tuple[str, str]]:
-        return {e.episode_id: (e.summary, e.status) for e in all_episodes(self.store)}
+        return {e.episode_id: (e.summary, e.status) for e in all_memories(self.store)}
 
 
 @pytest.fixture
@@ -206,8 +206,8 @@ def test_what_was_not_read_yet_or_is_not_to_be_read_is_not_taken(desk: Desk) -> 
 
 def test_what_was_forgotten_is_not_sent(desk: Desk) -> None:
     desk.read(("user", "from now on, call the staging host blue heron in every script of the cache"), *TALK)
-    forgotten = next(episode for episode in all_episodes(desk.store) if "heron" in episode.summary)
-    forget_episode(desk.store, desk.settings.places, forgotten.episode_id, actor=Actor.USER)
+    forgotten = next(memory for memory in all_memories(desk.store) if "heron" in memory.summary)
+    forget_memory(desk.store, desk.settings.places, forgotten.episode_id, actor=Actor.USER)
 
     desk.compare()
 
@@ -319,15 +319,15 @@ def test_after_the_switch_what_was_shown_is_kept_without_another_call_and_can_be
     part = keep(desk.store, desk.settings, extractor, comparison)
 
     assert part.new == 1
-    current = [episode for episode in all_episodes(desk.store) if episode.is_current]
-    assert BETTER in {episode.summary for episode in current}
-    assert not {episode.episode_id for episode in current} & set(before)
+    current = [memory for memory in all_memories(desk.store) if memory.is_current]
+    assert BETTER in {memory.summary for memory in current}
+    assert not {memory.episode_id for memory in current} & set(before)
     assert waiting_sessions(desk.store) == []
     assert len(desk.server.received) == 1
 
     undo_run(desk.store, desk.settings, list_runs(desk.store)[0].id, actor=Actor.USER)
 
-    assert {e.episode_id for e in all_episodes(desk.store) if e.is_current} == set(before)
+    assert {e.episode_id for e in all_memories(desk.store) if e.is_current} == set(before)
 
 
 def test_of_a_session_that_went_on_meanwhile_nothing_is_kept(desk: Desk) -> None:

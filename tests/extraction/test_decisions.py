@@ -19,7 +19,7 @@ from engram.extraction.model.request import request_text
 from engram.extraction.protocol import ExtractionContext
 from engram.ingest.read_sources import ingest_all, ingest_path
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode, all_episodes, evidence_of
+from engram.models.memories.memory_records import Memory, all_memories, evidence_of
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import turns_of_session
 from engram.redaction import redact
@@ -88,16 +88,16 @@ def write(settings: Settings, *, cwd: str = "/work/demo") -> Path:
     return path
 
 
-def extract(store: Store, settings: Settings, path: Path) -> list[Episode]:
+def extract(store: Store, settings: Settings, path: Path) -> list[Memory]:
     ingest_path(store, path, settings=settings, redact=redact, close=True)
     extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
-    return all_episodes(store)
+    return all_memories(store)
 
 
 def test_a_decision_in_a_dialog_is_a_memory_that_says_who_decided(store: Store, settings: Settings) -> None:
-    episodes = extract(store, settings, write(settings))
+    memories = extract(store, settings, write(settings))
 
-    decided = {episode.summary: episode for episode in episodes if episode.voice == "chosen"}
+    decided = {memory.summary: memory for memory in memories if memory.voice == "chosen"}
     assert list(decided) == [
         "Asked “Where shall the ledger live?” the user chose: SQLite file (small).",
         "Asked “Who may write to it?” the user answered: only the nightly importer.",
@@ -110,17 +110,17 @@ def test_a_decision_in_a_dialog_is_a_memory_that_says_who_decided(store: Store, 
 
 
 def test_what_was_typed_in_a_dialog_is_the_users_and_may_be_a_rule(store: Store, settings: Settings) -> None:
-    episodes = extract(store, settings, write(settings))
+    memories = extract(store, settings, write(settings))
 
-    rules = [e for e in episodes if e.voice == "user" and e.summary == "never drop the old rows"]
+    rules = [e for e in memories if e.voice == "user" and e.summary == "never drop the old rows"]
     assert [evidence.uuid[:8] for rule in rules for evidence in evidence_of(store, rule.id)][:1] == ["00000004"]
 
 
 def test_a_choice_never_holds_everywhere_by_itself(store: Store, settings: Settings, tmp_path: Path) -> None:
     (tmp_path / "all").mkdir()
-    episodes = extract(store, settings, write(settings, cwd=str(tmp_path / "all")))
+    memories = extract(store, settings, write(settings, cwd=str(tmp_path / "all")))
 
-    assert {e.scope for e in episodes if e.voice == "chosen"} == {"project"}
+    assert {e.scope for e in memories if e.voice == "chosen"} == {"project"}
 
 
 @pytest.mark.parametrize(

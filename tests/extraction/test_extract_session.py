@@ -1,4 +1,4 @@
-"""Turns become episodes, once; a turn that goes on changes its own."""
+"""Turns become memories, once; a turn that goes on changes its own."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from engram.extraction.protocol import ExtractionContext
 from engram.extraction.surroundings import BATCH_TURNS
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import change_episode, delete_episode
+from engram.models.memories.memory_changes import change_memory, delete_memory
 from engram.models.memories.memory_history import history_of
-from engram.models.memories.memory_records import all_episodes, evidence_of
+from engram.models.memories.memory_records import all_memories, evidence_of
 from engram.models.open_memory import open_store
 from engram.models.search.vectors import load_vectors
 from engram.models.sessions.sessions import find_session
@@ -85,7 +85,7 @@ class Session:
         )
 
     def live(self) -> list[str]:
-        return [e.summary for e in all_episodes(self.store) if e.status in ("active", "provisional")]
+        return [e.summary for e in all_memories(self.store) if e.status in ("active", "provisional")]
 
 
 @pytest.fixture
@@ -96,31 +96,31 @@ def session(tmp_path: Path) -> Iterator[Session]:
         yield Session(store, settings)
 
 
-def test_a_turn_becomes_episodes_with_evidence_vector_and_time_of_what_was_said(session: Session) -> None:
+def test_a_turn_becomes_memories_with_evidence_vector_and_time_of_what_was_said(session: Session) -> None:
     session.say("user", "What holds?")
     entry = session.say("assistant", "keep this")
 
     report = session.extract()
 
-    (episode,) = all_episodes(session.store)
-    (evidence,) = evidence_of(session.store, episode.id)
+    (memory,) = all_memories(session.store)
+    (evidence,) = evidence_of(session.store, memory.id)
     assert (report.turns, report.new) == (1, 1)
-    assert (episode.summary, episode.session_id, episode.extractor) == ("keep this", SESSION, "lines-1")
+    assert (memory.summary, memory.session_id, memory.extractor) == ("keep this", SESSION, "lines-1")
     assert (evidence.uuid, evidence.session_id) == (entry, SESSION)
-    assert episode.created_at_ms == 1_777_629_600_000
-    assert [row_id for row_id, *_ in load_vectors(session.store, "e", HashedEmbedder().model_id)] == [episode.id]
+    assert memory.created_at_ms == 1_777_629_600_000
+    assert [row_id for row_id, *_ in load_vectors(session.store, "e", HashedEmbedder().model_id)] == [memory.id]
 
 
 def test_extracting_again_changes_nothing(session: Session) -> None:
     session.say("user", "What holds?")
     session.say("assistant", "keep this")
     session.extract()
-    before = all_episodes(session.store)
+    before = all_memories(session.store)
 
     report = session.extract()
 
     assert not report.has_changed
-    assert all_episodes(session.store) == before
+    assert all_memories(session.store) == before
 
 
 def test_the_work_is_done_and_the_session_has_moved_on(session: Session) -> None:
@@ -143,7 +143,7 @@ def test_a_turn_that_goes_on_updates_adds_and_archives_its_own(session: Session)
     session.say("user", "What holds?")
     session.say("assistant", "keep one\nkeep two")
     session.extract()
-    (first, second) = all_episodes(session.store)
+    (first, second) = all_memories(session.store)
     session.extractor.propose = only("keep one", "keep three")  # type: ignore[method-assign]
     session.say("assistant", "keep three")
 
@@ -178,24 +178,24 @@ def test_what_was_archived_because_the_turn_went_on_comes_back_when_it_is_propos
     session.extract()
 
     assert session.live() == ["keep one", "keep two"]
-    assert len(all_episodes(session.store)) == 2
+    assert len(all_memories(session.store)) == 2
 
 
 def test_what_the_user_changed_by_hand_or_pinned_stays(session: Session) -> None:
     session.say("user", "What holds?")
     session.say("assistant", "keep one\nkeep two")
     session.extract()
-    edited, pinned = all_episodes(session.store)
+    edited, pinned = all_memories(session.store)
     with session.store.transaction() as tx:
-        change_episode(tx, edited, "edit", "by hand", content="my own words", actor=Actor.USER)
-        change_episode(tx, pinned, "pin", "by hand", is_pinned=True, actor=Actor.USER)
+        change_memory(tx, edited, "edit", "by hand", content="my own words", actor=Actor.USER)
+        change_memory(tx, pinned, "pin", "by hand", is_pinned=True, actor=Actor.USER)
     session.extractor.propose = only()  # type: ignore[method-assign]
     session.say("assistant", "and more")
 
     session.extract()
 
     assert session.live() == ["keep one", "keep two"]
-    assert all_episodes(session.store)[0].content == "my own words"
+    assert all_memories(session.store)[0].content == "my own words"
 
 
 def test_what_was_forgotten_does_not_come_back(session: Session) -> None:
@@ -203,12 +203,12 @@ def test_what_was_forgotten_does_not_come_back(session: Session) -> None:
     session.say("assistant", "keep one")
     session.extract()
     with session.store.transaction() as tx:
-        delete_episode(tx, all_episodes(session.store)[0], actor=Actor.USER)
+        delete_memory(tx, all_memories(session.store)[0], actor=Actor.USER)
     session.say("assistant", "more")
 
     report = session.extract()
 
-    assert all_episodes(session.store) == []
+    assert all_memories(session.store) == []
     assert report.left_out == 1
 
 

@@ -12,7 +12,7 @@ from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
 from engram.memories.feedback import judge_memory, take_back_judgement
 from engram.models.memories.judgements import JudgedMemory
-from engram.models.memories.memory_records import Episode, all_episodes
+from engram.models.memories.memory_records import Memory, all_memories
 from engram.redaction import redact
 from tests.extraction.test_apply_answer import NEW, OLD, Desk, desk, memory
 
@@ -22,8 +22,8 @@ PLAIN = r"\[m1\] 2026-05-01 decision, in force: "
 ENDED = [Judgement.WRONG, Judgement.OUTDATED]
 
 
-def judge(desk: Desk, episode: Episode, judgement: Judgement) -> None:
-    judge_memory(desk.store, episode.episode_id, judgement, "the queue uses NATS", redact, actor=Actor.USER)
+def judge(desk: Desk, memory: Memory, judgement: Judgement) -> None:
+    judge_memory(desk.store, memory.episode_id, judgement, "the queue uses NATS", redact, actor=Actor.USER)
 
 
 @pytest.mark.parametrize("judgement", ENDED)
@@ -63,7 +63,7 @@ def test_a_model_that_says_it_again_keeps_nothing(desk: Desk, judgement: Judgeme
 
     desk.extract(desk.session("Is the cache still in Redis?", OLD), memory(OLD, evidence=["e2"]))
 
-    assert [episode.episode_id for episode in all_episodes(desk.store)] == [old.episode_id]
+    assert [kept.episode_id for kept in all_memories(desk.store)] == [old.episode_id]
 
 
 def test_a_model_that_calls_a_wrong_memory_the_same_does_not_confirm_it(desk: Desk) -> None:
@@ -91,10 +91,10 @@ RULE = "Never deploy on Fridays, because nobody is there to repair it."
 
 @pytest.mark.parametrize("judgement", ENDED)
 def test_the_local_extractor_does_not_keep_the_same_statement_again(desk: Desk, judgement: Judgement) -> None:
-    def extract() -> list[Episode]:
+    def extract() -> list[Memory]:
         session = desk.session(RULE, "Understood.")
         extract_session(desk.store, session, extractor=LocalExtractor(), embedder=None, settings=desk.settings)
-        return [episode for episode in all_episodes(desk.store) if "Fridays" in episode.summary]
+        return [memory for memory in all_memories(desk.store) if "Fridays" in memory.summary]
 
     (old,) = extract()
     judge(desk, old, judgement)
@@ -119,10 +119,10 @@ def test_statements_are_the_same_only_if_nothing_is_exchanged_denied_or_counted(
 
 
 def test_what_somebody_says_later_may_hold_again() -> None:
-    def new(voice: str, at_ms: int) -> Episode:
-        return Episode("ep_000000000002", "fact", OLD, "", voice=voice, created_at_ms=at_ms)  # type: ignore[arg-type]
+    def new(voice: str, at_ms: int) -> Memory:
+        return Memory("ep_000000000002", "fact", OLD, "", voice=voice, created_at_ms=at_ms)  # type: ignore[arg-type]
 
-    old = Episode("ep_000000000001", "fact", OLD, "")  # type: ignore[arg-type]
+    old = Memory("ep_000000000001", "fact", OLD, "")  # type: ignore[arg-type]
     wrong, outdated = (JudgedMemory(old, judgement, "why", 1_000) for judgement in ENDED)
 
     assert is_said_again(new("assistant", 2_000), wrong)

@@ -8,7 +8,7 @@ import pytest
 from made_turns import Make
 
 from engram.enums import Kind, Status
-from engram.extraction.local.mended import commits, fix_episodes, fixes, normal_command
+from engram.extraction.local.mended import commits, fix_memories, fixes, normal_command
 from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.protocol import ExtractionContext
 from engram.transcripts.calls import read_message
@@ -159,7 +159,7 @@ def test_a_failing_test_that_passes_after_an_edit_is_a_fix_across_turns_too(make
     first = make.turn("why?", make.run("cd /r && make check 2>&1 | tail -5", fails="no rule", uuid="u1"), key="t1")
     second = make.turn("fix it", make.edit("Makefile", uuid="u2"), make.run("make check", uuid="u3"), key="t2")
 
-    (found,) = fix_episodes([first, second])
+    (found,) = fix_memories([first, second])
 
     assert (found.error_line, found.files, found.turn_key) == ("no rule", ("Makefile",), "t2")
     assert (found.failed_uuid, found.failed_last_uuid, found.passed_uuid) == ("u1", "u1", "u3")
@@ -173,7 +173,7 @@ def test_what_proves_nothing_is_no_fix(make: type[Make]) -> None:
     hidden = make.turn("go", failed, edit, make.run("pytest | tail -3", uuid="u2"))
     long_after = make.turn("go", failed, edit, *[make.run(f"ls {n}") for n in range(50)], make.run("pytest", uuid="u2"))
 
-    assert [fix_episodes([turn]) for turn in (retried, edited_before, other, hidden, long_after)] == [[]] * 5
+    assert [fix_memories([turn]) for turn in (retried, edited_before, other, hidden, long_after)] == [[]] * 5
 
 
 def test_commands_compare_without_folders_redirections_and_filters() -> None:

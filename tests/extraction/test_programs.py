@@ -21,8 +21,8 @@ from engram.extraction.model.request import request_text
 from engram.extraction.protocol import ExtractionContext
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import change_episode
-from engram.models.memories.memory_records import Episode, all_episodes
+from engram.models.memories.memory_changes import change_memory
+from engram.models.memories.memory_records import Memory, all_memories
 from engram.models.sessions.recent import latest_prompts
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import turns_of_session
@@ -74,8 +74,8 @@ def read(store: Store, settings: Settings, path: Any, name: str) -> list[Turn]:
     return [stored.turn for stored in turns_of_session(store, found.id)]
 
 
-def rules(store: Store) -> list[Episode]:
-    return [one for one in all_episodes(store) if one.kind == Kind.PREFERENCE or one.voice == Voice.USER]
+def rules(store: Store) -> list[Memory]:
+    return [one for one in all_memories(store) if one.kind == Kind.PREFERENCE or one.voice == Voice.USER]
 
 
 @pytest.mark.parametrize("fields", PROGRAMS)
@@ -84,7 +84,7 @@ def test_a_programs_prompt_is_no_rule(session: Callable[..., list[Turn]], store:
 
     assert [turn.prompt for turn in turns][:2] == [RULE, FOR_ALL]
     assert rules(store) == []
-    assert all(one.scope == Scope.PROJECT for one in all_episodes(store))
+    assert all(one.scope == Scope.PROJECT for one in all_memories(store))
 
 
 @pytest.mark.parametrize("fields", PERSONS)
@@ -175,20 +175,20 @@ def test_a_language_models_memory_of_it_is_provisional_and_a_programs(
 
 
 @pytest.mark.parametrize("actor", [Actor.MODEL, Actor.TIDYING, Actor.AGENT])
-def test_only_a_person_confirms_what_a_program_said(keep: Callable[..., Episode], store: Store, actor: Actor) -> None:
+def test_only_a_person_confirms_what_a_program_said(keep: Callable[..., Memory], store: Store, actor: Actor) -> None:
     made = keep("JSON only", voice=Voice.PROGRAM, status=Status.PROVISIONAL, scope=Scope.PROJECT, kind=Kind.FACT)
     wanted = {"status": Status.ACTIVE, "scope": Scope.GLOBAL, "confirmations": 1}
 
     with store.transaction() as tx:
-        after = change_episode(tx, made, "confirm", "came back", actor=actor, **wanted)
-        confirmed = change_episode(tx, after, "confirm", "decided by hand", actor=Actor.USER, **wanted)
+        after = change_memory(tx, made, "confirm", "came back", actor=actor, **wanted)
+        confirmed = change_memory(tx, after, "confirm", "decided by hand", actor=Actor.USER, **wanted)
 
     assert (after.status, after.scope, after.confirmations) == (Status.PROVISIONAL, Scope.PROJECT, 1)
     assert (confirmed.status, confirmed.scope) == (Status.ACTIVE, Scope.GLOBAL)
 
 
 def test_what_comes_back_in_another_session_of_a_program_stays_provisional(
-    keep: Callable[..., Episode], store: Store, settings: Settings
+    keep: Callable[..., Memory], store: Store, settings: Settings
 ) -> None:
     fields = {"voice": Voice.PROGRAM, "status": Status.PROVISIONAL, "kind": Kind.FACT, "content": "the same"}
     for number in range(3):
@@ -196,5 +196,5 @@ def test_what_comes_back_in_another_session_of_a_program_stays_provisional(
 
     consolidate(store, replace(settings), is_forced=True)
 
-    current = [one for one in all_episodes(store) if one.is_current]
+    current = [one for one in all_memories(store) if one.is_current]
     assert [one.status for one in current] == [Status.PROVISIONAL] * len(current)

@@ -23,12 +23,12 @@ from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.model.openai_provider import OpenAIExtractor
 from engram.extraction.model.provider import Budget
 from engram.extraction.second_chance import STAGE, SecondChance
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import change_episode
+from engram.models.memories.memory_changes import change_memory
 from engram.models.memories.memory_history import history_of, list_runs
-from engram.models.memories.memory_records import Episode, all_episodes, evidence_of, find_episode
+from engram.models.memories.memory_records import Memory, all_memories, evidence_of, find_memory
 from engram.models.open_memory import open_store
 from engram.models.sessions.stored_turns import second_chances, waiting_sessions
 from engram.models.work.task_runs import list_stages
@@ -68,10 +68,10 @@ class Machine:
         ingest_path(self.store, path, settings=self.settings, redact=redact)
         extract_session(self.store, session, extractor=LocalExtractor(), embedder=None, settings=self.settings)
 
-    def read_finding(self, **session: str) -> Episode:
+    def read_finding(self, **session: str) -> Memory:
         """Read a session about a stale cache; returns the local memory of its cause."""
         self.read(("user", "why is the cache stale?"), ("assistant", FINDING), ("commit", FINDING), **session)
-        return next(e for e in reversed(all_episodes(self.store)) if "CacheKey" in e.summary)
+        return next(e for e in reversed(all_memories(self.store)) if "CacheKey" in e.summary)
 
     def answer(self, *memories: dict[str, Any]) -> None:
         self.server.reply = lambda body: fake_llm.chat(fake_llm.answer(*memories))
@@ -81,13 +81,13 @@ class Machine:
         extractor = OpenAIExtractor(settings, Budget(self.store, settings), LocalExtractor(), api_key="sk-test")
         return SecondChance(self.store, settings, extractor)
 
-    def now(self, episode: Episode) -> Episode:
-        found = find_episode(self.store, episode.episode_id)
+    def now(self, memory: Memory) -> Memory:
+        found = find_memory(self.store, memory.episode_id)
         assert found is not None
         return found
 
-    def in_force(self) -> list[Episode]:
-        return [episode for episode in all_episodes(self.store) if episode.is_current]
+    def in_force(self) -> list[Memory]:
+        return [memory for memory in all_memories(self.store) if memory.is_current]
 
 
 @pytest.fixture
@@ -117,7 +117,7 @@ def test_a_local_memory_is_superseded_by_the_models_and_its_id_evidence_and_undo
 
     undo_run(machine.store, machine.settings, list_runs(machine.store)[0].id, actor=Actor.USER)
 
-    assert [episode.episode_id for episode in machine.in_force()] == [local.episode_id]
+    assert [memory.episode_id for memory in machine.in_force()] == [local.episode_id]
     assert machine.chance().distill_next() is None
 
 
@@ -142,14 +142,14 @@ def test_what_somebody_decided_stays(machine: Machine, action: str) -> None:
     local = machine.read_finding()
     changes: dict[str, Any] = {"edit": {"summary": "my words"}, "pin": {"is_pinned": True}}.get(action, {"weight": 0.7})
     with machine.store.transaction() as tx:
-        change_episode(tx, local, action, "", actor=Actor.USER, **changes)
-    before = [episode for episode in machine.in_force() if episode.id == local.id]
+        change_memory(tx, local, action, "", actor=Actor.USER, **changes)
+    before = [memory for memory in machine.in_force() if memory.id == local.id]
     machine.answer(fake_llm.memory(BETTER, "e2", kind="fix"))
 
     while machine.chance().distill_next() is not None:
         pass
 
-    assert [episode for episode in machine.in_force() if episode.id == local.id] == before
+    assert [memory for memory in machine.in_force() if memory.id == local.id] == before
 
 
 def test_a_forgotten_memory_does_not_come_back_in_other_words(machine: Machine) -> None:
@@ -161,7 +161,7 @@ def test_a_forgotten_memory_does_not_come_back_in_other_words(machine: Machine) 
         ("assistant", "`sweep.py` drops entries older than 7 days at start because the folder grew without bound."),
     )
     local = next(e for e in machine.in_force() if "CacheKey" in e.summary)
-    forget_episode(machine.store, machine.settings.places, local.episode_id, actor=Actor.USER)
+    forget_memory(machine.store, machine.settings.places, local.episode_id, actor=Actor.USER)
     machine.answer(
         fake_llm.memory("Two branches read each other's cached results: the key had no branch", "e2"),
         fake_llm.memory("`sweep.py` drops entries older than 7 days at start", "e2", "e4"),
@@ -170,7 +170,7 @@ def test_a_forgotten_memory_does_not_come_back_in_other_words(machine: Machine) 
     while machine.chance().distill_next() is not None:
         pass
 
-    assert not any("branch" in episode.summary for episode in all_episodes(machine.store))
+    assert not any("branch" in memory.summary for memory in all_memories(machine.store))
     assert not any(b"CacheKey" in sent for sent in machine.server.received)
 
 
@@ -200,7 +200,7 @@ def test_a_consolidation_distills_until_nothing_waits_and_a_dry_run_asks_nothing
     assert "distill 2 sessions again" in dry.lines
     consolidate(machine.store, machine.settings, distilling=machine.chance(), is_forced=True)
     assert waiting_sessions(machine.store) == []
-    assert {episode.extractor for episode in machine.in_force()} == {"openai-1"}
+    assert {memory.extractor for memory in machine.in_force()} == {"openai-1"}
 
 
 def test_the_most_used_project_comes_first_then_the_newest_session(machine: Machine) -> None:
@@ -280,4 +280,4 @@ def test_a_kill_loses_nothing_and_doubles_nothing(machine: Machine, point: str) 
 
     (new,) = machine.in_force()
     assert (new.summary, machine.now(local).superseded_by) == (BETTER, new.episode_id)
-    assert len(all_episodes(machine.store)) == 2
+    assert len(all_memories(machine.store)) == 2

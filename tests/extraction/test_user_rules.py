@@ -11,7 +11,7 @@ from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.protocol import ExtractionContext, NearMemory
 from engram.extraction.user_rules import Refusal, is_rule, judge, orders, rules, says_the_same
-from engram.models.memories.memory_records import all_episodes
+from engram.models.memories.memory_records import all_memories
 from engram.models.sessions.sessions import find_session
 from engram.recollection.why import why_session
 
@@ -410,7 +410,7 @@ def extract(workshop: Workshop, session: str) -> None:
 
 
 def rules_kept(workshop: Workshop) -> list[tuple[str, Status]]:
-    kept = [one for one in all_episodes(workshop.store) if one.voice is Voice.USER]
+    kept = [one for one in all_memories(workshop.store) if one.voice is Voice.USER]
     return [(one.summary, one.status) for one in kept]
 
 

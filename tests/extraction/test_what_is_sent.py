@@ -23,10 +23,10 @@ from engram.extraction.model.claude_provider import ClaudeProvider
 from engram.extraction.model.model_extractor import ModelExtractor
 from engram.extraction.model.provider import Budget
 from engram.extraction.protocol import Extractor
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import all_episodes
+from engram.models.memories.memory_records import all_memories
 from engram.models.open_memory import open_store
 from engram.redaction import redact
 from engram.settings import Settings
@@ -143,7 +143,7 @@ def test_no_secret_is_sent_of_what_an_earlier_version_stored(machine: Machine, b
     assert "harbor" in sent[1]
     pieces = [canary[start : start + 8] for canary in CANARIES for start in (0, 6)]
     assert [piece for piece in pieces for text in sent if piece in text] == []
-    assert len(all_episodes(machine.store)) == 1
+    assert len(all_memories(machine.store)) == 1
     rows = machine.store.rows("SELECT summary, content, entities, questions FROM episode") + machine.store.rows(
         "SELECT rolling_summary, '', '', '' FROM session"
     )
@@ -167,9 +167,9 @@ def test_what_was_forgotten_is_in_no_later_request(machine: Machine) -> None:
     machine.extract(session)
     assert "Bertha" in machine.sent()[-1]
     first = len(machine.sent())
-    (forgotten,) = (one for one in all_episodes(machine.store) if one.summary == rule)
+    (forgotten,) = (one for one in all_memories(machine.store) if one.summary == rule)
 
-    forget_episode(machine.store, machine.settings.places, forgotten.episode_id, actor=Actor.USER)
+    forget_memory(machine.store, machine.settings.places, forgotten.episode_id, actor=Actor.USER)
     machine.answer()
     say(path, "user", "Which rules of the harbor do we have?", at=AT.format(5))
     machine.extract(machine.read(path))
@@ -192,10 +192,10 @@ def test_better_words_are_asked_without_what_was_forgotten_and_without_secrets(m
     say(path, "user", "We always call the crane of the harbor Bertha because the client likes it", at=AT.format(2))
     session = machine.read(path, unchanged)
     machine.extract(session, LocalExtractor())
-    for episode in all_episodes(machine.store):
-        if "Bertha" in f"{episode.summary} {episode.content}":
-            forget_episode(machine.store, machine.settings.places, episode.episode_id, actor=Actor.USER)
-    assert len(all_episodes(machine.store)) == 1
+    for memory in all_memories(machine.store):
+        if "Bertha" in f"{memory.summary} {memory.content}":
+            forget_memory(machine.store, machine.settings.places, memory.episode_id, actor=Actor.USER)
+    assert len(all_memories(machine.store)) == 1
 
     machine.consolidate()
 

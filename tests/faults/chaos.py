@@ -33,8 +33,8 @@ from engram.extraction.candidate import Candidate
 from engram.ingest.read_sources import ingest_all
 from engram.models.engine.packed import unpack_entries
 from engram.models.engine.transaction import Store, Tx
-from engram.models.memories.memory_changes import add_episode
-from engram.models.memories.memory_records import Episode, new_episode_id
+from engram.models.memories.memory_changes import add_memory
+from engram.models.memories.memory_records import Memory, new_memory_id
 from engram.models.open_memory import open_store
 from engram.recollection.recollecting import RecollectionService
 from engram.redaction import redact
@@ -409,9 +409,9 @@ class Chaos:
             with store.transaction() as tx:
                 for _ in range(2):
                     text = f"Saved rule {number}: the {THINGS[number]} has {number + 2} doors."
-                    add_episode(
+                    add_memory(
                         tx,
-                        Episode(new_episode_id(), "fact", text, text, scope="global", source="manual"),
+                        Memory(new_memory_id(), "fact", text, text, scope="global", source="manual"),
                         [],
                         actor=Actor.MODEL,
                     )

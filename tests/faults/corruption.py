@@ -28,7 +28,7 @@ from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
 from engram.errors import EngramError
 from engram.extraction.extracting import extract_session
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.ingest.read_sources import ingest_all
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
@@ -181,7 +181,7 @@ class Trials:
         for number in range(SAVED // 2):
             save_memory(store, saved_text(number), redact, scope="global", actor=Actor.AGENT)
         make_backup(store, places.backups)
-        forget_episode(store, places, forgotten.episode_id, also_source=True, actor=Actor.USER)
+        forget_memory(store, places, forgotten.episode_id, also_source=True, actor=Actor.USER)
         store.checkpoint("TRUNCATE")
         for number in range(SAVED // 2, SAVED):
             save_memory(store, saved_text(number), redact, scope="global", actor=Actor.AGENT)
@@ -319,7 +319,7 @@ def repair(settings: Settings) -> dict[str, Any]:
 
 
 def look_inside(store: Store, settings: Settings) -> dict[str, Any]:
-    contents = [memory.content for memory in memory_records.all_episodes(store)]
+    contents = [memory.content for memory in memory_records.all_memories(store)]
     said = "; ".join(stage.last_error for stage in list_stages(store) if stage.name == "memory")
     lost = [int(word) for word, after in zip(said.split(), said.split()[1:], strict=False) if after == "memories"]
     missing = [number for number in range(SAVED) if saved_text(number) not in contents]

@@ -27,10 +27,10 @@ from engram.enums import Actor, Kind, Status
 from engram.errors import EngramError
 from engram.extraction.candidate import Candidate
 from engram.extraction.extracting import extract_session
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import all_episodes
+from engram.models.memories.memory_records import all_memories
 from engram.models.open_memory import open_store
 from engram.redaction import redact
 from engram.settings import Settings
@@ -228,9 +228,9 @@ class Life:
         extract_session(store, SESSION, extractor=TurnExtractor(), embedder=HashedEmbedder(), settings=self.settings)
 
     def forget(self, store: Store) -> None:
-        for one in all_episodes(store):
+        for one in all_memories(store):
             if one.summary == "Explain importer 1":
-                forget_episode(store, self.home, one.episode_id, also_source=True, actor=Actor.USER)
+                forget_memory(store, self.home, one.episode_id, also_source=True, actor=Actor.USER)
 
     def live(self, store: Store) -> int:
         """Do every step until it works; returns how many failed."""

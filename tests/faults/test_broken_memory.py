@@ -18,7 +18,7 @@ from engram.ingest.read_sources import ingest_all
 from engram.memories.save import pin_memory, save_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_records
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.open_memory import open_store
 from engram.models.projects.projects import list_projects
 from engram.models.rescue.backup import make_backup
@@ -60,13 +60,13 @@ def fill(settings: Settings) -> None:
         assert read_all(store, settings) == 40
         project = list_projects(store)[0]
         save_memory(store, "Saved before the backup", redact, project_id=project.id, actor=Actor.AGENT)
-        automatic = Episode(
-            memory_records.new_episode_id(), "fact", "Taken by itself", "x", project_id=project.id, slot="s"
+        automatic = Memory(
+            memory_records.new_memory_id(), "fact", "Taken by itself", "x", project_id=project.id, slot="s"
         )
-        pinned = Episode(memory_records.new_episode_id(), "fact", "Pinned", "x", project_id=project.id, slot="p")
+        pinned = Memory(memory_records.new_memory_id(), "fact", "Pinned", "x", project_id=project.id, slot="p")
         with store.transaction() as tx:
             for one in (automatic, pinned):
-                memory_changes.add_episode(tx, one, [], actor=Actor.MODEL)
+                memory_changes.add_memory(tx, one, [], actor=Actor.MODEL)
         pin_memory(store, pinned.episode_id, actor=Actor.USER)
         make_backup(store, places.backups)
         save_memory(store, "Saved since the backup", redact, project_id=project.id, actor=Actor.AGENT)
@@ -117,7 +117,7 @@ def test_it_is_set_aside_and_made_anew_with_what_was_done_by_hand(settings: Sett
 
     store = open_or_set_aside(settings.places, settings)
 
-    kept = {one.summary for one in memory_records.all_episodes(store)}
+    kept = {one.summary for one in memory_records.all_memories(store)}
     assert (
         {"Saved before the backup", "Pinned"} <= kept <= {"Saved before the backup", "Saved since the backup", "Pinned"}
     )
@@ -163,9 +163,9 @@ def test_a_second_damage_overwrites_nothing_that_was_set_aside(settings: Setting
 def test_what_was_forgotten_before_the_damage_stays_forgotten(settings: Settings) -> None:
     fill(settings)
     with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
-        (saved,) = [one for one in memory_records.all_episodes(store) if one.summary == "Saved before the backup"]
+        (saved,) = [one for one in memory_records.all_memories(store) if one.summary == "Saved before the backup"]
         with store.transaction() as tx:
-            memory_changes.delete_episode(tx, saved, actor=Actor.USER)
+            memory_changes.delete_memory(tx, saved, actor=Actor.USER)
         store.checkpoint("TRUNCATE")
     settings.places.memory_db.rename(settings.home / "aside.db")
     shutil.copyfile(settings.home / "aside.db", settings.places.memory_db)
@@ -177,7 +177,7 @@ def test_what_was_forgotten_before_the_damage_stays_forgotten(settings: Settings
 
     store = open_or_set_aside(settings.places, settings)
 
-    assert "Saved before the backup" not in {one.summary for one in memory_records.all_episodes(store)}
+    assert "Saved before the backup" not in {one.summary for one in memory_records.all_memories(store)}
     store.close()
 
 
@@ -214,7 +214,7 @@ def test_words_that_were_damaged_come_back_from_the_backup(settings: Settings) -
 
     store = open_or_set_aside(settings.places, settings)
 
-    summaries = {memory.summary for memory in memory_records.all_episodes(store)}
+    summaries = {memory.summary for memory in memory_records.all_memories(store)}
     assert {"Saved before the backup", "Saved since the backup"} <= summaries
     assert "Saved befoRe the backup" not in summaries
     store.close()
@@ -233,7 +233,7 @@ def test_rows_that_a_misplaced_page_hides_are_reported_as_perhaps_missing(settin
 
     store = open_or_set_aside(settings.places, settings)
 
-    assert "Saved before the backup" in {memory.summary for memory in memory_records.all_episodes(store)}
+    assert "Saved before the backup" in {memory.summary for memory in memory_records.all_memories(store)}
     (said,) = [stage.last_error for stage in list_stages(store) if stage.name == "memory"]
     assert "could not be read to its end" in said
     store.close()
@@ -277,7 +277,7 @@ def test_a_text_that_is_no_utf8_is_found_after_damage_was_met_and_the_memory_is_
     assert settings.home.joinpath("memory.broken.db").exists()
     assert find_all_damage(store) == ""
     assert read_all(store, settings) == 40
-    assert "Saved before the backup" in {memory.summary for memory in memory_records.all_episodes(store)}
+    assert "Saved before the backup" in {memory.summary for memory in memory_records.all_memories(store)}
     store.close()
 
 

@@ -22,7 +22,7 @@ from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.model.openai_provider import OpenAIExtractor
 from engram.extraction.model.provider import Budget
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.forgetting.forget_preview import preview_forget
 from engram.ingest.read_sources import ingest_path
 from engram.log import start_logging
@@ -216,7 +216,7 @@ def test_what_was_forgotten_is_in_no_byte_afterwards_however_much_is_around_it(
     places = settings.places
     ingest_path(store, transcript, settings=settings, redact=redact, close=True)
     extract_session(store, SESSION, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
-    target = next(one for one in memory_records.all_episodes(store) if canaries[0] in one.summary)
+    target = next(one for one in memory_records.all_memories(store) if canaries[0] in one.summary)
     saved = save_memory(
         store, f"The {canaries[3]} is green. It was {canaries[0]} once.", redact, scope="global", actor=Actor.AGENT
     )
@@ -237,8 +237,8 @@ def test_what_was_forgotten_is_in_no_byte_afterwards_however_much_is_around_it(
     index_notes(store, settings, redact)
     assert {line.split(": ")[1] for line in found_in(settings.home, canaries)} == set(canaries)
 
-    forget_episode(store, places, target.episode_id, also_source=True, actor=Actor.USER)
-    forget_episode(store, places, saved.episode_id, also_source=True, actor=Actor.USER)
+    forget_memory(store, places, target.episode_id, also_source=True, actor=Actor.USER)
+    forget_memory(store, places, saved.episode_id, also_source=True, actor=Actor.USER)
     index_notes(store, settings, redact)
     store.checkpoint("TRUNCATE")
 
@@ -272,15 +272,15 @@ def test_one_forgotten_memory_takes_the_words_that_it_alone_rested_on(
     log_session(store, places, SESSION)
     index_notes(store, settings, redact)
     make_backup(store, places.backups)
-    going = [one for one in memory_records.all_episodes(store) if "kanarie" in f"{one.summary} {one.content}"]
-    staying = [one for one in memory_records.all_episodes(store) if one not in going]
+    going = [one for one in memory_records.all_memories(store) if "kanarie" in f"{one.summary} {one.content}"]
+    staying = [one for one in memory_records.all_memories(store) if one not in going]
     assert going
     assert staying
     assert {line.split(": ")[1] for line in found_in(settings.home, canaries)} == set(canaries)
 
     for one in going:
-        if memory_records.find_episode(store, one.episode_id) is not None:
-            forget_episode(store, places, one.episode_id, actor=Actor.USER)
+        if memory_records.find_memory(store, one.episode_id) is not None:
+            forget_memory(store, places, one.episode_id, actor=Actor.USER)
     index_notes(store, settings, redact)
     store.checkpoint("TRUNCATE")
 
@@ -289,7 +289,7 @@ def test_one_forgotten_memory_takes_the_words_that_it_alone_rested_on(
         canaries[1]
     }  # no memory rested on it
     assert int(store.value("SELECT count(*) FROM turn")) == 2
-    assert memory_records.all_episodes(store) == staying
+    assert memory_records.all_memories(store) == staying
 
 
 def test_another_programs_database_that_was_set_aside_is_never_touched(settings: Settings, store: Store) -> None:
@@ -304,9 +304,9 @@ def test_another_programs_database_that_was_set_aside_is_never_touched(settings:
     told = save_memory(store, "The barge Wilhelmina is moored at pier 3.", redact, scope="global", actor=Actor.AGENT)
     assert preview_forget(store, settings.places, told.episode_id).foreign == ("memory.v2.db",)
 
-    report = forget_episode(store, settings.places, saved.episode_id, also_source=True, actor=Actor.USER)
+    report = forget_memory(store, settings.places, saved.episode_id, also_source=True, actor=Actor.USER)
     assert report.foreign == ()
-    report = forget_episode(store, settings.places, told.episode_id, also_source=True, actor=Actor.USER)
+    report = forget_memory(store, settings.places, told.episode_id, also_source=True, actor=Actor.USER)
     assert "Its words are still in memory.v2.db, another program's database" in report.describe()
 
     assert foreign.read_bytes() == before

@@ -62,7 +62,7 @@ def test_a_whole_life_goes_on(settings: Settings, store: Store, clock: FixedCloc
     }
     answer = service.answer_hook(payload | {"hook_event_name": "UserPromptSubmit"})
 
-    kept = [one for one in memory_records.all_episodes(store) if one.status == "active"]
+    kept = [one for one in memory_records.all_memories(store) if one.status == "active"]
     assert len(kept) == 2
     assert all(one.weight >= 0 and one.created_at_ms <= max(clock.at_ms, clock.at_ms - jump_ms) for one in kept)
     assert b"make lantern" in answer

@@ -80,7 +80,7 @@ def spread(store: Store, name: str) -> str:
 
 def commands(store: Store, project: str) -> Iterator[list[str]]:
     """Every command that reads, and some that fail, with the nasty name wherever one can be given."""
-    memory = memory_records.all_episodes(store)[0].episode_id
+    memory = memory_records.all_memories(store)[0].episode_id
     session = list_sessions(store)[0].session_id
     yield from (["recall", "cache"], ["recall", "cache", "--explain"], ["search", "cache"], ["timeline"], ["status"])
     yield from (["sessions"], ["doctor"], ["tasks", "list"], ["tasks", "dead"], ["cost"], ["pause", "--list"], ["logs"])
@@ -114,7 +114,7 @@ def test_no_command_prints_what_steers_or_hides(filled: Store, name: str) -> Non
 @given(name=NASTY)
 def test_no_tool_answers_with_what_steers_or_hides(filled: Store, name: str, tmp_path: Path) -> None:
     project = spread(filled, name)
-    memory = memory_records.all_episodes(filled)[0].episode_id
+    memory = memory_records.all_memories(filled)[0].episode_id
     access = Access(load({}).settings, str(tmp_path))
     calls: list[tuple[str, dict[str, Any]]] = [
         ("memory_recall", {"query": "cache", "project": project}),

@@ -25,7 +25,7 @@ from engram.extraction.local.writer import LocalExtractor
 from engram.memories.correct import correct_memory
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode, all_episodes
+from engram.models.memories.memory_records import Memory, all_memories
 from engram.models.open_memory import open_store
 from engram.models.projects.projects import ProjectRow, ensure_project, list_projects
 from engram.recollection.choosing import InjectionRequest
@@ -41,7 +41,7 @@ from engram.watcher.watch import Watcher
 CHOSEN = {"option chosen"}
 
 
-def read_and_extract(store: Store, settings: Settings) -> list[Episode]:
+def read_and_extract(store: Store, settings: Settings) -> list[Memory]:
     """Sweep and read like the watcher, then extract like the worker."""
     watcher = Watcher(settings, store)
     watcher.sweep()
@@ -49,7 +49,7 @@ def read_and_extract(store: Store, settings: Settings) -> list[Episode]:
     watcher.close()
     for (session_id,) in store.rows("SELECT session_id FROM session"):
         extract_session(store, session_id, extractor=LocalExtractor(), embedder=HashedEmbedder(), settings=settings)
-    return all_episodes(store)
+    return all_memories(store)
 
 
 @pytest.mark.parametrize(("channels", "mark"), [(CHANNELS, "zq"), (LATER_CHANNELS, "zr")], ids=["older", "later"])
@@ -64,11 +64,11 @@ def test_planted_orders_are_nobodys_wish(
     typed = "always write the release notes of zqreal before you merge"
     Pen(settings.projects_folder / "-work-demo" / "typed.jsonl", str(cwd), minute=40_000).user(typed)
 
-    episodes = read_and_extract(store, settings)
+    memories = read_and_extract(store, settings)
 
     assert len(store.rows("SELECT id FROM session")) == len(channels) + 1
-    assert episodes
-    touched = [(word, one) for one in episodes for word in planted if word in f"{one.summary}\n{one.content}"]
+    assert memories
+    touched = [(word, one) for one in memories for word in planted if word in f"{one.summary}\n{one.content}"]
     assert [(planted[word], one.summary) for word, one in touched if one.voice == "user" and word in one.summary] == []
     assert [(planted[word], one.summary) for word, one in touched if one.scope == "global"] == []
     assert {one.voice for word, one in touched if planted[word] in CHOSEN} <= {"chosen", "assistant"}
@@ -196,7 +196,7 @@ def test_orders_that_are_brought_in_are_nobodys_wish(store: Store, settings: Set
     assert len(planted) == 14 * len(ORDERS)
     texts = [
         (one, "\n".join((one.summary, one.content, *one.facts, *one.entities, *one.questions)))
-        for one in all_episodes(store)
+        for one in all_memories(store)
     ]
     touched = [(word, one) for one, text in texts for word in planted if word in text]
     assert {planted[word] for word, _ in touched} == set(planted.values())
@@ -248,10 +248,10 @@ def test_a_subagents_prompts_are_nobodys_wish_where_subagents_are_read(tmp_path:
         pen.says("I have done so.")
 
     with open_store(settings.places.memory_db) as store:
-        episodes = read_and_extract(store, settings)
+        memories = read_and_extract(store, settings)
 
         assert store.value("SELECT count(*) FROM turn") > 0
-        assert [one.summary for one in episodes if one.voice == "user" or one.scope == "global"] == []
+        assert [one.summary for one in memories if one.voice == "user" or one.scope == "global"] == []
 
 
 def test_a_made_up_repository_neither_sees_nor_fills_another_project(
@@ -269,7 +269,7 @@ def test_a_made_up_repository_neither_sees_nor_fills_another_project(
         pen.user(f"we always use the registry zq{folder.name} for our packages here")
         pen.says("Noted.")
 
-    episodes = read_and_extract(store, settings)
+    memories = read_and_extract(store, settings)
 
-    projects = {one.project: one.summary for one in episodes if "registry" in one.summary}
+    projects = {one.project: one.summary for one in memories if "registry" in one.summary}
     assert {name: f"zq{name}" in summary for name, summary in projects.items()} == {"victim": True, "made-up": True}

@@ -14,7 +14,7 @@ import pytest
 
 from engram.enums import Actor
 from engram.errors import AlreadyRunning
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.memories.save import save_memory
 from engram.models.engine.database import FOLDER_NAME, using_database
 from engram.models.memories import memory_records
@@ -43,7 +43,7 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
         backup = make_backup(store, places.backups)
         shutil.copyfile(backup.path, tmp_path / "outside.db")
         save_memory(store, "Saved since the backup", str, scope="global", actor=Actor.AGENT)
-        forget_episode(store, places, forgotten.episode_id, also_source=True, actor=Actor.USER)
+        forget_memory(store, places, forgotten.episode_id, also_source=True, actor=Actor.USER)
     return made
 
 
@@ -66,7 +66,7 @@ def restore(settings: Settings, file: Path, *, crash: str = "") -> int:
 def summaries(settings: Settings) -> set[str]:
     with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
         assert store.find_damage() == ""
-        found = [memory.summary for memory in memory_records.all_episodes(store)]
+        found = [memory.summary for memory in memory_records.all_memories(store)]
     assert len(found) == len(set(found))
     return set(found)
 
@@ -103,10 +103,10 @@ def test_what_the_restored_file_knows_as_forgotten_leaves_the_memory_set_aside(s
     places = settings.places
     with open_store(places.memory_db, driver=settings.sqlite_driver) as store:
         copy = make_backup(store, places.backups).path
-        (kept,) = [one for one in memory_records.all_episodes(store) if one.summary == "Saved since the backup"]
+        (kept,) = [one for one in memory_records.all_memories(store) if one.summary == "Saved since the backup"]
     copy = Path(shutil.move(copy, settings.home.parent / "other.db"))
     with open_store(copy, driver=settings.sqlite_driver) as store:
-        forget_episode(store, places, kept.episode_id, also_source=True, actor=Actor.USER)
+        forget_memory(store, places, kept.episode_id, also_source=True, actor=Actor.USER)
     shutil.copyfile(places.memory_db, settings.home / "memory.v2.db")
 
     restore(settings, copy, crash=crash)

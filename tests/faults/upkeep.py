@@ -34,7 +34,7 @@ from engram.consolidation.tidying import consolidate as run_consolidation
 from engram.ingest.read_sources import ingest_all
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
-from engram.models.memories.memory_records import new_episode_id
+from engram.models.memories.memory_records import new_memory_id
 from engram.models.open_memory import open_store
 from engram.models.rescue.backup import list_backups, make_backup
 from engram.redaction import redact
@@ -191,7 +191,7 @@ class Upkeep:
 
     def read(self) -> dict[str, Any]:
         with self.store() as store:
-            memories = memory_records.all_episodes(store)
+            memories = memory_records.all_memories(store)
             return {
                 "texts": [memory.content for memory in memories],
                 "ids": [memory.episode_id for memory in memories],
@@ -267,7 +267,7 @@ class Upkeep:
         with self.exported.open("a") as file:
             for text in texts:
                 line = {
-                    "id": new_episode_id(),
+                    "id": new_memory_id(),
                     "kind": "fact",
                     "summary": text,
                     "content": text,
@@ -366,7 +366,7 @@ class Upkeep:
         def open_it() -> list[str]:
             with open_store(path, driver=driver) as store:
                 damage = store.find_damage()
-                return [damage] if damage else [memory.summary for memory in memory_records.all_episodes(store)]
+                return [damage] if damage else [memory.summary for memory in memory_records.all_memories(store)]
 
         wanted = self.in_child(make)
         found = self.attempt("migrate", open_it)

@@ -17,8 +17,8 @@ from hook_runs import Hooks, Payload, sent_before
 
 from engram.enums import Actor, Kind
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import add_episode
-from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.memories.memory_changes import add_memory
+from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.open_memory import open_store
 from engram.models.projects import projects
 from engram.models.shown import injections
@@ -64,11 +64,11 @@ class Live:
     search: SlowSearcher
     server: RecallServer
 
-    def keep(self, summary: str, **fields: Any) -> Episode:
+    def keep(self, summary: str, **fields: Any) -> Memory:
         """Keep a decision, which every hook tells."""
-        made = Episode(new_episode_id(), Kind.DECISION, summary, summary, **({"quality": 0.75} | fields))
+        made = Memory(new_memory_id(), Kind.DECISION, summary, summary, **({"quality": 0.75} | fields))
         with self.store.transaction() as tx:
-            return add_episode(tx, made, [Evidence("11111111-1111-1111-1111-111111111111")], actor=Actor.MODEL)
+            return add_memory(tx, made, [Evidence("11111111-1111-1111-1111-111111111111")], actor=Actor.MODEL)
 
 
 @pytest.fixture

@@ -14,8 +14,8 @@ import pytest
 
 from engram.enums import Actor, Channel, Kind
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import add_episode
-from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.memories.memory_changes import add_memory
+from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.open_memory import open_store
 from engram.models.sessions import sessions
 from engram.models.shown import injections
@@ -156,8 +156,8 @@ def test_the_figures_are_those_of_the_session(home: Home) -> None:
             sessions.ensure_session(
                 tx, SESSION, agent="claude-code", project_id=None, is_global=False, cwd="/w", at_ms=1
             )
-            made = Episode(new_episode_id(), Kind.FACT, "a fact", "a fact", session_id=SESSION)
-            add_episode(tx, made, [Evidence("11111111-1111-1111-1111-111111111111")], actor=Actor.MODEL)
+            made = Memory(new_memory_id(), Kind.FACT, "a fact", "a fact", session_id=SESSION)
+            add_memory(tx, made, [Evidence("11111111-1111-1111-1111-111111111111")], actor=Actor.MODEL)
             shown = injections.Injection(
                 session_id=SESSION,
                 prompt_key="h-1",

@@ -30,10 +30,10 @@ from engram.hub.server.accounts import Unknown, find_asker
 from engram.memories.feedback import judge_memory
 from engram.memories.save import edit_memory, pin_memory
 from engram.models.hub.outgoing import enqueue_all, load_outgoing
-from engram.models.hub.said import said_of_episode
+from engram.models.hub.said import said_of_memory
 from engram.models.hub.spaces import list_servers, private_space
-from engram.models.memories.memory_changes import change_episode
-from engram.models.memories.memory_records import Episode, all_episodes
+from engram.models.memories.memory_changes import change_memory
+from engram.models.memories.memory_records import Memory, all_memories
 from engram.models.memories.watermarks import note_undone
 from engram.redaction import redact
 from engram.system.clock import FixedClock
@@ -168,11 +168,11 @@ class History:
                 self.machines[number].sync()
         self._check()
 
-    def _episode(self, number: int) -> Episode:
-        episodes = all_episodes(self.machines[number].store)
-        if not episodes:
+    def _memory(self, number: int) -> Memory:
+        memories = all_memories(self.machines[number].store)
+        if not memories:
             raise EngramError("there is none")
-        return self.random.choice(episodes)
+        return self.random.choice(memories)
 
     def _save(self, number: int) -> None:
         made = self.machines[number].save(f"note {self.random.random()}")
@@ -186,50 +186,50 @@ class History:
                 {"importance": self.random.choice(list(Importance))},
             )
         )
-        edit_memory(self.machines[number].store, self._episode(number).episode_id, redact, actor=Actor.USER, **changes)
+        edit_memory(self.machines[number].store, self._memory(number).episode_id, redact, actor=Actor.USER, **changes)
 
     def _pin(self, number: int) -> None:
         is_pinned = self.random.random() < 0.5
-        pin_memory(self.machines[number].store, self._episode(number).episode_id, actor=Actor.USER, is_pinned=is_pinned)
+        pin_memory(self.machines[number].store, self._memory(number).episode_id, actor=Actor.USER, is_pinned=is_pinned)
 
     def _judge(self, number: int) -> None:
         judgement = self.random.choice((Judgement.WRONG, Judgement.OUTDATED))
         store = self.machines[number].store
-        judge_memory(store, self._episode(number).episode_id, judgement, "why", redact, actor=Actor.USER)
+        judge_memory(store, self._memory(number).episode_id, judgement, "why", redact, actor=Actor.USER)
 
     def _replace(self, number: int) -> None:
-        old = self._episode(number)
+        old = self._memory(number)
         made = self.machines[number].save(f"instead {self.random.random()}", supersedes=old.episode_id)
         self.saved.add(_id(self.machines[number], made))
 
     def _forget(self, number: int) -> None:
         machine = self.machines[number]
-        before = {_id(machine, episode) for episode in all_episodes(machine.store)}
-        chosen = self._episode(number)
-        is_known = bool(said_of_episode(machine.store, chosen.episode_id))
+        before = {_id(machine, memory) for memory in all_memories(machine.store)}
+        chosen = self._memory(number)
+        is_known = bool(said_of_memory(machine.store, chosen.episode_id))
         machine.forget(chosen.episode_id)
-        after = {_id(machine, episode) for episode in all_episodes(machine.store)}
+        after = {_id(machine, memory) for memory in all_memories(machine.store)}
         self.forgotten |= before - after
         if not is_known:
             self._untold.setdefault(number, set()).update(before - after)
 
     def _tidy(self, number: int) -> None:
         """Merge, archive and supersede by a rule: all of it stays on this machine."""
-        first, second = self._episode(number), self._episode(number)
+        first, second = self._memory(number), self._memory(number)
         if first.episode_id == second.episode_id or not (first.is_current and second.is_current):
             return
         with self.machines[number].store.transaction() as tx:
             kind = self.random.choice(("merge", "supersede", "age"))
             if kind == "merge":
                 joined = f"{first.content}\n\n---\n\n{second.content}"[:4_000]
-                change_episode(tx, first, "merge", "alike", actor=Actor.TIDYING, content=joined)
+                change_memory(tx, first, "merge", "alike", actor=Actor.TIDYING, content=joined)
             status = Status.SUPERSEDED if kind == "supersede" else Status.ARCHIVED
             follower = "" if kind == "age" else first.episode_id
-            change_episode(tx, second, kind, "by rule", actor=Actor.TIDYING, status=status, superseded_by=follower)
+            change_memory(tx, second, kind, "by rule", actor=Actor.TIDYING, status=status, superseded_by=follower)
 
     def _veto(self, number: int) -> None:
         with self.machines[number].store.transaction() as tx:
-            note_undone(tx, [(self.random.choice(("merge", "archive")), self._episode(number).episode_id)])
+            note_undone(tx, [(self.random.choice(("merge", "archive")), self._memory(number).episode_id)])
 
     def _sync(self, number: int) -> None:
         machine = self.machines[number]
@@ -351,9 +351,9 @@ class History:
             assert load_outgoing(machine.store, space.id, 10) == []
 
 
-def _id(machine: Machine, episode: Episode) -> str:
-    known = said_of_episode(machine.store, episode.episode_id)
-    return known[0].memory_id.hex() if known else episode.stable_id
+def _id(machine: Machine, memory: Memory) -> str:
+    known = said_of_memory(machine.store, memory.episode_id)
+    return known[0].memory_id.hex() if known else memory.stable_id
 
 
 @contextlib.contextmanager

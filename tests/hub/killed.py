@@ -31,7 +31,7 @@ from engram.hub.protocol.requests import code_text, new_code
 from engram.hub.server.accounts import add_member
 from engram.hub.server.hub_database import Database
 from engram.memories.save import edit_memory
-from engram.models.memories.memory_records import all_episodes
+from engram.models.memories.memory_records import all_memories
 from engram.redaction import redact
 from tests.hub.machines import Machine
 from tests.hub.postgres import Postgres, free_port, running_postgres, wheel_folder
@@ -48,7 +48,7 @@ def run_machine(home: Path) -> None:
         (home / f"started-{os.getpid()}").touch()
         while True:
             step = chance.random()
-            here = [episode for episode in all_episodes(machine.store) if episode.is_current]
+            here = [memory for memory in all_memories(machine.store) if memory.is_current]
             if step < 0.3:
                 made = machine.save(f"note {chance.random()}")
                 print("saved", made.stable_id, file=journal, flush=True)

@@ -15,7 +15,7 @@ from typing import Any
 import uvicorn
 
 from engram.enums import Actor, Kind, Scope
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.hub.client.membership import Joined, join_hub, make_code
 from engram.hub.client.rounds import Round, sync_all
 from engram.hub.protocol.requests import code_text, new_code
@@ -24,10 +24,10 @@ from engram.hub.server.app import Service, make_app
 from engram.hub.server.hub_database import Database
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
-from engram.models.hub.said import said_of_episode
+from engram.models.hub.said import said_of_memory
 from engram.models.hub.spaces import list_servers
 from engram.models.memories.memory_history import snapshot
-from engram.models.memories.memory_records import Episode, all_episodes, find_episode
+from engram.models.memories.memory_records import Memory, all_memories, find_memory
 from engram.models.open_memory import open_store
 from engram.paths import Home
 from engram.redaction import redact
@@ -108,27 +108,27 @@ class Machine:
         assert done.error == "", done.error
         return done
 
-    def save(self, text: str, **options: Any) -> Episode:
+    def save(self, text: str, **options: Any) -> Memory:
         options = {"scope": Scope.GLOBAL, "kind": Kind.DECISION, "actor": Actor.USER} | options
         return save_memory(self.store, text, redact, **options)
 
     def forget(self, episode_id: str) -> None:
-        forget_episode(self.store, self.places, episode_id, actor=Actor.USER)
+        forget_memory(self.store, self.places, episode_id, actor=Actor.USER)
 
-    def find(self, episode_id: str) -> Episode:
-        episode = find_episode(self.store, episode_id)
-        assert episode is not None, f"{episode_id} is not here"
-        return episode
+    def find(self, episode_id: str) -> Memory:
+        memory = find_memory(self.store, episode_id)
+        assert memory is not None, f"{episode_id} is not here"
+        return memory
 
     def texts(self) -> set[str]:
-        return {episode.content for episode in all_episodes(self.store)}
+        return {memory.content for memory in all_memories(self.store)}
 
     def said(self) -> dict[str, Any]:
         """Memory id → what was said of it, in a form that is the same on every machine that agrees."""
         states: dict[str, Any] = {}
-        for episode in all_episodes(self.store):
-            for memory in said_of_episode(self.store, episode.episode_id):
-                text = memory.own_text or {"s": episode.summary, "c": episode.content}
+        for kept in all_memories(self.store):
+            for memory in said_of_memory(self.store, kept.episode_id):
+                text = memory.own_text or {"s": kept.summary, "c": kept.content}
                 stamped = dict(sorted(memory.said.items()))
                 states[memory.memory_id.hex()] = json.dumps([text["s"], text["c"], stamped])
         return states

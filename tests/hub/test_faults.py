@@ -118,7 +118,7 @@ def test_rows_of_a_teammate_that_nothing_can_store_are_set_aside_and_the_next_on
 
     ada.machine.sync()
 
-    assert [episode.summary for episode in ada.theirs()] == ["A summary."]
+    assert [memory.summary for memory in ada.theirs()] == ["A summary."]
     assert {row.memory_id for row in list_set_aside(ada.store)} == {row.memory_id for row in rows[:-1]}
     assert ada.team.last_error == ""
 

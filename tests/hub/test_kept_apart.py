@@ -163,8 +163,8 @@ def test_an_older_program_loses_no_field_and_reads_it_after_its_update(
 def test_a_row_that_the_database_refuses_is_found_among_the_others(hub: Hub, make_machine: Make) -> None:
     laptop, desktop = make_machine("laptop"), make_machine("desktop")
     laptop.join(hub, hub.invite("Ada"))
-    episodes = [laptop.save(f"One of nine, {number}.") for number in range(9)]
-    refused = bytes.fromhex(episodes[4].stable_id)
+    memories = [laptop.save(f"One of nine, {number}.") for number in range(9)]
+    refused = bytes.fromhex(memories[4].stable_id)
     with hub.database.service() as connection:
         connection.execute(f"ALTER TABLE hub.statement ADD CHECK (memory_id <> '\\x{refused.hex()}')".encode())
     done = laptop.sync()
@@ -172,7 +172,7 @@ def test_a_row_that_the_database_refuses_is_found_among_the_others(hub: Hub, mak
     desktop.sync()
 
     assert (done.pushed, done.refused) == (8, 1)
-    assert desktop.texts() == {episode.content for episode in episodes if episode is not episodes[4]}
+    assert desktop.texts() == {memory.content for memory in memories if memory is not memories[4]}
     assert [row.reason for row in list_set_aside(laptop.store)] == ["the database refuses that"]
     assert not laptop.sync().did_something
 

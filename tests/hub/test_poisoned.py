@@ -16,8 +16,8 @@ from engram.hub.client.shared import invite, join_team, make_team
 from engram.hub.protocol.frames import NO_PUSH, TAKEN, Push, Row, open_body
 from engram.hub.protocol.statements import TEXT, Statement, encode
 from engram.models.hub.spaces import Server, Space, list_servers
-from engram.models.memories.memory_changes import add_episode
-from engram.models.memories.memory_records import Episode, all_episodes, new_episode_id
+from engram.models.memories.memory_changes import add_memory
+from engram.models.memories.memory_records import Memory, all_memories, new_memory_id
 from engram.models.projects.projects import ProjectRow, ensure_project
 from engram.recollection.recollecting import RecollectionService
 from engram.recollection.render import FENCE
@@ -30,16 +30,16 @@ Make = Callable[..., Machine]
 REMOTE = "git.example.org/acme/shop"
 
 
-def keep(machine: Machine, summary: str, more: str = "", **fields: Any) -> Episode:
+def keep(machine: Machine, summary: str, more: str = "", **fields: Any) -> Memory:
     """Keep a memory as an extractor does; it is a day old."""
-    made = Episode(new_episode_id(), Kind.DECISION, summary, summary + more, **fields)
+    made = Memory(new_memory_id(), Kind.DECISION, summary, summary + more, **fields)
     at_ms = machine.store.now_ms() - 86_400_000
     with machine.store.transaction() as tx:
         made = dataclasses.replace(made, created_at_ms=at_ms, status=Status.ACTIVE, source=Source.AUTO)
-        return add_episode(tx, made, [], actor=Actor.MODEL, action="extract")
+        return add_memory(tx, made, [], actor=Actor.MODEL, action="extract")
 
 
-def poison(machine: Machine, server: Server, space: Space, project: ProjectRow, own: Episode) -> tuple[Row, ...]:
+def poison(machine: Machine, server: Server, space: Space, project: ProjectRow, own: Memory) -> tuple[Row, ...]:
     """Return the forty memories as rows, written past every check of an honest client."""
     hlc = machine.store.now_ms() << 16
     rows = []
@@ -98,42 +98,42 @@ def test_forty_poisoned_memories_of_a_teammate_steer_nothing(hub: Hub, make_mach
         assert set(connection.push(Push(space.ns_id, b"p" * 16, NO_PUSH, rows)).answers) == {TAKEN}
     victim.sync()
 
-    theirs = [episode for episode in all_episodes(victim.store) if episode.origin]
+    theirs = [memory for memory in all_memories(victim.store) if memory.origin]
     assert len(theirs) == 40
     now_ms = victim.store.now_ms()
-    for episode in theirs:
-        assert episode.origin == "teammate mallory"
-        assert episode.voice not in (Voice.USER, Voice.CHOSEN)
-        assert (episode.source, episode.scope, episode.importance) == (Source.AUTO, Scope.PROJECT, Importance.NORMAL)
-        assert (episode.is_pinned, episode.slot, episode.graduated_at_ms) == (False, None, None)
-        assert (episode.confidence, episode.quality) == (0.5, 0.0)
-        assert max(episode.created_at_ms, episode.kept_at_ms, episode.valid_from_ms or 0) <= now_ms
-        assert episode.episode_id != own[0].episode_id
-    suspects = {episode.summary for episode in theirs if episode.suspect}
+    for memory in theirs:
+        assert memory.origin == "teammate mallory"
+        assert memory.voice not in (Voice.USER, Voice.CHOSEN)
+        assert (memory.source, memory.scope, memory.importance) == (Source.AUTO, Scope.PROJECT, Importance.NORMAL)
+        assert (memory.is_pinned, memory.slot, memory.graduated_at_ms) == (False, None, None)
+        assert (memory.confidence, memory.quality) == (0.5, 0.0)
+        assert max(memory.created_at_ms, memory.kept_at_ms, memory.valid_from_ms or 0) <= now_ms
+        assert memory.episode_id != own[0].episode_id
+    suspects = {memory.summary for memory in theirs if memory.suspect}
     assert set(ORDERS.values()) <= {*suspects, *_cut_short(theirs)}, set(ORDERS.values()) - suspects
 
     # Tidying ends, merges and lines up nothing of the victim's, however alike everything looks.
     settings = dataclasses.replace(Settings(home=victim.places.root), embedding_model="hashed", graduate_limit=50)
-    pairs = [(mine.id, episode.id, 0.99) for mine, episode in product(own, theirs)]
+    pairs = [(mine.id, memory.id, 0.99) for mine, memory in product(own, theirs)]
     consolidate(victim.store, settings, similar=lambda least, _: iter(pairs), is_forced=True)
-    for episode in own:
-        left = victim.find(episode.episode_id)
-        assert (left.status, left.content, left.superseded_by) == (Status.ACTIVE, episode.content, "")
+    for memory in own:
+        left = victim.find(memory.episode_id)
+        assert (left.status, left.content, left.superseded_by) == (Status.ACTIVE, memory.content, "")
     assert not (victim.places.root / "notes" / "MEMORY.md").exists()
 
     service = RecollectionService(victim.store, Searcher(victim.store, settings), settings)
     shown = ask(service, "shop")
     assert f"<{FENCE}>" in shown
-    assert not any(episode.episode_id in shown for episode in theirs if episode.suspect)
+    assert not any(memory.episode_id in shown for memory in theirs if memory.suspect)
     for line in shown.splitlines():
-        if any(episode.episode_id in line for episode in theirs):
+        if any(memory.episode_id in line for memory in theirs):
             assert "teammate mallory" in line
             assert ", high" not in line
     # The control: what is plain reaches its reader, as a teammate's; and nothing of it elsewhere.
     assert sum(matter in shown for matter in FORGED) >= 5
     with victim.store.transaction() as tx:
         ensure_project(tx, "/dev/lab/bank", "bank", "/dev/lab/bank")
-    assert not any(episode.episode_id in ask(service, "bank") for episode in theirs)
+    assert not any(memory.episode_id in ask(service, "bank") for memory in theirs)
 
 
 def ask(service: RecollectionService, project: str) -> str:
@@ -150,6 +150,6 @@ def ask(service: RecollectionService, project: str) -> str:
     return "\n".join(parts)
 
 
-def _cut_short(theirs: list[Episode]) -> set[str]:
+def _cut_short(theirs: list[Memory]) -> set[str]:
     """Return orders whose text redaction changed, found by what is left: none is expected to pass unseen."""
     return {text for matter, text in ORDERS.items() for e in theirs if e.suspect and matter in e.entities}

@@ -51,7 +51,7 @@ def test_a_memory_is_found_by_its_questions_on_the_other_machine(hub: Hub, make_
     asked = laptop.save("We deploy with blue-green switches.")
     questions = ("How do releases reach users?",)
     with laptop.store.transaction() as tx:
-        memory_changes.change_episode(tx, asked, "edit", actor=Actor.AGENT, questions=questions)
+        memory_changes.change_memory(tx, asked, "edit", actor=Actor.AGENT, questions=questions)
     plain = laptop.save("The staging database is called heron.")
     laptop.sync()
     desktop.sync()

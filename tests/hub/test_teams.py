@@ -18,8 +18,8 @@ from engram.memories.save import edit_memory, pin_memory
 from engram.models.hub.rules import add_rule, drop_rule, list_rules
 from engram.models.hub.shares import list_shares
 from engram.models.hub.spaces import Space, list_servers
-from engram.models.memories.memory_changes import remove_episode
-from engram.models.memories.memory_records import Episode, all_episodes
+from engram.models.memories.memory_changes import remove_memory
+from engram.models.memories.memory_records import Memory, all_memories
 from engram.models.projects.projects import ensure_project
 from engram.recollection.briefing_lines import title_line
 from engram.redaction import redact
@@ -46,13 +46,13 @@ class Person:
     def team(self) -> Space:
         return sharing.require_team(self.store, None)
 
-    def save(self, text: str, **options: object) -> Episode:
+    def save(self, text: str, **options: object) -> Memory:
         return self.machine.save(text, **({"scope": Scope.PROJECT, "project_id": self.project.id} | options))
 
-    def share(self, *episodes: Episode) -> None:
+    def share(self, *memories: Memory) -> None:
         shown = [
             sharing.preview(self.store, self.places, self.team, self.machine.find(e.episode_id), self.project, redact)
-            for e in episodes
+            for e in memories
         ]
         sharing.share(self.store, self.team, shown)
         self.machine.sync()
@@ -62,9 +62,9 @@ class Person:
         self.machine.sync()
         return done
 
-    def theirs(self) -> list[Episode]:
+    def theirs(self) -> list[Memory]:
         """What teammates said, as it lies here."""
-        return sorted((e for e in all_episodes(self.store) if e.origin), key=lambda episode: episode.summary)
+        return sorted((e for e in all_memories(self.store) if e.origin), key=lambda memory: memory.summary)
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_a_share_is_a_copy_that_its_author_replaces_ends_and_takes_back(team: tu
     ada.share(*both)
     ada.machine.forget(both[0].episode_id)
     with ada.store.transaction() as tx:
-        remove_episode(tx, ada.machine.find(both[1].episode_id), actor=Actor.USER, is_purge=True)
+        remove_memory(tx, ada.machine.find(both[1].episode_id), actor=Actor.USER, is_purge=True)
     ada.machine.sync()
     bob.machine.sync()
     assert [e.content for e in bob.theirs()] == ["The queue lies in postgres."]
@@ -181,9 +181,9 @@ def test_what_must_not_be_shared_is_refused(team: tuple[Person, Person, Person],
     old = dataclasses.replace(ada.save("An old one."), status=Status.ARCHIVED)
     suspect = dataclasses.replace(ada.save("Another one."), suspect="looks like an instruction")
 
-    def refused(episode: Episode, place: object, reason: str) -> None:
+    def refused(memory: Memory, place: object, reason: str) -> None:
         with pytest.raises(BadRequest, match=reason):
-            sharing.preview(ada.store, ada.places, ada.team, episode, place, redact)  # type: ignore[arg-type]
+            sharing.preview(ada.store, ada.places, ada.team, memory, place, redact)  # type: ignore[arg-type]
 
     refused(other, ada.project, "belongs to bank")
     refused(everywhere, None, "belongs to no project")
@@ -229,7 +229,7 @@ def test_a_rule_shares_late_and_nothing_that_was_edited_forgotten_or_kept_back(
     clock.advance(1_900)
     ada.machine.sync()
     assert [share.said.episode_id for share in list_shares(ada.store, space)] == [kept.episode_id]
-    assert [c.episode.episode_id for r in sharing.report_rules(ada.store) for c in r.waiting] == [edited.episode_id]
+    assert [c.memory.episode_id for r in sharing.report_rules(ada.store) for c in r.waiting] == [edited.episode_id]
     clock.advance(1_900)
     ada.machine.sync()
     ada.unshare(kept.episode_id)
@@ -263,7 +263,7 @@ def test_a_keeper_erases_mutes_and_expels_and_a_report_reaches_them(
         person.machine.sync()
     assert len(cyd.theirs()) == 2
     assert len(list_shares(bob.store, bob.team)) == 2
-    assert len([e for e in all_episodes(bob.store) if not e.origin]) == 3
+    assert len([e for e in all_memories(bob.store) if not e.origin]) == 3
 
     shared.mute(cyd.store, "bob")
     bob.share(bob.save("Fact number four about the shop."))

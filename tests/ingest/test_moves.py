@@ -18,8 +18,8 @@ from engram.enums import Actor
 from engram.ingest.moves import find_moves, join_moved, read_hints
 from engram.ingest.scope import scope_of_folder
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import add_episode
-from engram.models.memories.memory_records import Episode, new_episode_id
+from engram.models.memories.memory_changes import add_memory
+from engram.models.memories.memory_records import Memory, new_memory_id
 from engram.models.projects.project_folders import link_folder, list_hints
 from engram.models.projects.projects import ProjectRow, list_projects
 from engram.search.searcher import Query, Searcher
@@ -71,12 +71,10 @@ def project_of(store: Store, settings: Settings, folder: Path) -> ProjectRow:
     return found
 
 
-def keep(store: Store, project: ProjectRow, text: str = FACT) -> Episode:
+def keep(store: Store, project: ProjectRow, text: str = FACT) -> Memory:
     """A memory of a project."""
     with store.transaction() as tx:
-        return add_episode(
-            tx, Episode(new_episode_id(), "fact", text, text, project_id=project.id), [], actor=Actor.MODEL
-        )
+        return add_memory(tx, Memory(new_memory_id(), "fact", text, text, project_id=project.id), [], actor=Actor.MODEL)
 
 
 def test_a_renamed_folder_joins_its_project_by_itself_and_finds_its_memories(

@@ -19,8 +19,8 @@ from engram.extraction.local.writer import LocalExtractor
 from engram.forgetting.forget_project import forget_project
 from engram.ingest.scope import named_project, scope_of_folder
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import add_episode
-from engram.models.memories.memory_records import Episode, Evidence, episodes_of_session, new_episode_id
+from engram.models.memories.memory_changes import add_memory
+from engram.models.memories.memory_records import Evidence, Memory, memories_of_session, new_memory_id
 from engram.models.projects.project_folders import list_merges, merge_projects, undo_merge
 from engram.models.projects.projects import list_projects
 from engram.models.sessions.outcomes_of_turns import earlier_failures
@@ -167,7 +167,7 @@ def test_a_turn_that_goes_on_in_a_repository_takes_its_memories_with_it(
 
     a = named_project(store, "repo-a")
     assert project_names(store, turns) == ["repo-a"]
-    assert {memory.project_id for memory in episodes_of_session(store, "s1")} == {a.id}
+    assert {memory.project_id for memory in memories_of_session(store, "s1")} == {a.id}
     assert {number for (number,) in store.rows("SELECT DISTINCT project_id FROM passage")} == {a.id}
     assert find_session(store, "s1").project_id == named_project(store, "group").id  # type: ignore[union-attr]
 
@@ -206,7 +206,7 @@ def test_each_project_sees_what_was_said_in_it_and_nothing_of_the_others(
     calls = calls_of_session(worked, session.id, project.id)
     keys = [key for turn in turns_naming(worked, project.id, "") for call in turn.calls for key in call.error_keys]
     told = {
-        "memories": [memory.summary for memory in episodes_of_session(worked, "s1") if memory.project_id == project.id],
+        "memories": [memory.summary for memory in memories_of_session(worked, "s1") if memory.project_id == project.id],
         "recall": [str(hit) for hit in searcher.recall(query)],
         "search": [str(hit) for hit in searcher.search(query)],
         "calls": [call.command for call in calls],
@@ -248,7 +248,7 @@ def test_to_forget_a_project_takes_its_turns_alone(worked: Store, settings: Sett
     noted = {
         word for word in WORDS.values() for file in settings.places.daily_notes.glob("*.md") if word in file.read_text()
     }
-    memories = {word for word in WORDS.values() for one in episodes_of_session(worked, "s1") if word in one.summary}
+    memories = {word for word in WORDS.values() for one in memories_of_session(worked, "s1") if word in one.summary}
     assert left == memories == set(WORDS.values()) - {WORDS[name]}
     assert WORDS[name] not in noted
 
@@ -317,11 +317,11 @@ def test_a_decision_is_not_bound_to_the_file_of_that_name_in_another_project(
     a, b = named_project(store, "repo-a"), named_project(store, "repo-b")
     found = {}
     for project in (a, b):
-        decision = Episode(
-            new_episode_id(), "decision", f"The parser stays in {name}", "-", entities=(name,), project_id=project.id
+        decision = Memory(
+            new_memory_id(), "decision", f"The parser stays in {name}", "-", entities=(name,), project_id=project.id
         )
         with store.transaction() as tx:
-            kept = add_episode(tx, decision, [Evidence("s1-1", "s1", turns()[0].id)], actor=Actor.USER)
+            kept = add_memory(tx, decision, [Evidence("s1-1", "s1", turns()[0].id)], actor=Actor.USER)
         context = Context(store, settings)
         found[project.name] = bound_files(context, kept, project.root)
 
@@ -394,5 +394,5 @@ def test_a_merge_that_is_taken_back_leaves_each_turn_where_it_was(
 
     assert project_names(worked, turns) == before
     names = {project.id: project.name for project in list_projects(worked)}
-    of_memories = {names[memory.project_id or 0]: memory.summary for memory in episodes_of_session(worked, "s1")}
+    of_memories = {names[memory.project_id or 0]: memory.summary for memory in memories_of_session(worked, "s1")}
     assert all(WORDS[name] in summary for name, summary in of_memories.items())

@@ -12,7 +12,7 @@ from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
 from engram.models.engine.transaction import Store
 from engram.models.forgetting.project_erasing import note_forgotten_project
-from engram.models.memories.memory_records import all_episodes
+from engram.models.memories.memory_records import all_memories
 from engram.models.projects.projects import ensure_project
 from engram.models.sessions.sessions import find_session
 from engram.models.work.pauses import pause, resume
@@ -23,7 +23,7 @@ RULE = "From now on always write files with a final newline in {}."
 
 def texts(store: Store) -> list[str]:
     said = [str(value) for (value,) in store.rows("SELECT text FROM said ORDER BY id")]
-    return [*said, *(f"{one.summary} {one.content}" for one in all_episodes(store))]
+    return [*said, *(f"{one.summary} {one.content}" for one in all_memories(store))]
 
 
 @pytest.mark.parametrize("bar", ["excluded", "paused", "paused before", "forgotten"])

@@ -16,7 +16,7 @@ from transcript_lines import say
 from engram.enums import Actor
 from engram.ingest.read_sources import ingest_path
 from engram.models.memories import memory_changes
-from engram.models.memories.memory_records import Episode, Evidence, find_episode
+from engram.models.memories.memory_records import Evidence, Memory, find_memory
 from engram.models.open_memory import open_store
 from engram.models.projects import projects
 from engram.models.sessions import sessions
@@ -54,7 +54,7 @@ def settings(tmp_path: Path) -> Settings:
                 (OWN, "project", "auto", f"The {CANARY} script is started with make."),
                 (SAVED, "global", "manual", "Tabs are four wide."),
             ):
-                episode = Episode(
+                memory = Memory(
                     episode_id=episode_id,
                     kind="preference",
                     summary=summary,
@@ -65,8 +65,8 @@ def settings(tmp_path: Path) -> Settings:
                     source=source,
                     voice="user",
                 )
-                memory_changes.add_episode(
-                    tx, episode, [Evidence(entry, session)] if source == "auto" else [], actor=Actor.MODEL
+                memory_changes.add_memory(
+                    tx, memory, [Evidence(entry, session)] if source == "auto" else [], actor=Actor.MODEL
                 )
     return made
 
@@ -108,7 +108,7 @@ def test_no_project_deletes_the_turns_of_another_without_naming_it(settings: Set
 
     assert not leaks(answer)
     with open_store(settings.places.memory_db) as store:
-        assert find_episode(store, OWN) is not None
+        assert find_memory(store, OWN) is not None
         assert store.value("SELECT count(*) FROM turn") == 1
     named = call(settings, tmp_path / "beta", "memory_forget", id=SHARED, also_source=True, project=NAME)
     assert OWN in named
@@ -133,7 +133,7 @@ def test_a_memory_of_one_project_does_not_replace_what_holds_everywhere(settings
     )
 
     with open_store(settings.places.memory_db) as store:
-        left = find_episode(store, SHARED)
+        left = find_memory(store, SHARED)
         assert left is not None
         assert left.status == "active"
 
@@ -151,7 +151,7 @@ def test_a_memory_is_not_replaced_by_one_that_its_project_does_not_see(settings:
     )
 
     with open_store(settings.places.memory_db) as store:
-        left = find_episode(store, OWN)
+        left = find_memory(store, OWN)
         assert left is not None
         assert left.status == "active"
 

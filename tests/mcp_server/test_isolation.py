@@ -23,7 +23,7 @@ from transcript_lines import say
 from engram.enums import Actor
 from engram.ingest.read_sources import ingest_path
 from engram.models.memories import memory_changes
-from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.open_memory import open_store
 from engram.models.projects import projects
 from engram.models.sessions import sessions
@@ -66,7 +66,7 @@ def settings(tmp_path: Path) -> Settings:
             for episode_id, scope in ((OWN, "project"), (SHARED, "global")):
                 told = f"The {CANARY} script of the deploy is started with make."
                 summary = told if scope == "project" else "I prefer scripts that are started with make."
-                episode = Episode(
+                memory = Memory(
                     episode_id=episode_id,
                     kind="preference",
                     summary=summary,
@@ -85,7 +85,7 @@ def settings(tmp_path: Path) -> Settings:
                     stale_reason=f"{CANARY}.sh was changed",
                     access_count=5,
                 )
-                memory_changes.add_episode(tx, episode, [Evidence(str(uuid.uuid4()), session)], actor=Actor.MODEL)
+                memory_changes.add_memory(tx, memory, [Evidence(str(uuid.uuid4()), session)], actor=Actor.MODEL)
         log_session(store, made.places, session)
         save_note(made.places, f"the {CANARY} note\n# and its {CANARY} part", redact, store.now_ms(), NAME)
         made.places.memory_note.write_text(

@@ -22,7 +22,7 @@ from transcript_lines import say
 from engram.enums import Actor
 from engram.ingest.read_sources import ingest_path
 from engram.models.memories import memory_changes
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.open_memory import open_store
 from engram.models.projects import projects
 from engram.models.shown import injections
@@ -75,7 +75,7 @@ def settings(tmp_path: Path) -> Settings:
         for number, summary in enumerate(
             ["The cache lives in SQLite", "Deploys run on Fridays never", "Port 8080 is taken"]
         ):
-            made_episode = Episode(
+            made_memory = Memory(
                 f"ep_00000000000{number}",
                 "decision",
                 summary,
@@ -87,7 +87,7 @@ def settings(tmp_path: Path) -> Settings:
                 extractor="openai-m",
             )
             with store.transaction() as tx:
-                memory_changes.add_episode(tx, made_episode, [], actor=Actor.MODEL)
+                memory_changes.add_memory(tx, made_memory, [], actor=Actor.MODEL)
             clock.advance(86_400)
     (made.places.notes / "MEMORY.md").write_text("# Memory\n\n## Hosts\nthe zebra host is staging\n")
     return made
@@ -174,7 +174,7 @@ def test_every_answer_is_as_it_was_agreed(settings: Settings, tmp_path: Path) ->
             "bad_source": await call(client, "memory_get", source="../memory.db"),
             "bad_date": await call(client, "memory_timeline", around="whenever"),
         }
-        answers["status"] = re.sub(r"episodes: .*", "episodes: …", await call(client, "memory_status"))
+        answers["status"] = re.sub(r"memories: .*", "memories: …", await call(client, "memory_status"))
         return answers
 
     answers = serve(settings, tmp_path / "alpha", work)

@@ -11,7 +11,7 @@ from engram.errors import EngramError
 from engram.forgetting.vault import move_into_vault
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import all_episodes
+from engram.models.memories.memory_records import all_memories
 from engram.models.open_memory import open_store
 from engram.models.projects.projects import ensure_project
 from engram.redaction import redact
@@ -63,5 +63,5 @@ def test_what_is_saved_inside_stays_inside(root: Path, monkeypatch: pytest.Monke
     vault = find_vault(settings.places, "acme")
     assert vault is not None
     with Store(vault.home.memory_db).open() as inner, Store(settings.places.memory_db).open() as outer:
-        assert len(all_episodes(inner)) == 2
-        assert all_episodes(outer) == []
+        assert len(all_memories(inner)) == 2
+        assert all_memories(outer) == []

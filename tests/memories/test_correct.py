@@ -10,16 +10,16 @@ from memory_states import states_of
 from engram.consolidation.tidying import undo_run
 from engram.enums import Actor, Importance, Scope, Status
 from engram.errors import BadRequest, NotFound
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.memories.correct import correct_memory, keep_both, keep_one
 from engram.memories.save import pin_memory, save_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories import judgements, memory_history, memory_records
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.redaction import redact
 from engram.settings import Settings
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 
 def test_a_correction_replaces_in_one_step_with_its_reason(store: Store, keep: Keep) -> None:
@@ -61,7 +61,7 @@ def test_what_is_a_persons_own_is_not_corrected_by_an_agent(store: Store, keep: 
 
     done = correct_memory(store, old.episode_id, "Deploy on Mondays", "a guess", redact, actor=Actor.AGENT)
 
-    assert memory_records.find_episode(store, old.episode_id) == old
+    assert memory_records.find_memory(store, old.episode_id) == old
     assert done.made.status == Status.PROVISIONAL
     (waiting,) = judgements.open_contradictions(store)
     assert (waiting.id, waiting.older_id, waiting.newer_id) == (
@@ -116,13 +116,13 @@ def test_a_correction_masks_secrets(store: Store, keep: Keep) -> None:
 
 
 @pytest.fixture
-def disputed(store: Store) -> tuple[Episode, Episode, int]:
+def disputed(store: Store) -> tuple[Memory, Memory, int]:
     old = save_memory(store, "Deploy on Tuesdays", redact, scope=Scope.GLOBAL, actor=Actor.USER)
     done = correct_memory(store, old.episode_id, "Deploy on Mondays", "a guess", redact, actor=Actor.AGENT)
     return old, done.made, done.contradiction
 
 
-def test_a_person_keeps_one(store: Store, settings: Settings, disputed: tuple[Episode, Episode, int]) -> None:
+def test_a_person_keeps_one(store: Store, settings: Settings, disputed: tuple[Memory, Memory, int]) -> None:
     old, new, _ = disputed
 
     keep_one(store, new.episode_id, actor=Actor.USER)
@@ -136,7 +136,7 @@ def test_a_person_keeps_one(store: Store, settings: Settings, disputed: tuple[Ep
     assert len(judgements.open_contradictions(store)) == 1
 
 
-def test_a_person_keeps_the_older(store: Store, disputed: tuple[Episode, Episode, int]) -> None:
+def test_a_person_keeps_the_older(store: Store, disputed: tuple[Memory, Memory, int]) -> None:
     old, new, _ = disputed
 
     keep_one(store, old.episode_id, actor=Actor.USER)
@@ -146,7 +146,7 @@ def test_a_person_keeps_the_older(store: Store, disputed: tuple[Episode, Episode
 
 @pytest.mark.parametrize("by", ["number", "id"])
 def test_a_person_keeps_both_and_is_not_asked_again(
-    store: Store, disputed: tuple[Episode, Episode, int], by: str
+    store: Store, disputed: tuple[Memory, Memory, int], by: str
 ) -> None:
     old, new, number = disputed
 
@@ -166,9 +166,9 @@ def test_what_is_not_disputed_cannot_be_decided(store: Store, keep: Keep) -> Non
 
 
 def test_a_contradiction_goes_with_a_forgotten_memory(
-    store: Store, settings: Settings, disputed: tuple[Episode, Episode, int]
+    store: Store, settings: Settings, disputed: tuple[Memory, Memory, int]
 ) -> None:
-    forget_episode(store, settings.places, disputed[1].episode_id, actor=Actor.USER)
+    forget_memory(store, settings.places, disputed[1].episode_id, actor=Actor.USER)
 
     assert judgements.open_contradictions(store) == []
     assert store.rows("SELECT * FROM contradiction") == []

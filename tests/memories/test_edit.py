@@ -10,7 +10,7 @@ from engram.enums import Actor, Scope
 from engram.forgetting.forget_files import withdraw_bites
 from engram.memories.save import edit_memory, save_memory
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.recollection.session_briefing import build_briefing
 from engram.redaction import redact
 from engram.search.answer import answer_question
@@ -50,7 +50,7 @@ def test_summary_and_content_stay_one_statement(
 
 
 def test_an_extracted_memory_whose_text_was_edited_is_told_as_edited(
-    store: Store, settings: Settings, keep: Callable[..., Episode]
+    store: Store, settings: Settings, keep: Callable[..., Memory]
 ) -> None:
     memory = keep(
         "The walrus proxy drops long headers", content="so the walrus proxy just drops those, eight kB I think"

@@ -23,12 +23,12 @@ from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.judgements import open_contradictions
 from engram.models.memories.memory_history import add_run
-from engram.models.memories.memory_records import Episode, Evidence, find_episode
+from engram.models.memories.memory_records import Evidence, Memory, find_memory
 from engram.models.projects.projects import ensure_project
 from engram.redaction import redact
 from engram.settings import Settings
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 Pairs = Callable[..., Iterator["Pair"]]
 
 OLD = "We deploy the shop with Jenkins pipelines"
@@ -82,16 +82,16 @@ def wanted_of_an_agent(kept: str) -> str:
     return ENDS if kept in (*OTHERS, "saved by an agent") else OPEN
 
 
-def outcome(store: Store, older: Episode) -> str:
-    now = find_episode(store, older.episode_id)
+def outcome(store: Store, older: Memory) -> str:
+    now = find_memory(store, older.episode_id)
     assert now is not None
     if not now.is_current:
         return ENDS
     return OPEN if open_contradictions(store, older.episode_id) else STAYS
 
 
-def _summary(store: Store, memory: Episode) -> str:
-    now = find_episode(store, memory.episode_id)
+def _summary(store: Store, memory: Memory) -> str:
+    now = find_memory(store, memory.episode_id)
     assert now is not None
     return now.summary
 
@@ -100,8 +100,8 @@ def _summary(store: Store, memory: Episode) -> str:
 class Pair:
     kept: str
     later: str
-    older: Episode
-    newer: Episode
+    older: Memory
+    newer: Memory
 
 
 @pytest.fixture
@@ -131,16 +131,16 @@ def test_tidying_by_rules(store: Store, pairs: Pairs) -> None:
 
 @dataclass
 class Relation:
-    newer: Episode
+    newer: Memory
     action: str
-    older: Episode
+    older: Memory
 
 
 @dataclass
 class Relating:
     relations: list[Relation]
 
-    def relate(self, memories: Sequence[Episode], new: frozenset[int]) -> list[Relation]:
+    def relate(self, memories: Sequence[Memory], new: frozenset[int]) -> list[Relation]:
         return self.relations
 
 

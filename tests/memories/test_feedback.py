@@ -12,15 +12,15 @@ from memory_states import states_of
 from engram.consolidation.tidying import undo_run
 from engram.enums import Actor, Judgement, Scope, Status
 from engram.errors import BadRequest, NotFound
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.memories.correct import correct_memory
 from engram.memories.feedback import judge_memory, take_back_judgement
 from engram.memories.save import MAX_WHY_CHARACTERS, edit_memory, pin_memory, save_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.judgements import judged_memories
-from engram.models.memories.memory_changes import change_episode
+from engram.models.memories.memory_changes import change_memory
 from engram.models.memories.memory_history import history_of, list_runs
-from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.memories.usefulness import Usefulness, usefulness_of
 from engram.models.open_memory import open_store
 from engram.models.rescue.restore import recover_by_hand
@@ -29,23 +29,23 @@ from engram.models.shown.injections import Injection
 from engram.redaction import redact
 from engram.settings import Settings
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 
-def now(store: Store, episode: Episode) -> Episode:
-    found = find_episode(store, episode.episode_id)
+def now(store: Store, memory: Memory) -> Memory:
+    found = find_memory(store, memory.episode_id)
     assert found is not None
     return found
 
 
-def without_times(episode: Episode) -> Episode:
-    return dataclasses.replace(episode, revision=0, updated_at_ms=0)
+def without_times(memory: Memory) -> Memory:
+    return dataclasses.replace(memory, revision=0, updated_at_ms=0)
 
 
 def judge(
-    store: Store, episode: Episode, judgement: Judgement, why: str = "it was tried", *, actor: Actor = Actor.USER
-) -> Episode:
-    return judge_memory(store, episode.episode_id, judgement, why, redact, actor=actor)
+    store: Store, memory: Memory, judgement: Judgement, why: str = "it was tried", *, actor: Actor = Actor.USER
+) -> Memory:
+    return judge_memory(store, memory.episode_id, judgement, why, redact, actor=actor)
 
 
 @pytest.mark.parametrize("actor", [Actor.USER, Actor.AGENT])
@@ -99,7 +99,7 @@ def test_the_same_judgement_again_changes_nothing(store: Store, keep: Keep) -> N
 def test_what_an_outdated_memory_had_replaced_stays_replaced(store: Store, keep: Keep) -> None:
     older, newer = keep("The tide gate opens at five"), keep("The tide gate opens at six")
     with store.transaction() as tx:
-        change_episode(
+        change_memory(
             tx,
             older,
             "supersede",
@@ -155,7 +155,7 @@ def test_the_reason_is_redacted_and_goes_with_the_memory(store: Store, settings:
     judge(store, memory, Judgement.WRONG, f"kingfisher: it needs {secret}")
     assert secret not in history_of(store, memory.episode_id)[-1].reason
 
-    forget_episode(store, settings.places, memory.episode_id, also_source=False, actor=Actor.USER)
+    forget_memory(store, settings.places, memory.episode_id, also_source=False, actor=Actor.USER)
 
     store.close()
     for file in settings.home.rglob("*"):
@@ -177,7 +177,7 @@ def test_a_judgement_is_not_taken_back_over_a_later_change_of_the_same_field(sto
     judged = judge(store, memory, Judgement.OUTDATED)
     edit_memory(store, memory.episode_id, redact, summary="The gate opens at six", actor=Actor.USER)
     with store.transaction() as tx:
-        change_episode(tx, now(store, memory), "restore", actor=Actor.USER, status=Status.ACTIVE)
+        change_memory(tx, now(store, memory), "restore", actor=Actor.USER, status=Status.ACTIVE)
 
     with pytest.raises(BadRequest, match=r"changed after it was judged \(status\)"):
         take_back_judgement(store, memory.episode_id, actor=Actor.USER)

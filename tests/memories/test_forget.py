@@ -13,13 +13,13 @@ import pytest
 
 from engram.enums import Actor
 from engram.errors import NotFound
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.forgetting.forget_plan import plan_forget
 from engram.forgetting.forget_preview import preview_forget
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_history, memory_records, tombstones
-from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.open_memory import open_store
 from engram.models.search import vectors
 from engram.models.sessions.stored_turns import turns_of_session
@@ -79,12 +79,12 @@ def store(request: pytest.FixtureRequest, home: Home, transcript: Path) -> Itera
     opened.close()
 
 
-def remember(store: Store, summary: str, turn_number: int) -> Episode:
+def remember(store: Store, summary: str, turn_number: int) -> Memory:
     """Keep a memory that rests on a turn, as an extractor would."""
     stored = turns_of_session(store, 1)[turn_number]
     evidence = [Evidence(one.uuid, SESSION, stored.id) for one in stored.turn.said]
-    made = Episode(
-        memory_records.new_episode_id(),
+    made = Memory(
+        memory_records.new_memory_id(),
         "decision",
         summary,
         stored.turn.reply,
@@ -96,11 +96,11 @@ def remember(store: Store, summary: str, turn_number: int) -> Episode:
         slot=summary[:8],
     )
     with store.transaction() as tx:
-        return memory_changes.add_episode(tx, made, evidence, actor=Actor.MODEL)
+        return memory_changes.add_memory(tx, made, evidence, actor=Actor.MODEL)
 
 
 @pytest.fixture
-def target(store: Store) -> Episode:
+def target(store: Store) -> Memory:
     return remember(store, "The hull is zanzibarian in a quokkafied tone", 1)
 
 
@@ -108,7 +108,7 @@ def everything(home: Home) -> bytes:
     return b"".join(path.read_bytes() for path in sorted(home.root.rglob("*")) if path.is_file())
 
 
-def spread(store: Store, home: Home, target: Episode) -> None:
+def spread(store: Store, home: Home, target: Memory) -> None:
     """Put the memory into every place that keeps something of it."""
     log_session(store, home, SESSION)
     home.memory_note.write_text(
@@ -132,21 +132,21 @@ def spread(store: Store, home: Home, target: Episode) -> None:
         )
     with store.transaction() as tx:
         vectors.put_vectors(tx, "m", [("e", target.id, 0, b"zanzibar")])
-        changed = memory_changes.change_episode(
+        changed = memory_changes.change_memory(
             tx, target, "edit", "quokkafied", summary="The hull is quokkafied", actor=Actor.USER
         )
         injections.add_injections(tx, [Injection(SESSION, "p", "prompt", target.episode_id, 0.5, 9, "shown")])
-        memory_changes.change_episode(tx, changed, "edit", "back", summary=target.summary, actor=Actor.USER)
+        memory_changes.change_memory(tx, changed, "edit", "back", summary=target.summary, actor=Actor.USER)
     store.checkpoint("TRUNCATE")
     home.backups.mkdir(mode=0o700)
     shutil.copyfile(home.memory_db, home.backups / "memory-2026-11-05.db")
 
 
-def test_no_byte_stays_anywhere_in_the_memory_folder(store: Store, home: Home, target: Episode) -> None:
+def test_no_byte_stays_anywhere_in_the_memory_folder(store: Store, home: Home, target: Memory) -> None:
     spread(store, home, target)
     assert all(word.encode() in everything(home) for word in WORDS)
 
-    report = forget_episode(store, home, target.episode_id, also_source=True, actor=Actor.USER)
+    report = forget_memory(store, home, target.episode_id, also_source=True, actor=Actor.USER)
     index_notes(store, Settings(), redact)
     store.checkpoint("TRUNCATE")
 
@@ -165,7 +165,7 @@ def test_no_byte_stays_anywhere_in_the_memory_folder(store: Store, home: Home, t
 
 @pytest.mark.parametrize("also_source", [False, True])
 def test_the_preview_names_what_goes_and_changes_nothing(
-    store: Store, home: Home, target: Episode, also_source: bool
+    store: Store, home: Home, target: Memory, also_source: bool
 ) -> None:
     other = remember(store, "The mast stays brown", 2)
     spread(store, home, target)
@@ -173,7 +173,7 @@ def test_the_preview_names_what_goes_and_changes_nothing(
 
     preview = preview_forget(store, home, target.episode_id, also_source=also_source)
     assert everything(home) == before
-    report = forget_episode(store, home, target.episode_id, also_source=also_source, actor=Actor.USER)
+    report = forget_memory(store, home, target.episode_id, also_source=also_source, actor=Actor.USER)
 
     told = preview.to_json()
     assert [one["id"] for one in told["memories"]] == list(report.episode_ids)
@@ -187,13 +187,13 @@ def test_the_preview_names_what_goes_and_changes_nothing(
         assert {(one["session"], one["line"]) for one in told["entries"]} == {(SESSION, 3), (SESSION, 4)}
 
 
-def test_what_else_was_there_stays(store: Store, home: Home, target: Episode) -> None:
+def test_what_else_was_there_stays(store: Store, home: Home, target: Memory) -> None:
     other = remember(store, "The mast stays brown", 2)
     spread(store, home, target)
 
-    forget_episode(store, home, target.episode_id, also_source=True, actor=Actor.USER)
+    forget_memory(store, home, target.episode_id, also_source=True, actor=Actor.USER)
 
-    assert memory_records.find_episode(store, other.episode_id) is not None
+    assert memory_records.find_memory(store, other.episode_id) is not None
     assert [one.turn.prompt for one in turns_of_session(store, 1)] == ["Which colour has the hull?", "And the mast?"]
     assert "The mast is brown" in home.memory_note.read_text()
     assert "ep_000000000000" in (home.root / "export.jsonl").read_text()
@@ -208,9 +208,9 @@ def test_what_else_was_there_stays(store: Store, home: Home, target: Episode) ->
 
 
 def test_another_reading_does_not_bring_the_turn_back(
-    store: Store, home: Home, target: Episode, transcript: Path
+    store: Store, home: Home, target: Memory, transcript: Path
 ) -> None:
-    forget_episode(store, home, target.episode_id, also_source=True, actor=Actor.USER)
+    forget_memory(store, home, target.episode_id, also_source=True, actor=Actor.USER)
 
     copy = transcript.with_name("5f0e4e0e-5d62-4ae0-9e42-000000000002.jsonl")
     copy.write_bytes(transcript.read_bytes())
@@ -222,20 +222,20 @@ def test_another_reading_does_not_bring_the_turn_back(
     assert not any("zanzibarian" in text for text in texts)
 
 
-def test_the_extractor_cannot_keep_it_again(store: Store, home: Home, target: Episode) -> None:
-    forget_episode(store, home, target.episode_id, also_source=False, actor=Actor.USER)
+def test_the_extractor_cannot_keep_it_again(store: Store, home: Home, target: Memory) -> None:
+    forget_memory(store, home, target.episode_id, also_source=False, actor=Actor.USER)
 
     assert target.slot is not None
     assert tombstones.is_slot_gone(store, target.slot)
-    assert tombstones.is_episode_forgotten(store, target.episode_id)
+    assert tombstones.is_memory_forgotten(store, target.episode_id)
     assert len(turns_of_session(store, 1)) == 3
 
 
-def test_all_memories_that_rest_on_the_same_turn_go_with_it(store: Store, home: Home, target: Episode) -> None:
+def test_all_memories_that_rest_on_the_same_turn_go_with_it(store: Store, home: Home, target: Memory) -> None:
     beside = remember(store, "Xylocarpa oil protects the hull", 1)
 
     plan = plan_forget(store, target.episode_id, also_source=True)
-    report = forget_episode(store, home, target.episode_id, also_source=True, actor=Actor.USER)
+    report = forget_memory(store, home, target.episode_id, also_source=True, actor=Actor.USER)
 
     assert [one.episode_id for one in plan.memories] == [target.episode_id, beside.episode_id]
     assert list(report.episode_ids) == [target.episode_id, beside.episode_id]
@@ -243,10 +243,10 @@ def test_all_memories_that_rest_on_the_same_turn_go_with_it(store: Store, home: 
     assert "2 memories" in report.describe()
 
 
-def test_the_history_of_others_forgets_it_too(store: Store, home: Home, target: Episode) -> None:
+def test_the_history_of_others_forgets_it_too(store: Store, home: Home, target: Memory) -> None:
     other = remember(store, "The mast stays brown", 2)
     with store.transaction() as tx:
-        memory_changes.change_episode(
+        memory_changes.change_memory(
             tx,
             other,
             "merge",
@@ -254,21 +254,21 @@ def test_the_history_of_others_forgets_it_too(store: Store, home: Home, target: 
             summary=f"{other.summary} | zanzibarian",
             actor=Actor.TIDYING,
         )
-        merged = memory_records.find_episode(store, other.episode_id)
+        merged = memory_records.find_memory(store, other.episode_id)
         assert merged is not None
-        memory_changes.change_episode(tx, merged, "undo", "split", summary=other.summary, actor=Actor.USER)
+        memory_changes.change_memory(tx, merged, "undo", "split", summary=other.summary, actor=Actor.USER)
 
-    forget_episode(store, home, target.episode_id, also_source=False, actor=Actor.USER)
+    forget_memory(store, home, target.episode_id, also_source=False, actor=Actor.USER)
 
     told = [dataclasses.asdict(one) for one in memory_history.history_of(store, other.episode_id)]
     assert target.episode_id not in json.dumps(told)
 
 
-def test_a_backup_that_cannot_be_cleaned_is_deleted(store: Store, home: Home, target: Episode) -> None:
+def test_a_backup_that_cannot_be_cleaned_is_deleted(store: Store, home: Home, target: Memory) -> None:
     home.backups.mkdir(mode=0o700)
     (home.backups / "broken.db").write_bytes(b"zanzibarian, but no database at all" * 100)
 
-    report = forget_episode(store, home, target.episode_id, also_source=True, actor=Actor.USER)
+    report = forget_memory(store, home, target.episode_id, also_source=True, actor=Actor.USER)
 
     assert report.dropped_backups == 1
     assert not (home.backups / "broken.db").exists()
@@ -276,4 +276,4 @@ def test_a_backup_that_cannot_be_cleaned_is_deleted(store: Store, home: Home, ta
 
 def test_what_is_not_there_cannot_be_forgotten(store: Store, home: Home) -> None:
     with pytest.raises(NotFound):
-        forget_episode(store, home, "ep_000000000000", also_source=True, actor=Actor.USER)
+        forget_memory(store, home, "ep_000000000000", also_source=True, actor=Actor.USER)

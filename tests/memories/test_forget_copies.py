@@ -17,19 +17,19 @@ from engram.consolidation.context import Context
 from engram.consolidation.graduation import note_line
 from engram.consolidation.steps import merge_near_duplicates
 from engram.enums import Actor, Scope, Status
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.memories.correct import correct_memory
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_records
 from engram.models.memories.judgements import note_contradiction, open_contradictions
-from engram.models.memories.memory_records import Episode, Evidence, find_episode
+from engram.models.memories.memory_records import Evidence, Memory, find_memory
 from engram.models.open_memory import open_store
 from engram.models.rescue.backup import make_backup
 from engram.redaction import redact
 from engram.settings import Settings
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 WORD = "quokkafied"
 KEPT, GONE = "The hull is painted with lead-free paint", f"The hull shines in a {WORD} zanzibarian gloss"
 
@@ -46,19 +46,19 @@ def engram(settings: Settings, *words: str) -> str:
 
 
 @pytest.fixture
-def merged(store: Store, settings: Settings, keep: Keep) -> tuple[Episode, Episode]:
+def merged(store: Store, settings: Settings, keep: Keep) -> tuple[Memory, Memory]:
     """Two memories of which the older took up the words of the newer."""
     older = keep(KEPT, entities=("hull",), evidence=[Evidence("11111111-1111-4111-8111-111111111111", "s1")])
     newer = keep(GONE, entities=(f"{WORD}.py",), evidence=[Evidence("22222222-2222-4222-8222-222222222222", "s2")])
     merge_near_duplicates(Context(store, settings, similar=lambda *_: iter([(older.id, newer.id, 0.95)])))
-    host = find_episode(store, older.episode_id)
+    host = find_memory(store, older.episode_id)
     assert host is not None
     assert WORD in host.summary
     return older, newer
 
 
 def test_the_words_of_a_merged_memory_go_from_backups_exports_and_bites(
-    store: Store, settings: Settings, merged: tuple[Episode, Episode]
+    store: Store, settings: Settings, merged: tuple[Memory, Memory]
 ) -> None:
     older, newer = merged
     backup = make_backup(store, settings.places.backups)
@@ -67,17 +67,17 @@ def test_the_words_of_a_merged_memory_go_from_backups_exports_and_bites(
     bite = settings.places.recollections / "s9.pending"
     bite.write_text(json.dumps({"additionalContext": f"- [{older.episode_id}] {KEPT} | The hull shines in a {WORD}…"}))
 
-    forget_episode(store, settings.places, newer.episode_id, actor=Actor.USER)
+    forget_memory(store, settings.places, newer.episode_id, actor=Actor.USER)
 
     assert files_with(settings.home, WORD) == []
-    host = find_episode(store, older.episode_id)
+    host = find_memory(store, older.episode_id)
     assert host is not None
     assert (host.summary, host.entities) == (KEPT, ("hull",))
     (line,) = (settings.home / "export.jsonl").read_text().splitlines()
     assert (json.loads(line)["id"], json.loads(line)["summary"]) == (older.episode_id, KEPT)
     (copy,) = settings.places.backups.glob("*.db")
     with open_store(copy) as opened:
-        assert [one.summary for one in memory_records.all_episodes(opened)] == [KEPT]
+        assert [one.summary for one in memory_records.all_memories(opened)] == [KEPT]
 
 
 def test_reasons_that_quote_a_forgotten_memory_go_with_it(store: Store, settings: Settings, keep: Keep) -> None:
@@ -85,14 +85,14 @@ def test_reasons_that_quote_a_forgotten_memory_go_with_it(store: Store, settings
     correct_memory(store, gone.episode_id, "The hull is matt", f"“{GONE}” was a mistake", redact, actor=Actor.AGENT)
     other, mine, theirs = keep("The mast is brown"), keep("The sail is white"), keep("The sail is grey")
     with store.transaction() as tx:
-        memory_changes.change_episode(
+        memory_changes.change_memory(
             tx, other, "archive", f"taken back: {GONE}", status=Status.ARCHIVED, actor=Actor.TIDYING
         )
     with store.transaction() as tx:
         note_contradiction(tx, mine.episode_id, theirs.episode_id, f"corrects it: {GONE}")
     make_backup(store, settings.places.backups)
 
-    forget_episode(store, settings.places, gone.episode_id, actor=Actor.USER)
+    forget_memory(store, settings.places, gone.episode_id, actor=Actor.USER)
 
     assert files_with(settings.home, WORD) == []
     assert [one.newer_id for one in open_contradictions(store)] == [theirs.episode_id]
@@ -106,7 +106,7 @@ def test_a_line_of_a_note_that_holds_the_beginning_of_a_forgotten_memory_goes(
     assert line.endswith("…")
     settings.places.memory_note.write_text(f"# Memory\n\n{line}\n- a line of my own\n")
 
-    forget_episode(store, settings.places, gone.episode_id, actor=Actor.USER)
+    forget_memory(store, settings.places, gone.episode_id, actor=Actor.USER)
 
     assert settings.places.memory_note.read_text() == "# Memory\n\n- a line of my own\n"
 
@@ -117,15 +117,15 @@ def test_an_import_leaves_nothing_superseded_by_a_forgotten_memory(
     first = save_memory(store, "The hull is red", redact, scope=Scope.GLOBAL, actor=Actor.AGENT)
     second = correct_memory(store, first.episode_id, GONE, "it was painted", redact, actor=Actor.AGENT).made
     engram(settings, "export", "--output", str(tmp_path / "outside.jsonl"))
-    forget_episode(store, settings.places, second.episode_id, actor=Actor.USER)
-    restored = find_episode(store, first.episode_id)
+    forget_memory(store, settings.places, second.episode_id, actor=Actor.USER)
+    restored = find_memory(store, first.episode_id)
     assert restored is not None
     with store.transaction() as tx:
-        memory_changes.delete_episode(tx, restored, is_purge=True, actor=Actor.USER)
+        memory_changes.delete_memory(tx, restored, is_purge=True, actor=Actor.USER)
 
     engram(settings, "import", str(tmp_path / "outside.jsonl"))
 
-    (left,) = memory_records.all_episodes(store)
+    (left,) = memory_records.all_memories(store)
     assert (left.summary, left.status, left.superseded_by) == ("The hull is red", "active", "")
 
 
@@ -134,9 +134,9 @@ def test_forgetting_the_corrections_one_by_one_brings_back_what_each_replaced(st
     second = correct_memory(store, first.episode_id, "The hull is green", "painted", redact, actor=Actor.AGENT).made
     third = correct_memory(store, second.episode_id, "The hull is blue", "painted", redact, actor=Actor.AGENT).made
 
-    forget_episode(store, settings.places, third.episode_id, actor=Actor.USER)
-    states = {one.episode_id: one.status for one in memory_records.all_episodes(store)}
-    forget_episode(store, settings.places, second.episode_id, actor=Actor.USER)
+    forget_memory(store, settings.places, third.episode_id, actor=Actor.USER)
+    states = {one.episode_id: one.status for one in memory_records.all_memories(store)}
+    forget_memory(store, settings.places, second.episode_id, actor=Actor.USER)
 
     assert states == {first.episode_id: "superseded", second.episode_id: "active"}
-    assert {one.episode_id: one.status for one in memory_records.all_episodes(store)} == {first.episode_id: "active"}
+    assert {one.episode_id: one.status for one in memory_records.all_memories(store)} == {first.episode_id: "active"}

@@ -20,7 +20,7 @@ from engram.forgetting.forget_project import forget_project
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_history, memory_records
-from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.open_memory import open_store
 from engram.models.projects.project_folders import merge_projects
 from engram.models.projects.projects import ProjectRow, ensure_project, find_project_of_identity
@@ -104,7 +104,7 @@ def project(store: Store, folder: str = BOAT) -> ProjectRow:
     return found
 
 
-def remember(store: Store, folder: str, session: str, summary: str, **changes: object) -> Episode:
+def remember(store: Store, folder: str, session: str, summary: str, **changes: object) -> Memory:
     """Keep a memory that rests on the first turn of a session, as an extractor would."""
     turn_id = store.value(
         "SELECT t.id FROM turn t JOIN session s ON s.id = t.session_ref WHERE s.session_id = ? ORDER BY t.id",
@@ -113,8 +113,8 @@ def remember(store: Store, folder: str, session: str, summary: str, **changes: o
     stored = load_turn_row(store, turn_id)
     assert stored is not None
     facts: dict[str, object] = {"slot": summary[:9], "entities": ("Xylocarpa",), "facts": (stored.turn.prompt,)}
-    made = Episode(
-        memory_records.new_episode_id(),
+    made = Memory(
+        memory_records.new_memory_id(),
         "decision",
         summary,
         stored.turn.reply,
@@ -124,18 +124,18 @@ def remember(store: Store, folder: str, session: str, summary: str, **changes: o
         **(facts | changes),  # type: ignore[arg-type]
     )
     with store.transaction() as tx:
-        return memory_changes.add_episode(
+        return memory_changes.add_memory(
             tx, made, [Evidence(one.uuid, session, stored.id) for one in stored.turn.said], actor=Actor.MODEL
         )
 
 
 @pytest.fixture
-def memory(store: Store) -> Episode:
+def memory(store: Store) -> Memory:
     return remember(store, BOAT, BOAT_SESSION, "The hull is zanzibarian in a quokkafied tone")
 
 
 @pytest.fixture
-def everywhere(store: Store, home: Home, settings: Settings, memory: Episode) -> Episode:
+def everywhere(store: Store, home: Home, settings: Settings, memory: Memory) -> Memory:
     """Words of both projects in every place that keeps some; returns the memory of the project shed."""
     other = remember(store, SHED, SHED_SESSION, f"Decided: {OTHERS[1]}", entities=("slate",))
     for session in (BOAT_SESSION, SHED_SESSION):
@@ -160,10 +160,10 @@ def everywhere(store: Store, home: Home, settings: Settings, memory: Episode) ->
         memory_history.update_run(tx, run, position="", state="done", report=report)
     with store.transaction() as tx:
         vectors.put_vectors(tx, "m", [("e", memory.id, 0, b"zanzibar"), ("e", other.id, 0, b"slates")])
-        changed = memory_changes.change_episode(
+        changed = memory_changes.change_memory(
             tx, memory, "edit", "quokkafied", summary="The hull is quokkafied", actor=Actor.USER
         )
-        memory_changes.change_episode(tx, changed, "edit", "back", summary=memory.summary, actor=Actor.USER)
+        memory_changes.change_memory(tx, changed, "edit", "back", summary=memory.summary, actor=Actor.USER)
         injections.add_injections(
             tx,
             [Injection(one, "p", "prompt", other.episode_id, 0.5, 9, "shown") for one in (BOAT_SESSION, SHED_SESSION)],
@@ -188,11 +188,11 @@ def canaries_in(home: Home) -> list[str]:
 
 def words_in(store: Store) -> str:
     texts = [str(value) for (value,) in store.rows("SELECT text FROM said UNION ALL SELECT text FROM note_chunk")]
-    return "\n".join([*texts, *(f"{one.summary}\n{one.content}" for one in memory_records.all_episodes(store))])
+    return "\n".join([*texts, *(f"{one.summary}\n{one.content}" for one in memory_records.all_memories(store))])
 
 
 def test_no_word_of_it_stays_in_the_memory_folder_also_after_another_reading(
-    store: Store, home: Home, settings: Settings, everywhere: Episode, read: Callable[[Store], None]
+    store: Store, home: Home, settings: Settings, everywhere: Memory, read: Callable[[Store], None]
 ) -> None:
     shed_note = "and The hull is zanzibarian in a quokkafied tone"
     saved = next(home.saved_notes.iterdir())
@@ -213,7 +213,7 @@ def test_no_word_of_it_stays_in_the_memory_folder_also_after_another_reading(
     assert store.find_damage() == ""
 
 
-def test_what_belongs_to_another_project_stays_word_for_word(store: Store, home: Home, everywhere: Episode) -> None:
+def test_what_belongs_to_another_project_stays_word_for_word(store: Store, home: Home, everywhere: Memory) -> None:
     turns = "SELECT * FROM turn WHERE project_id = ?"
     said = "SELECT s.* FROM said s JOIN turn t ON t.id = s.turn_id WHERE t.project_id = ?"
     shed = project(store, SHED)
@@ -223,7 +223,7 @@ def test_what_belongs_to_another_project_stays_word_for_word(store: Store, home:
     forget_project(store, home, project(store), actor=Actor.USER)
 
     assert [store.rows(sql, (shed.id,)) for sql in (turns, said)] == before
-    assert memory_records.find_episode(store, everywhere.episode_id) == everywhere
+    assert memory_records.find_memory(store, everywhere.episode_id) == everywhere
     assert store.value("SELECT count(*) FROM vector WHERE owner = 'e'") == 1
     assert [value for (value,) in store.rows("SELECT session_id FROM injection")] == [SHED_SESSION]
     memory_note = home.memory_note.read_text()
@@ -240,7 +240,7 @@ def test_what_belongs_to_another_project_stays_word_for_word(store: Store, home:
 
 @pytest.mark.parametrize("is_merged", [False, True])
 def test_an_older_backup_does_not_bring_it_back(
-    store: Store, home: Home, everywhere: Episode, tmp_path: Path, read: Callable[[Store], None], is_merged: bool
+    store: Store, home: Home, everywhere: Memory, tmp_path: Path, read: Callable[[Store], None], is_merged: bool
 ) -> None:
     global_memory = remember(store, BOAT, BOAT_SESSION, "Always write tests first", scope=Scope.GLOBAL, slot="global")
     hand = remember(store, BOAT, BOAT_SESSION, "saved: gobbelkraut", source=Source.MANUAL, slot=None)
@@ -249,7 +249,7 @@ def test_an_older_backup_does_not_bring_it_back(
     shutil.copyfile(home.memory_db, outside)
     with store.transaction() as tx:
         tx.run("DELETE FROM evidence WHERE episode_ref = ?", (hand.id,))
-        memory_changes.delete_episode(tx, hand, is_purge=True, actor=Actor.USER)  # it is in the backup alone
+        memory_changes.delete_memory(tx, hand, is_purge=True, actor=Actor.USER)  # it is in the backup alone
         pier = ensure_project(tx, "/home/dev/pier", "pier")
     if is_merged:
         merge_projects(store, pier, project(store), "by hand", actor=Actor.USER)
@@ -264,7 +264,7 @@ def test_an_older_backup_does_not_bring_it_back(
         read(restored)
         assert [word for word in CANARIES if word in words_in(restored)] == []
         assert all(word in words_in(restored) for word in OTHERS)
-        kept = memory_records.find_episode(restored, global_memory.episode_id)
+        kept = memory_records.find_memory(restored, global_memory.episode_id)
         assert kept is not None
         assert (kept.summary, kept.content, kept.project_id) == ("Always write tests first", "", None)
         saved_shed = next(home.saved_notes.iterdir())
@@ -275,7 +275,7 @@ def test_an_older_backup_does_not_bring_it_back(
 
 
 def test_a_memory_that_is_made_anew_of_the_transcripts_does_not_read_it_either(
-    store: Store, home: Home, tmp_path: Path, everywhere: Episode, read: Callable[[Store], None]
+    store: Store, home: Home, tmp_path: Path, everywhere: Memory, read: Callable[[Store], None]
 ) -> None:
     forget_project(store, home, project(store), actor=Actor.USER)
 
@@ -313,7 +313,7 @@ def test_what_was_said_before_but_not_read_yet_is_never_read_and_what_is_said_la
     }
 
 
-def test_a_global_memory_stays_with_its_summary_alone_and_is_named(store: Store, home: Home, memory: Episode) -> None:
+def test_a_global_memory_stays_with_its_summary_alone_and_is_named(store: Store, home: Home, memory: Memory) -> None:
     kept = remember(store, BOAT, BOAT_SESSION, "Always write tests first", scope=Scope.GLOBAL, slot="global")
     supported = remember(store, SHED, SHED_SESSION, "Always write docs too", scope=Scope.GLOBAL, slot="docs")
     boat_turn = store.value("SELECT id FROM turn WHERE project_id = ?", (project(store).id,))
@@ -325,18 +325,18 @@ def test_a_global_memory_stays_with_its_summary_alone_and_is_named(store: Store,
     report = forget_project(store, home, project(store), actor=Actor.USER)
 
     assert [one.episode_id for one in report.kept_global] == [kept.episode_id]
-    now = memory_records.find_episode(store, kept.episode_id)
+    now = memory_records.find_memory(store, kept.episode_id)
     assert now is not None
     assert (now.summary, now.content, now.facts, now.entities, now.session_id) == (kept.summary, "", (), (), "")
     assert memory_records.evidence_of(store, now.id) == []
-    elsewhere = memory_records.find_episode(store, supported.episode_id)
+    elsewhere = memory_records.find_memory(store, supported.episode_id)
     assert elsewhere is not None
     assert elsewhere.content == supported.content
     assert {one.session_id for one in memory_records.evidence_of(store, supported.id)} == {SHED_SESSION}
 
 
 def test_a_project_that_joins_a_forgotten_one_later_keeps_its_past(
-    store: Store, home: Home, everywhere: Episode, tmp_path: Path
+    store: Store, home: Home, everywhere: Memory, tmp_path: Path
 ) -> None:
     forget_project(store, home, project(store), actor=Actor.USER)
     merge_projects(store, project(store), project(store, SHED), "by hand", actor=Actor.USER)
@@ -380,7 +380,7 @@ def forget_in_a_process(store: Store, home: Home, crash: str) -> int:
     ],
 )
 def test_forgetting_that_was_killed_can_be_asked_for_again(
-    store: Store, home: Home, settings: Settings, everywhere: Episode, read: Callable[[Store], None], point: str
+    store: Store, home: Home, settings: Settings, everywhere: Memory, read: Callable[[Store], None], point: str
 ) -> None:
     saved = next(home.saved_notes.iterdir())
     saved.write_text(saved.read_text().replace("and The hull is zanzibarian in a quokkafied tone", ""))
@@ -394,5 +394,5 @@ def test_forgetting_that_was_killed_can_be_asked_for_again(
 
     store.checkpoint("TRUNCATE")
     assert canaries_in(home) == []
-    assert memory_records.find_episode(store, everywhere.episode_id) == everywhere
+    assert memory_records.find_memory(store, everywhere.episode_id) == everywhere
     assert store.find_damage() == ""

@@ -23,14 +23,14 @@ from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.model.openai_provider import OpenAIExtractor
 from engram.extraction.model.provider import Budget
 from engram.extraction.protocol import Extractor
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.forgetting.forget_plan import plan_forget
 from engram.ingest.read_sources import ingest_path
 from engram.memories.feedback import judge_quotation
 from engram.models.engine.transaction import Store
 from engram.models.forgetting import forgetting
 from engram.models.memories import memory_changes, memory_history, memory_records
-from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.open_memory import open_store
 from engram.models.rescue.restore import recover_by_hand
 from engram.models.sessions.stored_turns import quotation_id, turns_of_session
@@ -43,7 +43,7 @@ from engram.settings import Settings
 SESSION = "5f0e4e0e-5d62-4ae0-9e42-00000000000f"
 #: Words that stand nowhere else, so that their bytes can be looked for.
 PROMPT, ANSWER, OTHER, COMMAND = "zanzibarian", "quokkafied", "Xylocarpa", "axolotlize"
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 
 @pytest.fixture(params=["cysqlite", "sqlite3"])
@@ -98,15 +98,15 @@ def read(store: Store, settings: Settings, transcript: Path) -> None:
 def remember(store: Store) -> Keep:
     """Keeps a memory as an extractor would; ``uuids`` are the entries it rests on, the telling one first."""
 
-    def remember(summary: str, *uuids: str, **changes: object) -> Episode:
+    def remember(summary: str, *uuids: str, **changes: object) -> Memory:
         (turn_id,) = {
             stored.id for stored in turns_of_session(store, 1) for entry in stored.turn.entries if entry.uuid in uuids
         }
         fields = {"session_id": SESSION, "slot": memory_records.slot_of("turn", "decision", summary), **changes}
         words = f"{summary}, word for word"
-        made = Episode(memory_records.new_episode_id(), "decision", summary, words, **fields)  # type: ignore[arg-type]
+        made = Memory(memory_records.new_memory_id(), "decision", summary, words, **fields)  # type: ignore[arg-type]
         with store.transaction() as tx:
-            return memory_changes.add_episode(
+            return memory_changes.add_memory(
                 tx, made, [Evidence(uuid, SESSION, turn_id) for uuid in uuids], actor=Actor.MODEL
             )
 
@@ -127,8 +127,8 @@ def texts(store: Store) -> list[str]:
     return [str(value) for (value,) in store.rows("SELECT text FROM said ORDER BY id")]
 
 
-def forget(store: Store, settings: Settings, episode: Episode, **options: bool) -> object:
-    return forget_episode(store, settings.places, episode.episode_id, **options, actor=Actor.USER)
+def forget(store: Store, settings: Settings, memory: Memory, **options: bool) -> object:
+    return forget_memory(store, settings.places, memory.episode_id, **options, actor=Actor.USER)
 
 
 def test_one_memory_goes_with_the_words_that_it_alone_rests_on(
@@ -144,7 +144,7 @@ def test_one_memory_goes_with_the_words_that_it_alone_rests_on(
         shutil.copyfile(settings.places.memory_db, path)
     assert len(words_in(settings.home, PROMPT, ANSWER, COMMAND)) > 6
 
-    report = forget_episode(store, settings.places, target.episode_id, actor=Actor.USER)
+    report = forget_memory(store, settings.places, target.episode_id, actor=Actor.USER)
     index_notes(store, settings, redact)
     store.checkpoint("TRUNCATE")
 
@@ -153,7 +153,7 @@ def test_one_memory_goes_with_the_words_that_it_alone_rests_on(
     assert report.summary == "The hull is painted"
     assert (report.turns, report.entries, report.needed) == (0, 3, ())
     assert "The hull is painted" in report.describe()
-    assert memory_records.find_episode(store, beside.episode_id) == beside
+    assert memory_records.find_memory(store, beside.episode_id) == beside
     assert len(turns_of_session(store, 1)) == 3
     assert [text for text in texts(store) if OTHER in text]
     assert store.find_damage() == ""
@@ -165,7 +165,7 @@ def test_what_another_memory_needs_stays_and_is_named(
     target = remember("The hull is painted", said["answer"], said["prompt"])
     beside = remember("Paint with that colour", said["prompt"])
 
-    report = forget_episode(store, settings.places, target.episode_id, actor=Actor.USER)
+    report = forget_memory(store, settings.places, target.episode_id, actor=Actor.USER)
 
     assert [(one.entry, [e.episode_id for e in one.needed_by]) for one in report.needed] == [
         (said["prompt"], [beside.episode_id])
@@ -174,7 +174,7 @@ def test_what_another_memory_needs_stays_and_is_named(
     assert beside.episode_id in report.describe()
     assert any(PROMPT in text for text in texts(store))
     assert not any(ANSWER in text for text in texts(store))
-    assert memory_records.find_episode(store, beside.episode_id) == beside
+    assert memory_records.find_memory(store, beside.episode_id) == beside
 
 
 def test_the_same_words_go_once_nothing_needs_them(
@@ -196,10 +196,10 @@ def test_a_memory_out_of_force_needs_nothing_but_keeps_its_summary(
     archived = remember("Something else of old", said["answer"], status=Status.ARCHIVED, facts=(f"{ANSWER} tone",))
     earlier = remember("The hull is painted now", said["answer"], status=Status.ARCHIVED)
 
-    report = forget_episode(store, settings.places, target.episode_id, actor=Actor.USER)
+    report = forget_memory(store, settings.places, target.episode_id, actor=Actor.USER)
 
     assert set(report.episode_ids) == {target.episode_id, earlier.episode_id}
-    left = memory_records.find_episode(store, archived.episode_id)
+    left = memory_records.find_memory(store, archived.episode_id)
     assert left is not None
     assert (left.summary, left.content, left.facts) == (archived.summary, "", ())
     assert words_in(settings.home, ANSWER) == []
@@ -211,7 +211,7 @@ def test_with_the_source_whole_turns_go_and_what_rests_on_them(
     target = remember("The hull is painted", said["answer"])
     beside = remember("Oil breaks the pump", said["other"])
 
-    report = forget_episode(store, settings.places, target.episode_id, also_source=True, actor=Actor.USER)
+    report = forget_memory(store, settings.places, target.episode_id, also_source=True, actor=Actor.USER)
 
     assert set(report.episode_ids) == {target.episode_id, beside.episode_id}
     assert report.turns == 1
@@ -276,9 +276,9 @@ def evidence(store: Store) -> set[str]:
     """Every entry that an automatic memory rests on."""
     return {
         one.uuid
-        for episode in memory_records.all_episodes(store)
-        if episode.source == Source.AUTO
-        for one in memory_records.evidence_of(store, episode.id)
+        for memory in memory_records.all_memories(store)
+        if memory.source == Source.AUTO
+        for one in memory_records.evidence_of(store, memory.id)
     }
 
 
@@ -294,12 +294,12 @@ def test_an_entry_of_a_forgotten_memory_is_never_evidence_again_for_any_extracto
     for extractor in extractors(store, settings):
         extract(store, settings, extractor)
 
-    made = [one for one in memory_records.all_episodes(store) if one.episode_id != beside.episode_id]
+    made = [one for one in memory_records.all_memories(store) if one.episode_id != beside.episode_id]
     assert made
     assert not any(PROMPT in f"{one.summary} {one.content}" for one in made)
     barred = {said["prompt"], said["answer"]}
     assert not [one for one in made if {e.uuid for e in memory_records.evidence_of(store, one.id)} & barred]
-    assert memory_records.find_episode(store, beside.episode_id) == beside
+    assert memory_records.find_memory(store, beside.episode_id) == beside
 
 
 def test_without_a_forget_both_extractors_would_rest_on_them(
@@ -416,7 +416,7 @@ def test_tombstones_clean_any_open_memory(
             assert forgetting.apply_tombstones(tx, actor=Actor.TIDYING) > 0
         forgetting.wipe_free_space(copy)
 
-        left = [one.episode_id for one in memory_records.all_episodes(copy)]
+        left = [one.episode_id for one in memory_records.all_memories(copy)]
         assert left == ([] if also_source else [beside.episode_id])
         with copy.transaction() as tx:
             assert forgetting.apply_tombstones(tx, actor=Actor.TIDYING) == 0 or not also_source
@@ -451,7 +451,7 @@ def test_a_memory_that_took_up_another_goes_with_it(
     context = Context(store, settings, similar=lambda *_: iter([(older.id, newer.id, 0.95)]))
     merge_near_duplicates(context)
 
-    report = forget_episode(store, settings.places, older.episode_id, actor=Actor.USER)
+    report = forget_memory(store, settings.places, older.episode_id, actor=Actor.USER)
 
     assert set(report.episode_ids) == {older.episode_id, newer.episode_id}
     assert words_in(settings.home, ANSWER, PROMPT) == []
@@ -465,9 +465,9 @@ def test_of_a_memory_that_took_up_the_forgotten_one_the_rest_stays(
     context = Context(store, settings, similar=lambda *_: iter([(older.id, newer.id, 0.95)]))
     merge_near_duplicates(context)
 
-    report = forget_episode(store, settings.places, newer.episode_id, actor=Actor.USER)
+    report = forget_memory(store, settings.places, newer.episode_id, actor=Actor.USER)
 
-    left = memory_records.find_episode(store, older.episode_id)
+    left = memory_records.find_memory(store, older.episode_id)
     assert left is not None
     assert (left.summary, left.status) == ("The hull is painted", "active")
     assert [one.uuid for one in memory_records.evidence_of(store, left.id)] == [said["prompt"]]
@@ -483,7 +483,7 @@ def test_two_that_said_the_same_go_together(
     same = remember(f"The {ANSWER} hull", said["prompt"], slot="5" * 32)
     archive_exact_duplicates(Context(store, settings))
 
-    report = forget_episode(store, settings.places, same.episode_id, actor=Actor.USER)
+    report = forget_memory(store, settings.places, same.episode_id, actor=Actor.USER)
 
     assert set(report.episode_ids) == {kept.episode_id, same.episode_id}
     assert words_in(settings.home, ANSWER) == []
@@ -507,7 +507,7 @@ def test_a_forgotten_quotation_is_nowhere_and_does_not_come_back(
     for path in (settings.places.backups / "memory-2026-11-05.db", settings.home / "memory.replaced.db"):
         shutil.copyfile(settings.places.memory_db, path)
 
-    report = forget_episode(store, settings.places, name, also_source=also_source, actor=Actor.USER)
+    report = forget_memory(store, settings.places, name, also_source=also_source, actor=Actor.USER)
     index_notes(store, settings, redact)
     store.checkpoint("TRUNCATE")
 
@@ -530,12 +530,12 @@ def test_what_was_made_of_a_forgotten_quotation_goes_and_what_a_person_kept_is_n
     other = remember("Paint is bought in Lisbon", said["answer"], said["prompt"])
     pinned = remember("The tone was agreed", said["answer"], is_pinned=True)
 
-    report = forget_episode(store, settings.places, quoted(said, "answer"), actor=Actor.USER)
+    report = forget_memory(store, settings.places, quoted(said, "answer"), actor=Actor.USER)
 
     assert set(report.episode_ids) == {alone.episode_id, repeated.episode_id}
     assert {memory.episode_id for memory in report.staying} == {other.episode_id, pinned.episode_id}
     assert pinned.episode_id in report.describe()
-    left = memory_records.find_episode(store, pinned.episode_id)
+    left = memory_records.find_memory(store, pinned.episode_id)
     assert left is not None
     assert left.content == ""
     store.checkpoint("TRUNCATE")

@@ -19,7 +19,7 @@ from engram.errors import BadRequest
 from engram.memories.propose import HEADING, add_to_section, apply_proposal, propose_lines
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_history import content_digest
-from engram.models.memories.memory_records import Episode, Evidence, all_episodes
+from engram.models.memories.memory_records import Evidence, Memory, all_memories
 from engram.models.projects.projects import ProjectRow, ensure_project
 from engram.notes.user_files import read_standing_files, standing_text
 from engram.recollection.choosing import InjectionRequest, Support, rate_hits
@@ -27,7 +27,7 @@ from engram.redaction import redact
 from engram.search.hits import Hit
 from engram.settings import Settings
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 RULE = "Never deploy on Fridays, because nobody is there to repair it"
 
 
@@ -40,10 +40,10 @@ def project(store: Store, tmp_path: Path) -> ProjectRow:
 
 
 @pytest.fixture
-def rule(store: Store, keep: Keep, project: ProjectRow) -> Callable[..., Episode]:
+def rule(store: Store, keep: Keep, project: ProjectRow) -> Callable[..., Memory]:
     """Keeps a rule of the user's that was said in three sessions."""
 
-    def make(summary: str = RULE, *, sessions: int = 3, **fields: object) -> Episode:
+    def make(summary: str = RULE, *, sessions: int = 3, **fields: object) -> Memory:
         said = [Evidence(f"{summary} {number}", f"said-{number}") for number in range(sessions)]
         wanted = {"kind": Kind.PREFERENCE, "voice": Voice.USER, "scope": Scope.PROJECT, "project_id": project.id}
         return keep(summary, evidence=said, **wanted | fields)
@@ -69,7 +69,7 @@ def lines_of(store: Store, settings: Settings, project: ProjectRow) -> list[str]
 
 
 def test_what_was_said_or_used_in_three_sessions_is_proposed(
-    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Episode]
+    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Memory]
 ) -> None:
     rule()
     used = rule("Run the linter before every commit", sessions=1)
@@ -94,7 +94,7 @@ def test_what_was_said_or_used_in_three_sessions_is_proposed(
     ],
 )
 def test_only_rules_of_the_user_that_nothing_speaks_against_are_proposed(
-    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Episode], fields: dict[str, object]
+    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Memory], fields: dict[str, object]
 ) -> None:
     rule(importance=Importance.HIGH, **fields)
 
@@ -102,7 +102,7 @@ def test_only_rules_of_the_user_that_nothing_speaks_against_are_proposed(
 
 
 def test_a_rule_of_another_project_is_not_proposed_and_a_global_one_is_for_the_users_own_file(
-    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Episode]
+    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Memory]
 ) -> None:
     with store.transaction() as tx:
         other = ensure_project(tx, "/gone/other", "other", "/gone/other")
@@ -120,7 +120,7 @@ def test_a_rule_of_another_project_is_not_proposed_and_a_global_one_is_for_the_u
 
 @pytest.mark.parametrize("name", ["CLAUDE.md", ".claude/CLAUDE.md", "CLAUDE.local.md", ".claude/rules/deploy/days.md"])
 def test_what_a_standing_file_says_already_is_not_proposed(
-    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Episode], name: str
+    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Memory], name: str
 ) -> None:
     rule()
     path = Path(project.root) / name
@@ -131,7 +131,7 @@ def test_what_a_standing_file_says_already_is_not_proposed(
 
 
 def test_nothing_is_written_unasked_and_a_diff_is_shown_that_patch_applies(
-    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Episode], run: Callable[..., Result]
+    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Memory], run: Callable[..., Result]
 ) -> None:
     rule()
     path = Path(project.root) / "CLAUDE.md"
@@ -155,7 +155,7 @@ def test_nothing_is_written_unasked_and_a_diff_is_shown_that_patch_applies(
 
 
 def test_what_was_applied_is_not_proposed_again(
-    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Episode], run: Callable[..., Result]
+    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Memory], run: Callable[..., Result]
 ) -> None:
     rule()
     facts = json.loads(run("--apply", "--yes", "--json").stdout)
@@ -171,7 +171,7 @@ def test_what_was_applied_is_not_proposed_again(
 
 
 def test_what_was_adopted_is_recognized_as_said_and_so_no_longer_injected(
-    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Episode], run: Callable[..., Result]
+    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Memory], run: Callable[..., Result]
 ) -> None:
     adopted, everywhere = rule(), rule("Answer in plain English and short words", scope=Scope.GLOBAL, project_id=None)
     run("--apply", "--yes")
@@ -184,7 +184,7 @@ def test_what_was_adopted_is_recognized_as_said_and_so_no_longer_injected(
         "~/.claude/CLAUDE.md",
     ]
     request = InjectionRequest(f"{RULE}?", project_id=project.id, file_saying=said.file_saying)
-    hit = Hit(adopted.episode_id, "preference", RULE, 1.0, {"text": 0.4}, episode=adopted, cosine=0.6, turn_id=1)
+    hit = Hit(adopted.episode_id, "preference", RULE, 1.0, {"text": 0.4}, memory=adopted, cosine=0.6, turn_id=1)
     (now,) = rate_hits([hit], request, Support(by_source={1: 1.0}, by_turn={1: 0.6}))
     (before,) = rate_hits(
         [hit], replace(request, file_saying=lambda text: ""), Support(by_source={1: 1.0}, by_turn={1: 0.6})
@@ -193,7 +193,7 @@ def test_what_was_adopted_is_recognized_as_said_and_so_no_longer_injected(
 
 
 def test_the_mode_a_link_and_foreign_bytes_stay(
-    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Episode], tmp_path: Path
+    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Memory], tmp_path: Path
 ) -> None:
     rule()
     real, link = tmp_path / "dotfiles.md", Path(project.root) / "CLAUDE.md"
@@ -214,7 +214,7 @@ def test_the_mode_a_link_and_foreign_bytes_stay(
 
 
 def test_a_file_that_changed_since_it_was_read_is_left_alone(
-    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Episode]
+    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Memory]
 ) -> None:
     rule()
     (proposal,) = propose_lines(store, settings, project)
@@ -228,7 +228,7 @@ def test_a_file_that_changed_since_it_was_read_is_left_alone(
 
 
 def test_what_is_no_regular_file_is_refused_at_once(
-    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Episode], run: Callable[..., Result]
+    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Memory], run: Callable[..., Result]
 ) -> None:
     rule()
     os.mkfifo(Path(project.root) / "CLAUDE.md")
@@ -237,7 +237,7 @@ def test_what_is_no_regular_file_is_refused_at_once(
 
 
 def test_a_rules_file_can_be_named(
-    store: Store, project: ProjectRow, rule: Callable[..., Episode], run: Callable[..., Result]
+    store: Store, project: ProjectRow, rule: Callable[..., Memory], run: Callable[..., Result]
 ) -> None:
     rule()
     target = Path(project.root) / ".claude" / "rules" / "learned.md"
@@ -269,7 +269,7 @@ def test_lines_go_to_the_end_of_their_section(before: bytes, after: str) -> None
 
 
 def test_a_rule_given_in_two_projects_is_offered_for_all_of_them_and_stays_where_it_is(
-    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Episode]
+    store: Store, settings: Settings, project: ProjectRow, rule: Callable[..., Memory]
 ) -> None:
     with store.transaction() as tx:
         other = ensure_project(tx, "/dev/lab/lantern", "lantern", "/dev/lab/lantern")
@@ -283,5 +283,5 @@ def test_a_rule_given_in_two_projects_is_offered_for_all_of_them_and_stays_where
     assert [(one.path, [line.text for line in one.lines]) for one in proposals] == [
         (settings.claude_folder / "CLAUDE.md", ["Never deploy on Fridays."])
     ]
-    assert {episode.scope for episode in all_episodes(store)} == {Scope.PROJECT}
+    assert {memory.scope for memory in all_memories(store)} == {Scope.PROJECT}
     assert proposals[0].lines[0].episode_id == first.episode_id

@@ -22,7 +22,7 @@ from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.forgetting import forgetting
 from engram.models.memories import memory_changes, memory_history, memory_records
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.search.vectors import count_vectors
 from engram.models.sessions.stored_turns import turns_of_session
 from engram.redaction import redact
@@ -30,7 +30,7 @@ from engram.settings import Settings
 from engram.system.clock import FixedClock
 
 DAY = 86_400
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 SESSION = "5f0e4e0e-5d62-4ae0-9e42-000000000002"
 
 
@@ -38,8 +38,8 @@ def ids(plan: PurgePlan) -> set[str]:
     return {one.episode_id for one in plan.memories}
 
 
-def is_there(store: Store, episode: Episode) -> bool:
-    return memory_records.find_episode(store, episode.episode_id) is not None
+def is_there(store: Store, memory: Memory) -> bool:
+    return memory_records.find_memory(store, memory.episode_id) is not None
 
 
 def test_only_archived_memories_that_nobody_touched_for_long_are_planned(
@@ -102,7 +102,7 @@ def test_what_changed_or_was_used_since_the_plan_stays(store: Store, keep: Keep)
     changed, used, gone = (keep(f"archived {n}", status=Status.ARCHIVED) for n in range(3))
     plan = plan_purge(store, archived_days=-1)
     with store.transaction() as tx:
-        memory_changes.change_episode(tx, changed, "edit", "by hand", status=Status.ACTIVE, actor=Actor.USER)
+        memory_changes.change_memory(tx, changed, "edit", "by hand", status=Status.ACTIVE, actor=Actor.USER)
     memory_changes.note_access(store, used.episode_id)
 
     report = purge(store, plan, actor=Actor.USER)
@@ -124,13 +124,13 @@ def test_a_consolidation_whose_memories_were_purged_says_that_it_cannot_be_undon
     report = consolidate(store, settings, similar=lambda *_: iter([(first.id, second.id, 0.95)]), is_forced=True)
     other = keep("the same words"), keep("the same words", evidence=None)
     later = consolidate(store, settings, is_forced=True)
-    merged = memory_records.find_episode(store, first.episode_id)
+    merged = memory_records.find_memory(store, first.episode_id)
 
     purge(store, plan_named(store, [second.episode_id]), actor=Actor.USER)
 
     with pytest.raises(BadRequest, match=r"were purged on .* a purge is final"):
         undo_run(store, settings, report.run_id, actor=Actor.USER)
-    assert memory_records.find_episode(store, first.episode_id) == merged
+    assert memory_records.find_memory(store, first.episode_id) == merged
     assert undo_run(store, settings, later.run_id, actor=Actor.USER)
     assert all(is_there(store, one) for one in other)
 
@@ -176,10 +176,10 @@ def test_turns_stay_and_another_extraction_of_them_makes_no_purged_memory_again(
         ).new
 
     assert extract() > 0
-    made = memory_records.all_episodes(store)
+    made = memory_records.all_memories(store)
     with store.transaction() as tx:
         for one in made:
-            memory_changes.change_episode(
+            memory_changes.change_memory(
                 tx, one, "age", "test", status=Status.ARCHIVED, importance=Importance.NORMAL, actor=Actor.TIDYING
             )
     turns = turns_of_session(store, session)
@@ -189,5 +189,5 @@ def test_turns_stay_and_another_extraction_of_them_makes_no_purged_memory_again(
 
     assert len(report.episode_ids) == len(made)
     assert extract() == 0
-    assert memory_records.all_episodes(store) == []
+    assert memory_records.all_memories(store) == []
     assert [one.turn.said for one in turns_of_session(store, session)] == [one.turn.said for one in turns]

@@ -9,7 +9,7 @@ from engram.errors import BadRequest
 from engram.memories.correct import correct_memory
 from engram.memories.save import pin_memory, save_memory, trust_memory
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.projects.projects import ensure_project
 from engram.redaction import redact
 
@@ -27,7 +27,7 @@ def project_id(store: Store) -> int:
         return ensure_project(tx, "/src/harbor", "harbor", "/src/harbor").id
 
 
-def save(store: Store, text: str, project_id: int | None, actor: Actor = Actor.AGENT, **fields: object) -> Episode:
+def save(store: Store, text: str, project_id: int | None, actor: Actor = Actor.AGENT, **fields: object) -> Memory:
     return save_memory(
         store,
         text,
@@ -79,6 +79,6 @@ def test_a_suspect_text_replaces_nothing(store: Store, project_id: int) -> None:
 
     assert saved.suspect
     assert corrected.made.suspect
-    kept = find_episode(store, old.episode_id)
+    kept = find_memory(store, old.episode_id)
     assert kept is not None
     assert (kept.status, kept.superseded_by) == (Status.ACTIVE, old.superseded_by)

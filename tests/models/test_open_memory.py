@@ -15,17 +15,17 @@ from engram.models.engine import meta, transaction
 from engram.models.engine.transaction import Store, Tx
 from engram.models.memories import memory_changes, tombstones
 from engram.models.memories.memory_changes import ChangeListener
-from engram.models.memories.memory_records import Episode, Evidence, find_episode, new_episode_id
+from engram.models.memories.memory_records import Evidence, Memory, find_memory, new_memory_id
 from engram.models.memories.tombstones import TombstoneKind
 from engram.models.memories.watermarks import note_undone
 from engram.models.open_memory import open_store
 from engram.system.clock import FixedClock
 
 
-def keep(store: Store, summary: str = "The cache lives in SQLite") -> Episode:
-    made = Episode(new_episode_id(), "decision", summary, summary, scope=Scope.GLOBAL)
+def keep(store: Store, summary: str = "The cache lives in SQLite") -> Memory:
+    made = Memory(new_memory_id(), "decision", summary, summary, scope=Scope.GLOBAL)
     with store.transaction() as tx:
-        return memory_changes.add_episode(tx, made, [Evidence("a" * 32, "s1")], actor=Actor.USER)
+        return memory_changes.add_memory(tx, made, [Evidence("a" * 32, "s1")], actor=Actor.USER)
 
 
 def test_what_tombstones_name_goes_when_a_migrated_file_is_opened(tmp_path: Path, clock: FixedClock) -> None:
@@ -33,15 +33,15 @@ def test_what_tombstones_name_goes_when_a_migrated_file_is_opened(tmp_path: Path
     with open_store(path, clock=clock) as memory:
         kept, forgotten = keep(memory), keep(memory, "Tests run against SQLite")
         with memory.transaction() as tx:
-            tombstones.add_tombstones(tx, TombstoneKind.EPISODE, [forgotten.episode_id.encode()])
+            tombstones.add_tombstones(tx, TombstoneKind.MEMORY, [forgotten.episode_id.encode()])
     with open_store(path, clock=clock) as memory:
-        assert find_episode(memory, forgotten.episode_id) is not None
+        assert find_memory(memory, forgotten.episode_id) is not None
         with memory.transaction() as tx:
             meta.put_meta(tx, "tombstones_due", "1")
 
     with open_store(path, clock=clock) as memory:
-        assert find_episode(memory, forgotten.episode_id) is None
-        assert find_episode(memory, kept.episode_id) is not None
+        assert find_memory(memory, forgotten.episode_id) is None
+        assert find_memory(memory, kept.episode_id) is not None
         assert meta.get_meta(memory, "tombstones_due") is None
 
 
@@ -61,20 +61,20 @@ class Recorder(ChangeListener):
     def __init__(self) -> None:
         self.heard: list[tuple[str, ...]] = []
 
-    def made(self, tx: Tx, episode: Episode, action: str) -> None:
-        self.heard.append(("made", episode.episode_id, action))
+    def made(self, tx: Tx, memory: Memory, action: str) -> None:
+        self.heard.append(("made", memory.episode_id, action))
 
-    def changed(self, tx: Tx, before: Episode, after: Episode, action: str, actor: Actor) -> None:
+    def changed(self, tx: Tx, before: Memory, after: Memory, action: str, actor: Actor) -> None:
         self.heard.append(("changed", after.episode_id, action, actor.value))
 
-    def erased(self, tx: Tx, before: Episode, after: Episode) -> None:
+    def erased(self, tx: Tx, before: Memory, after: Memory) -> None:
         self.heard.append(("erased", after.episode_id))
 
     def moved(self, tx: Tx, episode_ids: Query) -> None:
         self.heard.append(("moved", *map(str, tx.fetch_values(episode_ids))))
 
-    def deleted(self, tx: Tx, episode: Episode, *, is_purge: bool) -> None:
-        self.heard.append(("deleted", episode.episode_id, str(is_purge)))
+    def deleted(self, tx: Tx, memory: Memory, *, is_purge: bool) -> None:
+        self.heard.append(("deleted", memory.episode_id, str(is_purge)))
 
     def vetoed(self, tx: Tx, changes: object) -> None:
         self.heard.append(("vetoed", str(changes)))
@@ -92,11 +92,11 @@ def test_a_listener_hears_of_every_kind_of_change(
     with open_store(tmp_path / "memory.db", clock=clock) as memory:
         made = keep(memory)
         with memory.transaction() as tx:
-            edited = memory_changes.change_episode(tx, made, "edit", actor=Actor.USER, summary="It lives in a file")
+            edited = memory_changes.change_memory(tx, made, "edit", actor=Actor.USER, summary="It lives in a file")
             note_undone(tx, [("archive", made.episode_id)])
-            memory_changes.move_episodes(tx, [made.id], None, "moved", actor=Actor.USER)
+            memory_changes.move_memories(tx, [made.id], None, "moved", actor=Actor.USER)
             erased = memory_changes.erase_fields(tx, edited, "forgotten", actor=Actor.USER, content="")
-            memory_changes.delete_episode(tx, erased, actor=Actor.USER)
+            memory_changes.delete_memory(tx, erased, actor=Actor.USER)
 
     name = made.episode_id
     assert recorder.heard == [

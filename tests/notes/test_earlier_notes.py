@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from engram.enums import Actor
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.forgetting.forget_project import forget_project
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.projects.notes import is_seen_by
 from engram.models.projects.projects import ensure_project
 from engram.notes.note_index import find_notes, index_notes, owners_of_lines
@@ -49,14 +49,14 @@ def test_they_are_indexed_and_a_section_is_seen_by_its_project_alone(store: Stor
     assert found == 1
 
 
-def test_what_is_forgotten_leaves_them_too(store: Store, settings: Settings, keep: Callable[..., Episode]) -> None:
+def test_what_is_forgotten_leaves_them_too(store: Store, settings: Settings, keep: Callable[..., Memory]) -> None:
     write(settings)
     with store.transaction() as tx:
         harbor = ensure_project(tx, "/gone/harbor", "harbor", "/gone/harbor")
     index_notes(store, settings, redact)
-    episode = keep("The winch was oiled in January, as every year.")
+    memory = keep("The winch was oiled in January, as every year.")
 
-    forget_episode(store, settings.places, episode.episode_id, actor=Actor.USER)
+    forget_memory(store, settings.places, memory.episode_id, actor=Actor.USER)
     forget_project(store, settings.places, harbor, actor=Actor.USER)
 
     assert "winch" not in (settings.home / "archive" / "2026-01.md").read_text()

@@ -16,7 +16,7 @@ from engram.consolidation.context import Context
 from engram.consolidation.graduation import graduate
 from engram.enums import Actor
 from engram.errors import BadRequest
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
 from engram.notes.daily_log import (
@@ -153,7 +153,7 @@ def test_a_note_is_found_read_and_forgotten_in_its_own_file(home: Home, memory: 
     assert headings == {"zoo"}
 
     kept = save_memory(memory, "in the boathouse of the harbour.", redact, scope="global", actor=Actor.AGENT)
-    forget_episode(memory, home, kept.episode_id, also_source=True, actor=Actor.USER)
+    forget_memory(memory, home, kept.episode_id, also_source=True, actor=Actor.USER)
     assert "boathouse" not in path.read_text()
     assert "walrus sleeps" in path.read_text()
 
@@ -251,7 +251,7 @@ def test_notes_inside_an_old_log_survive_a_new_log_and_a_forgotten_turn(
     )
 
     log_session(memory, home, "s1")
-    forget_episode(memory, home, kept.episode_id, also_source=True, actor=Actor.USER)
+    forget_memory(memory, home, kept.episode_id, also_source=True, actor=Actor.USER)
 
     assert [text for text in SAVED_BEFORE if text not in saved_text(home)] == []
 

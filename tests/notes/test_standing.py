@@ -10,7 +10,7 @@ import pytest
 from transcript_lines import say
 
 from engram.enums import Actor, Scope
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.forgetting.forget_project import forget_project
 from engram.ingest.read_sources import ingest_path
 from engram.memories.save import save_memory
@@ -187,7 +187,7 @@ def test_what_was_forgotten_is_not_kept_again_though_it_stands_in_the_file(
     read(store, settings)
     memory = save_memory(store, RULE, redact, scope=Scope.PROJECT, project_id=project.id, actor=Actor.USER)
 
-    forget_episode(store, settings.places, memory.episode_id, actor=Actor.USER)
+    forget_memory(store, settings.places, memory.episode_id, actor=Actor.USER)
     assert "pnpm" not in "".join(file.text for file in list_standing_files(store))
 
     write(root / "CLAUDE.md", f"{RULE}\n\nThe build runs with make everything.\n", 2)

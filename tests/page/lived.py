@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from engram.enums import Actor, Channel, Kind, Scope, Verdict, Voice
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import add_episode
-from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.memories.memory_changes import add_memory
+from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.sessions import outcomes
 from engram.models.sessions.outcomes import Candidate, Outcome
 from engram.models.shown.injections import Injection, add_injections
@@ -28,9 +28,9 @@ ERROR = "AssertionError: 1"
 class Lived:
     """What happened."""
 
-    fix: Episode
+    fix: Memory
     #: About the same; in force.
-    other: Episode
+    other: Memory
     turn_id: int
 
 
@@ -62,8 +62,8 @@ def live(store: Store, *, project: str = "harbor", session: str = SESSION, numbe
     turn_id = store_turn(store, turn, project)
     store_turn(store, make_turn(uuid_of(number + 2), QUIET, session_id=session, at_ms=now - 30_000), project)
     fix, other = (
-        Episode(
-            episode_id=new_episode_id(),
+        Memory(
+            episode_id=new_memory_id(),
             kind=Kind.FIX,
             summary=summary,
             content=f"{summary}\n\nIt was cut by int(...).",
@@ -81,9 +81,7 @@ def live(store: Store, *, project: str = "harbor", session: str = SESSION, numbe
     )
     evidence = [Evidence(uuid_of(number + 1), session, turn_id)]
     with store.transaction() as tx:
-        fix, other = (
-            add_episode(tx, episode, evidence, actor=Actor.MODEL, action="extract") for episode in (fix, other)
-        )
+        fix, other = (add_memory(tx, memory, evidence, actor=Actor.MODEL, action="extract") for memory in (fix, other))
         bite = Injection(
             session_id=session,
             prompt_key="p",

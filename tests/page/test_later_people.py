@@ -14,7 +14,7 @@ from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_history
 from engram.models.memories.judgements import open_contradictions
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.projects.projects import list_projects
 from tests.page.lived import live
 from tests.page.serving import ServedPage
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.browser
 
 
 @pytest.fixture
-def house(page: ServedPage, store: Store, keep: Callable[..., Episode]) -> ServedPage:
+def house(page: ServedPage, store: Store, keep: Callable[..., Memory]) -> ServedPage:
     """A page with something in every view."""
     live(store)
     live(store, project="lantern", session="b1", number=11)

@@ -14,14 +14,14 @@ from click.testing import CliRunner
 from engram.cli.main import engram
 from engram.consolidation.tidying import consolidate
 from engram.enums import Actor, Scope, Status
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.memories.correct import correct_memory
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_history
 from engram.models.memories.judgements import open_contradictions
 from engram.models.memories.memory_history import history_of
-from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.projects.projects import find_project, list_projects
 from engram.models.work import work
 from engram.models.work.pauses import paused_scopes
@@ -38,17 +38,17 @@ from tests.page.serving import ServedPage
 #: Largest answer of a view, in bytes.
 MAX_HTML_BYTES = 20_000
 VIEWS = ("decide", "projects", "tasks", "health", "costs", "gone", "settings")
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 
 def plain(text: str) -> str:
     return text
 
 
-def find(store: Store, episode_id: str) -> Episode:
-    episode = find_episode(store, episode_id)
-    assert episode is not None
-    return episode
+def find(store: Store, episode_id: str) -> Memory:
+    memory = find_memory(store, episode_id)
+    assert memory is not None
+    return memory
 
 
 def undo_of(text: str) -> tuple[str, ...]:
@@ -308,7 +308,7 @@ def test_what_is_archived_comes_back_and_what_was_forgotten_is_a_number(
     page: ServedPage, store: Store, settings: Settings, keep: Keep
 ) -> None:
     archived, canary = keep("the archived mast", status=Status.ARCHIVED), keep("the canary sings")
-    forget_episode(store, settings.places, canary.episode_id, actor=Actor.USER)
+    forget_memory(store, settings.places, canary.episode_id, actor=Actor.USER)
 
     shown = page.see("gone").text
     assert "the archived mast" in shown

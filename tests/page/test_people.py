@@ -17,7 +17,7 @@ import pytest
 from engram.enums import Actor, Scope
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import find_episode
+from engram.models.memories.memory_records import find_memory
 from engram.models.open_memory import open_store
 from engram.page.views import VIEWS
 from engram.redaction import redact
@@ -173,9 +173,9 @@ def test_where_is_it_from(person: Person, house: House) -> None:
 
 def test_wrong_fix_it_now_and_undo(person: Person, house: House) -> None:
     def is_lowered() -> bool:
-        episode = find_episode(house.store, house.lived.fix.episode_id)
-        assert episode is not None
-        return episode.is_lowered
+        memory = find_memory(house.store, house.lived.fix.episode_id)
+        assert memory is not None
+        return memory.is_lowered
 
     person.click("Wrong", role="button")
     person.sees("Claude is never shown it again")
@@ -196,12 +196,12 @@ def test_what_was_forgotten_is_asked_for_and_waits(person: Person, house: House)
     person.sees("Forgetting in 6 seconds")
     person.press("Escape")
     person.tab.get_by_text("Forgetting in").wait_for(state="hidden")
-    assert find_episode(house.store, canary.episode_id) is not None
+    assert find_memory(house.store, canary.episode_id) is not None
     person.tab.keyboard.press("f")
     asked.wait_for()
     person.tab.keyboard.press("Enter")
     person.tab.get_by_role("heading", name="Forgotten").wait_for()
-    assert find_episode(house.store, canary.episode_id) is None
+    assert find_memory(house.store, canary.episode_id) is None
 
 
 def test_what_has_changed(person: Person) -> None:

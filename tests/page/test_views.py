@@ -17,9 +17,9 @@ from engram.models.hub.outgoing import begin_enqueuing, enqueue_all
 from engram.models.hub.rules import add_rule
 from engram.models.hub.shares import add_share
 from engram.models.hub.spaces import list_spaces
-from engram.models.memories.memory_changes import add_episode
+from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_history import history_of
-from engram.models.memories.memory_records import find_episode, new_episode_id
+from engram.models.memories.memory_records import find_memory, new_memory_id
 from engram.models.sessions.sessions import find_session, set_rolling_summary
 from engram.models.work.task_runs import begin_task_run
 from engram.page.views import health
@@ -75,8 +75,8 @@ def test_a_memory_says_who_said_it_where_it_is_shared_and_what_waits(
     shared = save_memory(store, "Prices are in cents.", redact, scope=Scope.GLOBAL, kind=Kind.FACT, actor=Actor.USER)
     with store.transaction() as tx:
         add_share(tx, team, shared, {"s": "Prices are in cents.", "c": "", "f": [], "e": []}, None)
-        theirs = dataclasses.replace(shared, id=0, episode_id=new_episode_id(), stable_id="", origin="teammate bob")
-        add_episode(tx, theirs, [], actor=Actor.TIDYING, action="sync")
+        theirs = dataclasses.replace(shared, id=0, episode_id=new_memory_id(), stable_id="", origin="teammate bob")
+        add_memory(tx, theirs, [], actor=Actor.TIDYING, action="sync")
         add_rule(tx, team.id, lived.fix.project_id or 0, 3_600_000)
         tx.run("UPDATE hub_rule SET made_at_ms = 0")
         begin_enqueuing(tx, 1)
@@ -120,10 +120,10 @@ def test_each_change_stands_in_history_as_the_users_and_is_undone(page: ServedPa
     memory = lived.fix.episode_id
 
     def now() -> tuple[object, ...]:
-        episode = find_episode(store, memory)
-        assert episode is not None
-        flags = (episode.is_pinned, episode.is_lowered, episode.status)
-        return episode.summary, episode.content, episode.scope, episode.importance, *flags
+        kept = find_memory(store, memory)
+        assert kept is not None
+        flags = (kept.is_pinned, kept.is_lowered, kept.status)
+        return kept.summary, kept.content, kept.scope, kept.importance, *flags
 
     before = now()
     edit = {"summary": "Round up.", "content": "Round up.\r\nAlways.", "scope": "global", "importance": "high"}
@@ -171,10 +171,10 @@ def test_forget_shows_what_goes_and_asks_before_it_goes(page: ServedPage, lived:
     assert "canary sings" in preview
     assert "can't be undone" in preview
     assert "load delay:6s" in waiting
-    assert find_episode(store, canary.episode_id) is not None
+    assert find_memory(store, canary.episode_id) is not None
     gone = page.do("m", canary.episode_id, "forget")
     assert gone.status == 200
-    assert find_episode(store, canary.episode_id) is None
+    assert find_memory(store, canary.episode_id) is None
     for path in ((), ("s",), ("m", lived.fix.episode_id), ("m", canary.episode_id)):
         assert "canary sings" not in page.see(*path).text, path
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recollecting import Memory
+from recollecting import Scene
 
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
@@ -19,11 +19,11 @@ from engram.system.clock import FixedClock
 
 
 @pytest.fixture
-def make_memory(tmp_path: Path) -> Iterator[Callable[..., Memory]]:
+def make_memory(tmp_path: Path) -> Iterator[Callable[..., Scene]]:
     """Opens the memory with other settings."""
     stores: list[Store] = []
 
-    def make(**settings: Any) -> Memory:
+    def make(**settings: Any) -> Scene:
         found = Settings(home=tmp_path / "home", embedding_model="hashed", **settings)
         found.places.prepare()
         clock = FixedClock()
@@ -31,7 +31,7 @@ def make_memory(tmp_path: Path) -> Iterator[Callable[..., Memory]]:
         stores.append(store)
         with store.transaction() as tx:
             project = projects.ensure_project(tx, "/dev/lab/proj", "proj", "/dev/lab/proj")
-        return Memory(store, found, RecollectionService(store, Searcher(store, found), found), clock, project)
+        return Scene(store, found, RecollectionService(store, Searcher(store, found), found), clock, project)
 
     yield make
     for store in stores:
@@ -39,6 +39,6 @@ def make_memory(tmp_path: Path) -> Iterator[Callable[..., Memory]]:
 
 
 @pytest.fixture
-def memory(make_memory: Callable[..., Memory]) -> Memory:
+def memory(make_memory: Callable[..., Scene]) -> Scene:
     """The memory with the default settings."""
     return make_memory()

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from recollecting import FACT, PROMPT, Memory
+from recollecting import FACT, PROMPT, Scene
 
 from engram.enums import Channel, Verdict
 from engram.models.sessions.outcomes import outcomes_of_session
@@ -18,7 +18,7 @@ from engram.recollection.subagents import MAX_AGENT_TOKENS, MAX_TASKS, AgentTask
 TASK = "Find out why the watcher holds a flock and no PID file, and report the reason."
 
 
-def call(memory: Memory, prompt: object = TASK, *, tool: str = "Agent", kind: str = "Explore", **fields: Any) -> str:
+def call(memory: Scene, prompt: object = TASK, *, tool: str = "Agent", kind: str = "Explore", **fields: Any) -> str:
     """The parent calls the tool that starts a subagent."""
     return memory.answer(
         {
@@ -32,7 +32,7 @@ def call(memory: Memory, prompt: object = TASK, *, tool: str = "Agent", kind: st
     )
 
 
-def begin(memory: Memory, agent: str = "a1", kind: str = "Explore", **fields: Any) -> str:
+def begin(memory: Scene, agent: str = "a1", kind: str = "Explore", **fields: Any) -> str:
     """What SubagentStart would show; "" for silence."""
     return memory.answer(
         {
@@ -47,17 +47,17 @@ def begin(memory: Memory, agent: str = "a1", kind: str = "Explore", **fields: An
 
 
 @pytest.mark.parametrize("tool", ["Agent", "Task"])
-def test_a_subagent_gets_what_belongs_to_its_task_and_its_parent_nothing(memory: Memory, tool: str) -> None:
-    episode = memory.keep()
+def test_a_subagent_gets_what_belongs_to_its_task_and_its_parent_nothing(memory: Scene, tool: str) -> None:
+    kept = memory.keep()
 
     assert call(memory, tool=tool) == ""
     text = begin(memory)
 
-    assert f"[{episode.episode_id}]" in text
+    assert f"[{kept.episode_id}]" in text
     assert FACT in text
 
 
-def test_it_gets_it_once_and_the_next_one_by_its_own_task(memory: Memory) -> None:
+def test_it_gets_it_once_and_the_next_one_by_its_own_task(memory: Scene) -> None:
     memory.keep()
     other = memory.keep("The release tag is signed with the key of the maintainer on the build server")
     call(memory)
@@ -72,7 +72,7 @@ def test_it_gets_it_once_and_the_next_one_by_its_own_task(memory: Memory) -> Non
     assert begin(memory, "a3") == ""
 
 
-def test_parallel_subagents_get_the_tasks_of_their_types(memory: Memory) -> None:
+def test_parallel_subagents_get_the_tasks_of_their_types(memory: Scene) -> None:
     memory.keep()
     call(memory, kind="Explore")
     call(memory, "Write a poem about the green sea in spring.", kind="general-purpose")
@@ -81,7 +81,7 @@ def test_parallel_subagents_get_the_tasks_of_their_types(memory: Memory) -> None
     assert FACT in begin(memory, "a1", "Explore")
 
 
-def test_the_parent_keeps_its_own_bites_and_its_limit(make_memory: Callable[..., Memory]) -> None:
+def test_the_parent_keeps_its_own_bites_and_its_limit(make_memory: Callable[..., Scene]) -> None:
     memory = make_memory(bites=1)
     memory.keep()
     call(memory)
@@ -90,7 +90,7 @@ def test_the_parent_keeps_its_own_bites_and_its_limit(make_memory: Callable[...,
     assert FACT in memory.ask(PROMPT)
 
 
-def test_what_waits_for_the_parent_goes_on_waiting(memory: Memory) -> None:
+def test_what_waits_for_the_parent_goes_on_waiting(memory: Scene) -> None:
     memory.keep()
     waiting = memory.settings.places.recollections / "s1.pending"
     waiting.parent.mkdir(exist_ok=True)
@@ -101,7 +101,7 @@ def test_what_waits_for_the_parent_goes_on_waiting(memory: Memory) -> None:
     assert waiting.read_bytes() == b"waits"
 
 
-def test_what_the_parent_was_shown_is_new_to_the_subagent(memory: Memory) -> None:
+def test_what_the_parent_was_shown_is_new_to_the_subagent(memory: Scene) -> None:
     memory.keep()
     assert FACT in memory.ask(PROMPT)
     call(memory)
@@ -109,20 +109,20 @@ def test_what_the_parent_was_shown_is_new_to_the_subagent(memory: Memory) -> Non
     assert FACT in begin(memory)
 
 
-def test_it_stands_in_the_ledger_under_the_subagent(memory: Memory) -> None:
-    episode = memory.keep()
+def test_it_stands_in_the_ledger_under_the_subagent(memory: Scene) -> None:
+    kept = memory.keep()
     call(memory)
     begin(memory)
 
     (told,) = injections.injections_of_session(memory.store, "s1")
-    assert (told.channel, told.prompt_key, told.episode_id) == (Channel.AGENT, "agent:a1", episode.episode_id)
+    assert (told.channel, told.prompt_key, told.episode_id) == (Channel.AGENT, "agent:a1", kept.episode_id)
     assert injections.injected_ids(memory.store, "s1") == set()
     (outcome,) = outcomes_of_session(memory.store, "s1")
     assert (outcome.channel, outcome.verdict) == (Channel.AGENT, Verdict.SHOWN)
-    assert [candidate.episode_id for candidate in outcome.considered] == [episode.episode_id]
+    assert [candidate.episode_id for candidate in outcome.considered] == [kept.episode_id]
 
 
-def test_its_budget_is_its_own_and_small(memory: Memory) -> None:
+def test_its_budget_is_its_own_and_small(memory: Scene) -> None:
     for number in range(6):
         memory.keep(f"{FACT}, as was decided for reason {'abcdef'[number] * 6} " + "after long tests " * 12)
     call(memory)
@@ -144,7 +144,7 @@ def test_its_budget_is_its_own_and_small(memory: Memory) -> None:
         {"tool_input": {"prompt": "Paint the sea in green colours like Turner did.", "subagent_type": "Explore"}},
     ],
 )
-def test_without_a_task_that_a_memory_belongs_to_there_is_silence(memory: Memory, fields: dict[str, Any]) -> None:
+def test_without_a_task_that_a_memory_belongs_to_there_is_silence(memory: Scene, fields: dict[str, Any]) -> None:
     memory.keep()
     call(memory, **fields)
 
@@ -152,7 +152,7 @@ def test_without_a_task_that_a_memory_belongs_to_there_is_silence(memory: Memory
 
 
 @pytest.mark.parametrize("fields", [{"agent_type": ""}, {"agent_id": ""}, {"agent_id": None}, {"session_id": "s2"}])
-def test_helpers_of_claude_code_itself_get_nothing_and_take_no_task(memory: Memory, fields: dict[str, Any]) -> None:
+def test_helpers_of_claude_code_itself_get_nothing_and_take_no_task(memory: Scene, fields: dict[str, Any]) -> None:
     memory.keep()
     call(memory)
 
@@ -160,7 +160,7 @@ def test_helpers_of_claude_code_itself_get_nothing_and_take_no_task(memory: Memo
     assert FACT in begin(memory)
 
 
-def test_switched_off_or_paused_there_is_silence(memory: Memory) -> None:
+def test_switched_off_or_paused_there_is_silence(memory: Scene) -> None:
     memory.keep()
     pauses.pause(memory.store, "", memory.store.now_ms() + 60_000)
     call(memory)
@@ -169,7 +169,7 @@ def test_switched_off_or_paused_there_is_silence(memory: Memory) -> None:
     assert outcomes_of_session(memory.store, "s1") == []
 
 
-def test_an_answer_that_came_too_late_was_not_shown(memory: Memory) -> None:
+def test_an_answer_that_came_too_late_was_not_shown(memory: Scene) -> None:
     memory.keep()
     call(memory)
     payload = {"hook_event_name": "SubagentStart", "session_id": "s1", "agent_id": "a1", "agent_type": "Explore"}
@@ -182,7 +182,7 @@ def test_an_answer_that_came_too_late_was_not_shown(memory: Memory) -> None:
     assert [outcome.verdict for outcome in outcomes_of_session(memory.store, "s1")] == [Verdict.TOO_LATE]
 
 
-def test_hooks_that_are_registered_twice_give_one_answer(memory: Memory) -> None:
+def test_hooks_that_are_registered_twice_give_one_answer(memory: Scene) -> None:
     memory.keep()
     memory.keep("The release tag is signed with the key of the maintainer on the build server")
     for _ in range(2):
@@ -196,7 +196,7 @@ def test_hooks_that_are_registered_twice_give_one_answer(memory: Memory) -> None
     assert ["release tag" in answer for answer in answers] == [False, False, True, False]
 
 
-def test_the_task_of_a_refused_call_is_not_given_to_the_subagent_of_another_prompt(memory: Memory) -> None:
+def test_the_task_of_a_refused_call_is_not_given_to_the_subagent_of_another_prompt(memory: Scene) -> None:
     memory.keep()
     call(memory, "Describe how the release tag is signed on the build server.", prompt_id="p1")
     call(memory, prompt_id="p2")

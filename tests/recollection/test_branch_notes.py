@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from engram.cli.main import engram
 from engram.consolidation.stale import read_branches
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.recollection.recollecting import RecollectionService
 from engram.search.hit_lines import remarks_of
 from engram.search.hits import PublicHit
@@ -25,7 +25,7 @@ NOTE = "on branch feat/x, not merged"
 
 
 @pytest.fixture
-def learned(workshop: Workshop) -> Episode:
+def learned(workshop: Workshop) -> Memory:
     """A memory of a session on a branch with a commit; the repository is on main."""
     workshop.repository.git("switch", "-q", "-c", "feat/x")
     workshop.repository.commit("work", a="1\n")
@@ -50,12 +50,12 @@ def ask(workshop: Workshop, session: str = "s1") -> str:
     return str(json.loads(output)["hookSpecificOutput"]["additionalContext"]) if output else ""
 
 
-def test_a_bite_says_on_another_branch_that_its_own_was_not_merged(workshop: Workshop, learned: Episode) -> None:
+def test_a_bite_says_on_another_branch_that_its_own_was_not_merged(workshop: Workshop, learned: Memory) -> None:
     assert f"{learned.episode_id}] " in ask(workshop)
     assert NOTE in ask(workshop, "s2")
 
 
-def test_on_its_own_branch_and_after_the_merge_it_is_told_as_true(workshop: Workshop, learned: Episode) -> None:
+def test_on_its_own_branch_and_after_the_merge_it_is_told_as_true(workshop: Workshop, learned: Memory) -> None:
     workshop.repository.git("switch", "-q", "feat/x")
     own = ask(workshop, "s3")
     workshop.repository.git("switch", "-q", "main")
@@ -69,7 +69,7 @@ def test_on_its_own_branch_and_after_the_merge_it_is_told_as_true(workshop: Work
 
 
 def test_expand_says_it_too_by_command_and_tool(
-    workshop: Workshop, learned: Episode, monkeypatch: pytest.MonkeyPatch
+    workshop: Workshop, learned: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root, settings = workshop.repository.root, workshop.settings
     monkeypatch.chdir(root)
@@ -97,7 +97,7 @@ def test_expand_says_it_too_by_command_and_tool(
     assert "not merged" not in on_branch + expand()
 
 
-def test_it_sinks_below_a_memory_that_holds_here(workshop: Workshop, learned: Episode) -> None:
+def test_it_sinks_below_a_memory_that_holds_here(workshop: Workshop, learned: Memory) -> None:
     workshop.work("main", session="two")
     here = workshop.learn(SUMMARY.replace("watcher.lock", "its lock"), ["two"])
     searcher = Searcher(workshop.store, workshop.settings)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from recollecting import Memory
+from recollecting import Scene
 
 from engram.enums import Actor, Importance, Kind, Scope, Status
 from engram.extraction.extracting import extract_session
@@ -27,7 +27,7 @@ from engram.transcripts.turns import Action, Opening, Turn
 DAY_MS = 86_400_000
 
 
-def brief(memory: Memory, **fields: Any) -> list[str]:
+def brief(memory: Scene, **fields: Any) -> list[str]:
     text = build_briefing(memory.store, memory.settings, **({"project_id": memory.project.id} | fields))
     return text.splitlines()[1:-1]
 
@@ -36,11 +36,11 @@ def summaries(lines: list[str]) -> list[str]:
     return [line.partition(": ")[2] for line in lines if line.startswith("- [ep_")]
 
 
-def test_an_empty_memory_says_nothing(memory: Memory) -> None:
+def test_an_empty_memory_says_nothing(memory: Scene) -> None:
     assert build_briefing(memory.store, memory.settings, project_id=memory.project.id) == ""
 
 
-def test_pinned_come_first_then_the_important_and_recent(memory: Memory) -> None:
+def test_pinned_come_first_then_the_important_and_recent(memory: Scene) -> None:
     now = memory.clock.now_ms()
     memory.keep("an old one", created_at_ms=now - 60 * DAY_MS)
     memory.keep("a fresh one", created_at_ms=now)
@@ -52,7 +52,7 @@ def test_pinned_come_first_then_the_important_and_recent(memory: Memory) -> None
 
 @pytest.mark.parametrize("stored", ["not JSON", '{"a": 1}', "[1, null, {}]", "null", '"text"', "[" * 5000, ""])
 @pytest.mark.parametrize("column", ["facts", "entities"])
-def test_malformed_facts_of_one_memory_do_not_cost_the_briefing(memory: Memory, column: str, stored: str) -> None:
+def test_malformed_facts_of_one_memory_do_not_cost_the_briefing(memory: Scene, column: str, stored: str) -> None:
     memory.keep("the queue lives in SQLite", importance=Importance.HIGH)
     damaged = memory.keep("the parser is written by hand", importance=Importance.HIGH, facts=("changed: parser.py",))
     with memory.store.transaction() as tx:
@@ -62,7 +62,7 @@ def test_malformed_facts_of_one_memory_do_not_cost_the_briefing(memory: Memory, 
 
 
 @pytest.mark.parametrize("stored", ["not JSON", '{"a": 1}', "[1, null]"])
-def test_malformed_facts_of_one_turn_do_not_cost_the_briefing(memory: Memory, stored: str) -> None:
+def test_malformed_facts_of_one_turn_do_not_cost_the_briefing(memory: Scene, stored: str) -> None:
     memory.keep("of this file", entities=("src/store.py",))
     with memory.store.transaction() as tx:
         session = sessions.ensure_session(
@@ -75,7 +75,7 @@ def test_malformed_facts_of_one_turn_do_not_cost_the_briefing(memory: Memory, st
     assert summaries(brief(memory)) == ["of this file"]
 
 
-def test_a_memory_about_a_file_that_is_being_changed_goes_up(memory: Memory) -> None:
+def test_a_memory_about_a_file_that_is_being_changed_goes_up(memory: Scene) -> None:
     memory.keep("of another file", importance=Importance.HIGH, entities=("docs/other.md",))
     memory.keep("of this file", entities=("src/store.py",))
     with memory.store.transaction() as tx:
@@ -89,7 +89,7 @@ def test_a_memory_about_a_file_that_is_being_changed_goes_up(memory: Memory) -> 
     assert summaries(brief(memory))[0] == "of this file"
 
 
-def test_what_a_better_memory_has_said_is_not_said_again(memory: Memory) -> None:
+def test_what_a_better_memory_has_said_is_not_said_again(memory: Scene) -> None:
     memory.keep("The watcher holds watcher.lock by flock, never by a PID file", importance=Importance.HIGH)
     memory.keep("The watcher holds its watcher.lock by flock and never by any PID file")
 
@@ -107,12 +107,12 @@ def test_what_a_better_memory_has_said_is_not_said_again(memory: Memory) -> None
         (Kind.STATE, False),
     ],
 )
-def test_only_what_changes_the_next_step_is_told(memory: Memory, kind: Kind, is_told: bool) -> None:
+def test_only_what_changes_the_next_step_is_told(memory: Scene, kind: Kind, is_told: bool) -> None:
     memory.keep("The parser of the config is written by hand.", kind=kind)
     assert bool(brief(memory)) is is_told
 
 
-def test_what_the_user_saved_is_told_and_a_rule_is_a_rule(memory: Memory) -> None:
+def test_what_the_user_saved_is_told_and_a_rule_is_a_rule(memory: Scene) -> None:
     for text in ("The staging host is called walrus.", "From now on write commit messages in English."):
         save_memory(memory.store, text, redact, actor=Actor.USER, project_id=memory.project.id)
     save_memory(memory.store, "The agent saved this.", redact, actor=Actor.AGENT, project_id=memory.project.id)
@@ -124,7 +124,7 @@ def test_what_the_user_saved_is_told_and_a_rule_is_a_rule(memory: Memory) -> Non
     assert "The agent saved this." not in "\n".join(lines)
 
 
-def test_a_full_memory_fills_two_hundred_tokens_and_no_more(memory: Memory) -> None:
+def test_a_full_memory_fills_two_hundred_tokens_and_no_more(memory: Scene) -> None:
     parts = [
         f"{first}{last}" for first in ("hull", "mast", "sail", "keel", "deck") for last in ("ring", "bolt", "nail")
     ]
@@ -140,7 +140,7 @@ def test_a_full_memory_fills_two_hundred_tokens_and_no_more(memory: Memory) -> N
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(st.tuples(st.text(max_size=3000), st.integers(0, 20), st.booleans()), max_size=6))
-def test_whatever_is_kept_the_budget_holds(memory: Memory, kept: list[tuple[str, int, bool]]) -> None:
+def test_whatever_is_kept_the_budget_holds(memory: Scene, kept: list[tuple[str, int, bool]]) -> None:
     for text, facts, is_high in kept:
         memory.keep(text, content=text * 3, facts=(text,) * facts, importance=Importance.HIGH if is_high else "normal")
 
@@ -150,7 +150,7 @@ def test_whatever_is_kept_the_budget_holds(memory: Memory, kept: list[tuple[str,
     assert text.count("engram-memories>") in (0, 2)
 
 
-def test_pinned_memories_stay_inside_the_budget(memory: Memory) -> None:
+def test_pinned_memories_stay_inside_the_budget(memory: Scene) -> None:
     for number in range(150):
         memory.keep(f"pinned {number} " + "word " * 40, is_pinned=True)
 
@@ -160,7 +160,7 @@ def test_pinned_memories_stay_inside_the_budget(memory: Memory) -> None:
     assert len(text) <= 800
 
 
-def test_the_users_own_lines_of_the_note_are_there_and_graduated_ones_not(memory: Memory) -> None:
+def test_the_users_own_lines_of_the_note_are_there_and_graduated_ones_not(memory: Scene) -> None:
     memory.keep()
     memory.settings.places.memory_note.write_text(
         "# Notes\n\n- Answer in short sentences\n- Graduated line (ep_0123456789ab)\n"
@@ -172,7 +172,7 @@ def test_the_users_own_lines_of_the_note_are_there_and_graduated_ones_not(memory
     assert not any("Graduated" in line for line in lines)
 
 
-def test_a_line_of_the_note_that_stands_under_another_project_is_not_told(memory: Memory) -> None:
+def test_a_line_of_the_note_that_stands_under_another_project_is_not_told(memory: Scene) -> None:
     memory.keep()
     with memory.store.transaction() as tx:
         projects.ensure_project(tx, "/dev/lab/other", "other", "/dev/lab/other")
@@ -188,7 +188,7 @@ def test_a_line_of_the_note_that_stands_under_another_project_is_not_told(memory
     assert "boiler" not in "".join(lines)
 
 
-def test_capture_that_has_failed_for_an_hour_is_one_line_even_with_an_empty_memory(memory: Memory) -> None:
+def test_capture_that_has_failed_for_an_hour_is_one_line_even_with_an_empty_memory(memory: Scene) -> None:
     note_failure(memory.store, "ingest", "disk full")
     assert brief(memory) == []
     memory.clock.advance(2 * 3600)
@@ -204,13 +204,13 @@ def test_capture_that_has_failed_for_an_hour_is_one_line_even_with_an_empty_memo
 @pytest.mark.parametrize(
     "fields", [{"suspect": "relayed"}, {"status": Status.ARCHIVED}, {"superseded_by": "ep_1"}, {"is_lowered": True}]
 )
-def test_what_is_doubtful_or_over_is_left_out(memory: Memory, fields: dict[str, Any]) -> None:
+def test_what_is_doubtful_or_over_is_left_out(memory: Scene, fields: dict[str, Any]) -> None:
     memory.keep("doubtful", **fields)
 
     assert "doubtful" not in " ".join(brief(memory))
 
 
-def test_a_root_folder_sees_global_memories_alone(memory: Memory) -> None:
+def test_a_root_folder_sees_global_memories_alone(memory: Scene) -> None:
     memory.keep("of the project", is_pinned=True)
     memory.keep("of all", scope=Scope.GLOBAL)
 
@@ -218,7 +218,7 @@ def test_a_root_folder_sees_global_memories_alone(memory: Memory) -> None:
 
 
 @pytest.mark.corpus
-def test_on_real_sessions_the_budget_holds_for_every_project(memory: Memory, corpus: Path) -> None:
+def test_on_real_sessions_the_budget_holds_for_every_project(memory: Scene, corpus: Path) -> None:
     paths: list[Path] = []
     for repository in corpus.iterdir():
         found = sorted(repository.glob("projects/*/*.jsonl"), key=lambda path: path.stat().st_size)

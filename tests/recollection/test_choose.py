@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.recollection.choosing import (
     AGAINST,
     EITHER,
@@ -30,7 +30,7 @@ REQUEST = InjectionRequest("Why does the watcher hold a flock and no PID file?",
 
 
 def hit(text: str, number: int = 1, *, cosine: float | None = 0.6, text_part: float = 0.4, **fields: Any) -> Hit:
-    episode = Episode(
+    memory = Memory(
         f"ep_{number:012d}",
         "fact",
         text,
@@ -41,17 +41,17 @@ def hit(text: str, number: int = 1, *, cosine: float | None = 0.6, text_part: fl
         questions=fields.pop("questions", ("Why?",)),
     )
     made = Hit(
-        id=episode.episode_id,
+        id=memory.episode_id,
         kind="fact",
         text=text,
         score=1.0,
         parts={"text": text_part},
-        episode=episode,
+        memory=memory,
         cosine=cosine,
         turn_id=number,
         row_id=number,
     )
-    return replace(made, importance=episode.importance, **fields)
+    return replace(made, importance=memory.importance, **fields)
 
 
 FITTING = "The watcher holds watcher.lock by flock, never by a PID file"
@@ -190,8 +190,8 @@ def test_an_unused_memory_falls_behind_one_that_is_as_relevant() -> None:
 @pytest.mark.parametrize("spared", [{"importance": "high"}, {"is_pinned": True}, {"source": "manual"}])
 def test_an_unused_memory_needs_more_relevance_unless_it_is_important_or_kept_by_hand(spared: dict[str, Any]) -> None:
     plain = replace(hit(FITTING), use_factor=0.85)
-    episode = replace(plain.episode, **spared) if plain.episode else None
-    kept = replace(plain, episode=episode, importance=spared.get("importance", "normal"))
+    memory = replace(plain.memory, **spared) if plain.memory else None
+    kept = replace(plain, memory=memory, importance=spared.get("importance", "normal"))
     score = likely(plain, FeatureContext.of(REQUEST.text, SUPPORT))
     narrowly = Thresholds(relevance=score * 0.95)
 

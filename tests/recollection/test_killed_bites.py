@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from recollecting import Memory
+from recollecting import Scene
 
 from engram.models.shown import injections
 
@@ -26,7 +26,7 @@ with open_store(Path(sys.argv[3]), driver=settings.sqlite_driver, clock=FixedClo
 """
 
 
-def test_a_bite_that_was_left_before_a_kill_is_whole_and_is_told_once(memory: Memory) -> None:
+def test_a_bite_that_was_left_before_a_kill_is_whole_and_is_told_once(memory: Scene) -> None:
     kept = memory.keep()
     memory.type_prompt()
     before = memory.store.rows("SELECT * FROM episode")

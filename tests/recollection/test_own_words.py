@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recollecting import FACT, PROMPT, Memory
+from recollecting import FACT, PROMPT, Scene
 
 from engram.enums import Actor, Kind
 from engram.ingest.read_sources import ingest_path
 from engram.memories.save import save_memory
-from engram.models.memories.memory_changes import add_episode, add_evidence
-from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.memories.memory_changes import add_evidence, add_memory
+from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import StoredTurn, turns_of_session
 from engram.redaction import redact
@@ -23,7 +23,7 @@ SECOND = 1000
 
 
 def write(
-    memory: Memory, session: str, texts: list[str], *, again: str = "", compacted_after: int | None = None
+    memory: Scene, session: str, texts: list[str], *, again: str = "", compacted_after: int | None = None
 ) -> None:
     """Write a transcript and read it; ``again`` repeats another session's entries first, as a fork does."""
     folder = Path(memory.settings.home).parent / "claude" / "projects" / "-dev-lab-proj"
@@ -46,21 +46,21 @@ def write(
     ingest_path(memory.store, path, settings=settings, redact=redact, close=True)
 
 
-def turns(memory: Memory, session: str) -> list[StoredTurn]:
+def turns(memory: Scene, session: str) -> list[StoredTurn]:
     """The stored turns of a session."""
     row = find_session(memory.store, session)
     assert row is not None
     return turns_of_session(memory.store, row.id)
 
 
-def keep_of(memory: Memory, session: str, number: int = 0, summary: str = FACT) -> Any:
+def keep_of(memory: Scene, session: str, number: int = 0, summary: str = FACT) -> Any:
     """A memory that rests on a turn of a session, said when the turn began."""
     turn = turns(memory, session)[number]
     assert turn.turn.started_at_ms is not None
     entry = turn.turn.entries[0].uuid
     with memory.store.transaction() as tx:
-        made = Episode(
-            new_episode_id(),
+        made = Memory(
+            new_memory_id(),
             Kind.DECISION,
             summary,
             summary,
@@ -71,14 +71,14 @@ def keep_of(memory: Memory, session: str, number: int = 0, summary: str = FACT) 
             created_at_ms=turn.turn.started_at_ms,
             entities=("watcher.py",),
         )
-        return add_episode(tx, made, [Evidence(entry, session, turn.id)], actor=Actor.MODEL)
+        return add_memory(tx, made, [Evidence(entry, session, turn.id)], actor=Actor.MODEL)
 
 
 TALK = ["How does the watcher lock?", FACT, "And how is it tested, by which file?", "By tests of the lock alone."]
 
 
 class TestTheSessionItself:
-    def test_its_own_memory_comes_by_no_channel_and_to_another_session_it_does(self, memory: Memory) -> None:
+    def test_its_own_memory_comes_by_no_channel_and_to_another_session_it_does(self, memory: Scene) -> None:
         write(memory, "s1", TALK)
         kept = keep_of(memory, "s1")
 
@@ -95,7 +95,7 @@ class TestTheSessionItself:
         assert kept.episode_id in memory.ask(session="s2")
         assert kept.episode_id in memory.start(session="s3")
 
-    def test_a_memory_of_others_that_it_has_just_confirmed_is_none_of_theirs_to_it(self, memory: Memory) -> None:
+    def test_a_memory_of_others_that_it_has_just_confirmed_is_none_of_theirs_to_it(self, memory: Scene) -> None:
         write(memory, "s1", TALK)
         turn = turns(memory, "s1")[0]
         kept = memory.keep()
@@ -107,7 +107,7 @@ class TestTheSessionItself:
         assert memory.ask(prompt_id="p1") == ""
         assert memory.ask(session="s2")
 
-    def test_what_it_saved_before_its_transcript_was_read_does_not_come_back(self, memory: Memory) -> None:
+    def test_what_it_saved_before_its_transcript_was_read_does_not_come_back(self, memory: Scene) -> None:
         save_memory(
             memory.store, FACT, lambda text: text, project_id=memory.project.id, session_id="s1", actor=Actor.AGENT
         )
@@ -118,7 +118,7 @@ class TestTheSessionItself:
 
     @pytest.mark.parametrize("told_by", ["the hook", "the transcript"])
     def test_what_was_said_before_a_compaction_may_come_and_what_was_said_after_may_not(
-        self, memory: Memory, told_by: str
+        self, memory: Scene, told_by: str
     ) -> None:
         write(memory, "s1", TALK, compacted_after=1 if told_by == "the transcript" else None)
         early = keep_of(memory, "s1", 0)
@@ -136,7 +136,7 @@ class TestTheSessionItself:
 
 
 class TestForks:
-    def test_a_fork_is_not_reminded_of_what_it_repeats(self, memory: Memory) -> None:
+    def test_a_fork_is_not_reminded_of_what_it_repeats(self, memory: Scene) -> None:
         write(memory, "aaaa-parent", TALK)
         before = keep_of(memory, "aaaa-parent")
         write(memory, "bbbb-fork", ["Something else now, please: the colours.", "Blue."], again="aaaa-parent")
@@ -146,7 +146,7 @@ class TestForks:
         assert memory.waiting("bbbb-fork") == ""
         assert before.episode_id in memory.ask(session="cccc-other")
 
-    def test_what_the_parent_said_after_the_fork_is_news_to_it(self, memory: Memory) -> None:
+    def test_what_the_parent_said_after_the_fork_is_news_to_it(self, memory: Scene) -> None:
         write(memory, "aaaa-parent", TALK[:2])
         write(memory, "bbbb-fork", ["Something else now, please: the colours.", "Blue."], again="aaaa-parent")
         write(memory, "aaaa-parent", TALK)
@@ -155,7 +155,7 @@ class TestForks:
         assert after.episode_id in memory.ask(session="bbbb-fork")
 
     def test_where_the_fork_was_read_first_its_parent_is_not_reminded_of_their_common_words(
-        self, memory: Memory
+        self, memory: Scene
     ) -> None:
         write(memory, "aaaa-parent", TALK)
         parent = Path(memory.settings.home).parent / "claude" / "projects" / "-dev-lab-proj" / "aaaa-parent.jsonl"
@@ -172,7 +172,7 @@ class TestForks:
         assert memory.ask(session="aaaa-parent") == ""
         assert memory.ask(session="cccc-other")
 
-    def test_what_the_parent_was_shown_is_not_shown_to_the_fork_again(self, memory: Memory) -> None:
+    def test_what_the_parent_was_shown_is_not_shown_to_the_fork_again(self, memory: Scene) -> None:
         kept = memory.keep()
         write(memory, "aaaa-parent", TALK[2:])
         memory.clock.at_ms = turns(memory, "aaaa-parent")[0].turn.started_at_ms or 0
@@ -181,7 +181,7 @@ class TestForks:
 
         assert memory.ask(session="bbbb-fork", prompt_id="p1") == ""
 
-    def test_a_fork_whose_transcript_was_not_read_yet_is_reminded_of_nothing(self, memory: Memory) -> None:
+    def test_a_fork_whose_transcript_was_not_read_yet_is_reminded_of_nothing(self, memory: Scene) -> None:
         write(memory, "aaaa-parent", TALK)
         keep_of(memory, "aaaa-parent")
         other = memory.keep("flock is let go by the kernel: hold it for the life of a watcher process, no PID file")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from engram.enums import Kind, Voice
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.recollection.briefing_lines import title_line
 from engram.recollection.failures import Resolution, way_of
 from engram.recollection.render import branch_note, shown_name
@@ -22,9 +22,9 @@ NAMES = [
 )
 def test_a_briefing_names_the_voice_that_is_not_the_sessions_own(voice: Voice, label: str) -> None:
     text = "Prices are in cents."
-    episode = Episode("ep_0123456789ab", Kind.FACT, text, text, voice=voice, created_at_ms=86_400_000)
+    memory = Memory("ep_0123456789ab", Kind.FACT, text, text, voice=voice, created_at_ms=86_400_000)
 
-    assert title_line(episode, episode.summary) == f"- [ep_0123456789ab] 1970-01-02{label}: Prices are in cents."
+    assert title_line(memory, memory.summary) == f"- [ep_0123456789ab] 1970-01-02{label}: Prices are in cents."
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recollecting import Memory
+from recollecting import Scene
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Judgement, Kind, Verdict
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.memories.feedback import judge_quotation
-from engram.models.memories.memory_changes import add_episode
-from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.memories.memory_changes import add_memory
+from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.projects import projects
 from engram.models.sessions.outcomes import outcomes_of_session
 from engram.models.sessions.passage_rows import Quotation, find_quotation
@@ -43,7 +43,7 @@ PROMPT = "The harbour upload of walrus photos fails again at the copper proxy, w
 class Talk:
     """A memory that holds what was said and quotes it."""
 
-    memory: Memory
+    memory: Scene
 
     def say(
         self,
@@ -91,7 +91,7 @@ class Talk:
 
 
 @pytest.fixture
-def talk(memory: Memory) -> Talk:
+def talk(memory: Scene) -> Talk:
     return Talk(memory)
 
 
@@ -118,7 +118,7 @@ def test_what_was_said_is_quoted_with_its_day_who_said_it_and_in_answer_to_what(
     assert talk.ask("And the harbour upload of walrus photos at the copper proxy, what of the headers?") == ""
 
 
-def test_a_setting_switches_quotations_off(make_memory: Callable[..., Memory]) -> None:
+def test_a_setting_switches_quotations_off(make_memory: Callable[..., Scene]) -> None:
     talk = Talk(make_memory(quotations=False))
     answered(talk)
     assert talk.ask() == ""
@@ -185,14 +185,14 @@ def judged_elsewhere(talk: Talk) -> None:
 
 def forgotten(talk: Talk) -> None:
     answered(talk)
-    forget_episode(talk.memory.store, talk.memory.settings.places, NAME, actor=Actor.USER)
+    forget_memory(talk.memory.store, talk.memory.settings.places, NAME, actor=Actor.USER)
 
 
 def memory_judged(talk: Talk) -> None:
     answered(talk)
-    wrong = Episode(new_episode_id(), Kind.FACT, "gone", "gone", project_id=talk.memory.project.id, is_lowered=True)
+    wrong = Memory(new_memory_id(), Kind.FACT, "gone", "gone", project_id=talk.memory.project.id, is_lowered=True)
     with talk.memory.store.transaction() as tx:
-        add_episode(tx, wrong, [Evidence("t1-1", "s9")], actor=Actor.MODEL)
+        add_memory(tx, wrong, [Evidence("t1-1", "s9")], actor=Actor.MODEL)
 
 
 def proposed(talk: Talk) -> None:

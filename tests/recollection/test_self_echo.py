@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from functools import partial
 
 import pytest
-from recollecting import FACT, Memory
+from recollecting import FACT, Scene
 
 from engram.enums import Actor, Kind, Scope
 from engram.memories.correct import correct_memory
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import add_episode, merge_evidence
-from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.memories.memory_changes import add_memory, merge_evidence
+from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.sessions.sessions import ensure_session, note_copied_history
 from engram.recollection import failures, session_briefing
 from engram.recollection.recollecting import RecollectionService
@@ -51,14 +51,14 @@ class InterruptedSearcher:
 class Echo:
     """A memory whose search is interrupted."""
 
-    memory: Memory
+    memory: Scene
     searcher: InterruptedSearcher
 
-    def extract(self, session: str = OWN, **fields: object) -> Episode:
+    def extract(self, session: str = OWN, **fields: object) -> Memory:
         """What an extraction stores of a session."""
         self.know(session)
-        made = Episode(
-            new_episode_id(),
+        made = Memory(
+            new_memory_id(),
             Kind.DECISION,
             FACT,
             FACT,
@@ -69,8 +69,8 @@ class Echo:
             entities=("watcher.py",),
         )
         with self.memory.store.transaction() as tx:
-            uuid = f"{new_episode_id()} of {session}"
-            return add_episode(tx, made, [Evidence(uuid, session)], actor=Actor.MODEL)
+            uuid = f"{new_memory_id()} of {session}"
+            return add_memory(tx, made, [Evidence(uuid, session)], actor=Actor.MODEL)
 
     def know(self, session: str) -> None:
         with self.memory.store.transaction() as tx:
@@ -84,7 +84,7 @@ class Echo:
                 at_ms=self.memory.clock.now_ms(),
             )
 
-    def join(self, host: Episode) -> None:
+    def join(self, host: Memory) -> None:
         """What tidying does with a memory of the session that says the same as one of another session."""
         made = self.extract()
         with self.memory.store.transaction() as tx:
@@ -98,7 +98,7 @@ class Echo:
 
 
 @pytest.fixture
-def echo(memory: Memory) -> Echo:
+def echo(memory: Scene) -> Echo:
     searcher = InterruptedSearcher(Searcher(memory.store, memory.settings))
     memory.service = RecollectionService(memory.store, searcher, memory.settings)
     return Echo(memory, searcher)
@@ -206,13 +206,13 @@ def test_a_subagent_is_told_what_its_parent_said_since_it_starts_with_an_empty_c
 def test_a_briefing_is_not_told_it_either(
     echo: Echo, monkeypatch: pytest.MonkeyPatch, way: Callable[[Echo], Callable[[], object]], source: str
 ) -> None:
-    def interrupted(store: Store, **choice: object) -> list[Episode]:
+    def interrupted(store: Store, **choice: object) -> list[Memory]:
         while echo.searcher.meanwhile:
             echo.searcher.meanwhile.pop()()
         return read(store, **choice)  # type: ignore[arg-type]
 
-    read = session_briefing.latest_episodes
-    monkeypatch.setattr(session_briefing, "latest_episodes", interrupted)
+    read = session_briefing.latest_memories
+    monkeypatch.setattr(session_briefing, "latest_memories", interrupted)
     echo.memory.keep("The port of the page is 7411", extractor="manual", source="manual")
     echo.searcher.meanwhile.append(way(echo))
     if source == "missed":

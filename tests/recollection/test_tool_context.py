@@ -5,15 +5,15 @@ from __future__ import annotations
 import pytest
 
 from engram.enums import Kind, Status
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.recollection.choosing import InjectionRequest, ToolCall, choose_for_tool_call, is_about
 from engram.search.hits import Hit
 
 
 def hit(text: str, *entities: str, kind: str = "fix", session: str = "old", **fields: object) -> Hit:
     given = {"entities": entities, "project_id": 1, **fields}
-    episode = Episode("ep_000000000001", kind, text, text, **given)  # type: ignore[arg-type]
-    return Hit(episode.episode_id, kind, text, 1.0, {}, episode=episode, session_id=session)
+    memory = Memory("ep_000000000001", kind, text, text, **given)  # type: ignore[arg-type]
+    return Hit(memory.episode_id, kind, text, 1.0, {}, memory=memory, session_id=session)
 
 
 @pytest.mark.parametrize(

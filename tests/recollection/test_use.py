@@ -5,24 +5,24 @@ from __future__ import annotations
 import re
 
 import pytest
-from recollecting import PROMPT, Memory
+from recollecting import PROMPT, Scene
 
 from engram.enums import Actor, Judgement
 from engram.memories.feedback import judge_memory, take_back_judgement
 from engram.memories.save import edit_memory
 from engram.models.memories.memory_changes import note_access
-from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.memories.usefulness import MIN_UNUSED_SESSIONS
 from engram.redaction import redact
 
 
-def shown(memory: Memory, session: str) -> list[str]:
+def shown(memory: Scene, session: str) -> list[str]:
     """Ids of the bites that a new session gets for the prompt."""
     memory.clock.advance(60)
     return re.findall(r"ep_[0-9a-f]{12}", memory.ask(PROMPT, session=session))
 
 
-def show_unused(memory: Memory) -> tuple[str, str]:
+def show_unused(memory: Scene) -> tuple[str, str]:
     """Show the first of two equal memories to enough sessions; returns it, and the other one."""
     ids = {memory.keep().episode_id, memory.keep().episode_id}
     told = [shown(memory, f"unused-{number}") for number in range(MIN_UNUSED_SESSIONS)]
@@ -32,14 +32,14 @@ def show_unused(memory: Memory) -> tuple[str, str]:
     return first, other
 
 
-def test_a_memory_that_nobody_uses_falls_behind_its_equal(memory: Memory) -> None:
+def test_a_memory_that_nobody_uses_falls_behind_its_equal(memory: Scene) -> None:
     _, other = show_unused(memory)
 
     assert shown(memory, "next") == [other]
 
 
 @pytest.mark.parametrize("event", ["used", "helpful", "edited", "counted anew"])
-def test_a_memory_that_was_used_judged_helpful_edited_or_counted_anew_stays_ahead(memory: Memory, event: str) -> None:
+def test_a_memory_that_was_used_judged_helpful_edited_or_counted_anew_stays_ahead(memory: Scene, event: str) -> None:
     first, _ = show_unused(memory)
     memory.clock.advance(60)
     if event == "used":
@@ -47,7 +47,7 @@ def test_a_memory_that_was_used_judged_helpful_edited_or_counted_anew_stays_ahea
     elif event == "helpful":
         judge_memory(memory.store, first, Judgement.HELPFUL, "it helped", redact, actor=Actor.AGENT)
     elif event == "edited":
-        found = find_episode(memory.store, first)
+        found = find_memory(memory.store, first)
         assert found is not None
         edit_memory(memory.store, first, redact, summary=f"{found.summary.rstrip('.')}!", actor=Actor.USER)
     else:
@@ -56,8 +56,8 @@ def test_a_memory_that_was_used_judged_helpful_edited_or_counted_anew_stays_ahea
     assert shown(memory, "next") == [first]
 
 
-def test_a_memory_that_is_judged_wrong_is_not_shown_until_that_is_taken_back(memory: Memory) -> None:
-    first: Episode = memory.keep()
+def test_a_memory_that_is_judged_wrong_is_not_shown_until_that_is_taken_back(memory: Scene) -> None:
+    first: Memory = memory.keep()
     assert shown(memory, "before") == [first.episode_id]
     judge_memory(memory.store, first.episode_id, Judgement.WRONG, "no PID file either", redact, actor=Actor.AGENT)
     assert shown(memory, "wrong") == []

@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from recollecting import Memory
+from recollecting import Scene
 
 from engram.enums import Actor, Kind, Scope, Status, Voice
-from engram.models.memories.memory_changes import add_episode
-from engram.models.memories.memory_records import Episode, Evidence, find_episode, new_episode_id
+from engram.models.memories.memory_changes import add_memory
+from engram.models.memories.memory_records import Evidence, Memory, find_memory, new_memory_id
 from engram.models.sessions.sessions import ensure_session
 from engram.models.sessions.sources import ensure_transcript
 from engram.models.sessions.stored_turns import load_turn
@@ -23,7 +23,7 @@ REPLY = "From now on a page of the catalogue has 24 items: six rows of four fill
 UNCONFIRMED = "From the assistant, not confirmed:"
 
 
-def cite(memory: Memory, *said: tuple[Role, str], summary: str = DECISION, **fields: Any) -> Episode:
+def cite(memory: Scene, *said: tuple[Role, str], summary: str = DECISION, **fields: Any) -> Memory:
     """Keep a provisional decision that rests on the texts of a turn."""
     blocks = [
         TextBlock(f"00000000-0000-4000-8000-{number:012}", role, text, offset=number * 9, length=9)
@@ -37,8 +37,8 @@ def cite(memory: Memory, *said: tuple[Role, str], summary: str = DECISION, **fie
         write_turn(tx, Turn("k", "s9", Opening.PROMPT, said=tuple(blocks), started_at_ms=5), session, transcript)
     turn = load_turn(memory.store, "k")
     assert turn is not None
-    made = Episode(
-        new_episode_id(),
+    made = Memory(
+        new_memory_id(),
         fields.pop("kind", Kind.DECISION),
         summary,
         summary,
@@ -53,14 +53,14 @@ def cite(memory: Memory, *said: tuple[Role, str], summary: str = DECISION, **fie
         | fields,
     )
     with memory.store.transaction() as tx:
-        return add_episode(tx, made, [Evidence(block.uuid, "s9", turn.id) for block in blocks], actor=Actor.MODEL)
+        return add_memory(tx, made, [Evidence(block.uuid, "s9", turn.id) for block in blocks], actor=Actor.MODEL)
 
 
-def section_of(memory: Memory, episode: Episode) -> str:
+def section_of(memory: Scene, kept: Memory) -> str:
     """Return the heading under which the briefing tells a memory; "" if it does not."""
     heading = ""
     for line in build_briefing(memory.store, memory.settings, project_id=memory.project.id).splitlines():
-        if line.startswith(f"- [{episode.episode_id}]"):
+        if line.startswith(f"- [{kept.episode_id}]"):
             return heading
         heading = heading if line.startswith("- ") else line
     return ""
@@ -75,13 +75,13 @@ def section_of(memory: Memory, episode: Episode) -> str:
     ],
 )
 @pytest.mark.parametrize("kind", [Kind.DECISION, Kind.DEAD_END])
-def test_what_the_user_typed_a_statement_about_or_agreed_to_is_told(memory: Memory, typed: str, kind: Kind) -> None:
+def test_what_the_user_typed_a_statement_about_or_agreed_to_is_told(memory: Scene, typed: str, kind: Kind) -> None:
     made = cite(memory, (Role.USER, typed), (Role.ASSISTANT, REPLY), kind=kind)
 
     assert section_of(memory, made) == ("Dead ends:" if kind is Kind.DEAD_END else "Decisions in force:")
 
 
-def test_an_answer_in_a_dialog_backs_a_decision(memory: Memory) -> None:
+def test_an_answer_in_a_dialog_backs_a_decision(memory: Scene) -> None:
     made = cite(memory, (Role.CHOSEN, "24"), (Role.ASSISTANT, REPLY))
 
     assert section_of(memory, made) == "Decisions in force:"
@@ -95,7 +95,7 @@ def test_an_answer_in_a_dialog_backs_a_decision(memory: Memory) -> None:
         ((Role.USER, "the template I'll change myself"), (Role.ASSISTANT, REPLY)),
     ],
 )
-def test_what_the_user_did_not_back_is_told_apart(memory: Memory, said: tuple[tuple[Role, str], ...]) -> None:
+def test_what_the_user_did_not_back_is_told_apart(memory: Scene, said: tuple[tuple[Role, str], ...]) -> None:
     made = cite(memory, *said)
 
     assert section_of(memory, made) == UNCONFIRMED
@@ -108,7 +108,7 @@ def test_what_the_user_did_not_back_is_told_apart(memory: Memory, said: tuple[tu
         "```\nA page of the catalogue has 24 items everywhere\n```",
     ],
 )
-def test_what_was_pasted_backs_nothing_and_is_not_told(memory: Memory, pasted: str) -> None:
+def test_what_was_pasted_backs_nothing_and_is_not_told(memory: Scene, pasted: str) -> None:
     made = cite(memory, (Role.USER, pasted), (Role.ASSISTANT, REPLY))
 
     assert section_of(memory, made) == ""
@@ -126,22 +126,22 @@ def test_what_was_pasted_backs_nothing_and_is_not_told(memory: Memory, pasted: s
     ],
 )
 @pytest.mark.parametrize("typed", ["yes", "hm, I'll ask them before we do anything"])
-def test_suspect_global_and_doubtful_ones_stay_out(memory: Memory, fields: dict[str, Any], typed: str) -> None:
+def test_suspect_global_and_doubtful_ones_stay_out(memory: Scene, fields: dict[str, Any], typed: str) -> None:
     made = cite(memory, (Role.USER, typed), (Role.ASSISTANT, REPLY), **fields)
 
     assert section_of(memory, made) == ""
 
 
-def test_telling_it_changes_neither_voice_nor_status_nor_scope(memory: Memory) -> None:
+def test_telling_it_changes_neither_voice_nor_status_nor_scope(memory: Scene) -> None:
     made = cite(memory, (Role.USER, "yes"), (Role.ASSISTANT, REPLY))
 
     assert section_of(memory, made)
-    row = find_episode(memory.store, made.episode_id)
+    row = find_memory(memory.store, made.episode_id)
     assert row is not None
     assert (row.voice, row.status, row.scope) == (Voice.ASSISTANT, Status.PROVISIONAL, Scope.PROJECT)
 
 
-def test_what_is_not_confirmed_takes_no_room_from_the_rest(memory: Memory) -> None:
+def test_what_is_not_confirmed_takes_no_room_from_the_rest(memory: Scene) -> None:
     for number in range(60):
         memory.keep(f"Station {number} of line {number * 7} is read by program {number * 13}, " + "word " * 30)
     before = build_briefing(memory.store, memory.settings, project_id=memory.project.id).splitlines()

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from recollecting import FACT, PROMPT, Memory
+from recollecting import FACT, PROMPT, Scene
 
 from engram.enums import Channel, Scope, Status, Verdict
 from engram.errors import StoreError
@@ -29,15 +29,15 @@ ELSEWHERE = "Please write a poem about the harbour of Lisbon in autumn"
 ASKED = {"hook_event_name": "UserPromptSubmit", "session_id": "s1", "cwd": "/dev/lab/proj", "prompt": PROMPT}
 
 
-def became(memory: Memory, session: str = "s1") -> list[Outcome]:
+def became(memory: Scene, session: str = "s1") -> list[Outcome]:
     return outcomes.outcomes_of_session(memory.store, session)
 
 
-def verdicts(memory: Memory, session: str = "s1") -> list[tuple[Channel, Verdict]]:
+def verdicts(memory: Scene, session: str = "s1") -> list[tuple[Channel, Verdict]]:
     return [(outcome.channel, outcome.verdict) for outcome in became(memory, session)]
 
 
-def fingerprint(memory: Memory) -> str:
+def fingerprint(memory: Scene) -> str:
     """A hash of every row of memory.db, and of every file of the memory folder beside it."""
     rows = [memory.store.rows(f'SELECT * FROM "{table._meta.table_name}"') for table in tables.ALL_TABLES]
     files = sorted(path for path in memory.settings.places.root.rglob("*") if path.is_file())
@@ -46,7 +46,7 @@ def fingerprint(memory: Memory) -> str:
 
 
 class TestRecord:
-    def test_a_bite_is_recorded_with_its_relevance_its_floor_and_its_features(self, memory: Memory) -> None:
+    def test_a_bite_is_recorded_with_its_relevance_its_floor_and_its_features(self, memory: Scene) -> None:
         kept = memory.keep()
 
         assert memory.ask(prompt_id="p1")
@@ -62,7 +62,7 @@ class TestRecord:
         assert set(shown.features) == set(FEATURES)
         assert outcome.is_text_only
 
-    def test_of_what_was_not_shown_the_best_is_recorded(self, memory: Memory) -> None:
+    def test_of_what_was_not_shown_the_best_is_recorded(self, memory: Scene) -> None:
         memory.keep()
 
         assert memory.ask(NEAR) == ""
@@ -74,7 +74,7 @@ class TestRecord:
         assert outcome.floor is not None
         assert 0 < outcome.score < outcome.floor
 
-    def test_no_word_of_the_prompt_or_a_memory_is_stored(self, memory: Memory) -> None:
+    def test_no_word_of_the_prompt_or_a_memory_is_stored(self, memory: Scene) -> None:
         memory.keep()
         memory.ask(prompt_id="p1")
 
@@ -97,7 +97,7 @@ class TestRecord:
             ({"cwd": "/dev/lab/unknown"}, Verdict.NOTHING_NEAR),
         ],
     )
-    def test_a_silence_says_why(self, memory: Memory, fields: dict[str, Any], verdict: Verdict) -> None:
+    def test_a_silence_says_why(self, memory: Scene, fields: dict[str, Any], verdict: Verdict) -> None:
         memory.keep()
 
         assert memory.ask(**fields) == ""
@@ -114,7 +114,7 @@ class TestRecord:
         ],
     )
     def test_a_memory_that_may_not_be_shown_says_why_not(
-        self, memory: Memory, fields: dict[str, Any], verdict: Verdict
+        self, memory: Scene, fields: dict[str, Any], verdict: Verdict
     ) -> None:
         memory.keep(**fields)
 
@@ -124,7 +124,7 @@ class TestRecord:
         assert outcome.verdict is verdict
         assert [candidate.verdict for candidate in outcome.considered] == [verdict]
 
-    def test_what_was_shown_before_and_what_stands_in_the_context_say_so(self, memory: Memory) -> None:
+    def test_what_was_shown_before_and_what_stands_in_the_context_say_so(self, memory: Scene) -> None:
         memory.keep()
         memory.ask(prompt_id="p1")
         memory.ask("How is watcher.lock held, and since when is flock used for it?", prompt_id="p2")
@@ -139,14 +139,14 @@ class TestRecord:
         (second,) = became(memory, "s2")
         assert Verdict.IN_CONTEXT in [candidate.verdict for candidate in second.considered]
 
-    def test_the_topic_of_the_last_recollection_is_a_reason(self, memory: Memory) -> None:
+    def test_the_topic_of_the_last_recollection_is_a_reason(self, memory: Scene) -> None:
         memory.keep()
         memory.ask("Why does the watcher hold a flock and no PID file?", prompt_id="p1")
         memory.ask("Why does the watcher hold a flock and no PID file??", prompt_id="p2")
 
         assert [outcome.verdict for outcome in became(memory)] == [Verdict.SHOWN, Verdict.SAME_TOPIC]
 
-    def test_more_memories_than_bites_say_that_there_was_no_room(self, make_memory: Callable[..., Memory]) -> None:
+    def test_more_memories_than_bites_say_that_there_was_no_room(self, make_memory: Callable[..., Scene]) -> None:
         memory = make_memory(bites=1)
         memory.keep()
         memory.keep("flock is let go by the kernel: hold it for the life of a watcher process, not as a PID file")
@@ -157,7 +157,7 @@ class TestRecord:
         assert sorted(candidate.verdict for candidate in outcome.considered) == [Verdict.NO_ROOM, Verdict.SHOWN]
 
     def test_a_hook_that_is_registered_twice_is_recorded_once_and_the_same_words_again_are_not(
-        self, memory: Memory
+        self, memory: Scene
     ) -> None:
         memory.keep()
         memory.ask()
@@ -168,7 +168,7 @@ class TestRecord:
         assert [outcome.verdict for outcome in became(memory)] == [Verdict.SHOWN, Verdict.ASKED_BEFORE]
 
     def test_switched_off_is_recorded_and_excluded_and_paused_folders_are_not(
-        self, make_memory: Callable[..., Memory]
+        self, make_memory: Callable[..., Scene]
     ) -> None:
         memory = make_memory(inject=False)
         memory.ask()
@@ -183,7 +183,7 @@ class TestRecord:
 
         assert became(paused, "s2") == became(paused, "s3") == []
 
-    def test_nothing_is_recorded_for_no_days_and_what_is_there_goes(self, make_memory: Callable[..., Memory]) -> None:
+    def test_nothing_is_recorded_for_no_days_and_what_is_there_goes(self, make_memory: Callable[..., Scene]) -> None:
         make_memory().ask()
 
         memory = make_memory(outcome_days=0)
@@ -193,7 +193,7 @@ class TestRecord:
 
         assert became(memory) == []
 
-    def test_what_is_older_than_its_days_goes_with_tidying(self, memory: Memory) -> None:
+    def test_what_is_older_than_its_days_goes_with_tidying(self, memory: Scene) -> None:
         memory.ask(prompt_id="p1")
         memory.clock.advance(memory.settings.outcome_days * 86_400 - 1)
         memory.ask(ELSEWHERE, prompt_id="p2")
@@ -207,7 +207,7 @@ class TestRecord:
 
 
 class TestLateBites:
-    def test_a_prompt_that_no_hook_asked_about_waits_and_is_shown(self, memory: Memory) -> None:
+    def test_a_prompt_that_no_hook_asked_about_waits_and_is_shown(self, memory: Scene) -> None:
         memory.keep()
         memory.type_prompt()
 
@@ -220,7 +220,7 @@ class TestLateBites:
         assert outcome.verdict is Verdict.SHOWN
         assert [candidate.verdict for candidate in outcome.considered] == [Verdict.SHOWN]
 
-    def test_what_is_never_claimed_is_withdrawn(self, memory: Memory) -> None:
+    def test_what_is_never_claimed_is_withdrawn(self, memory: Scene) -> None:
         memory.keep()
         memory.type_prompt()
         memory.service.recollect("s1")
@@ -231,7 +231,7 @@ class TestLateBites:
         assert (first.verdict, first.considered[0].verdict) == (Verdict.WITHDRAWN, Verdict.WITHDRAWN)
         assert second.verdict is Verdict.NOTHING_NEAR
 
-    def test_a_silent_one_is_recorded_as_the_prompts_and_once(self, memory: Memory) -> None:
+    def test_a_silent_one_is_recorded_as_the_prompts_and_once(self, memory: Scene) -> None:
         memory.keep()
         memory.type_prompt(ELSEWHERE)
         at_ms = memory.clock.now_ms()
@@ -244,7 +244,7 @@ class TestLateBites:
         assert [(outcome.channel, outcome.at_ms) for outcome in became(memory)] == [(Channel.PROMPT, at_ms)]
 
     @pytest.mark.parametrize("is_written", [False, True])
-    def test_an_answer_that_came_too_late_says_so_and_waits(self, memory: Memory, is_written: bool) -> None:
+    def test_an_answer_that_came_too_late_says_so_and_waits(self, memory: Scene, is_written: bool) -> None:
         memory.keep()
         memory.service.answer_hook(ASKED)
         if is_written:
@@ -254,7 +254,7 @@ class TestLateBites:
 
         assert sorted(verdicts(memory)) == [(Channel.PROMPT, Verdict.TOO_LATE), (Channel.TOOL, Verdict.PENDING)]
 
-    def test_a_call_that_a_shown_memory_names_is_recorded_once_and_other_calls_are_not(self, memory: Memory) -> None:
+    def test_a_call_that_a_shown_memory_names_is_recorded_once_and_other_calls_are_not(self, memory: Scene) -> None:
         kept = memory.keep("pyproject.toml pins torch, the newest breaks the exporter", entities=("pyproject.toml",))
         memory.ask("What pins torch in pyproject.toml, and what breaks the exporter?", prompt_id="p1")
         assert [candidate.episode_id for candidate in became(memory)[0].considered] == [kept.episode_id]
@@ -268,7 +268,7 @@ class TestLateBites:
 
 
 class TestBriefing:
-    def test_a_briefing_is_recorded_with_its_memories(self, memory: Memory) -> None:
+    def test_a_briefing_is_recorded_with_its_memories(self, memory: Scene) -> None:
         kept = memory.keep(is_pinned=True)
 
         assert memory.start()
@@ -277,7 +277,7 @@ class TestBriefing:
         assert (outcome.channel, outcome.verdict) == (Channel.START, Verdict.SHOWN)
         assert [candidate.episode_id for candidate in outcome.considered] == [kept.episode_id]
 
-    def test_one_that_came_too_late_says_so(self, memory: Memory) -> None:
+    def test_one_that_came_too_late_says_so(self, memory: Scene) -> None:
         memory.keep(is_pinned=True)
         asked = {
             "hook_event_name": "SessionStart",
@@ -294,7 +294,7 @@ class TestBriefing:
 
 class TestDryRun:
     @pytest.mark.parametrize("prompt", [PROMPT, ELSEWHERE, "yes", "/clear", "How is the lock of the watcher held?"])
-    def test_it_decides_what_the_hook_decides_and_leaves_no_trace(self, memory: Memory, prompt: str) -> None:
+    def test_it_decides_what_the_hook_decides_and_leaves_no_trace(self, memory: Scene, prompt: str) -> None:
         memory.keep()
         memory.keep("A PID file goes stale after a crash; the watcher then refused to start")
         memory.keep("flock watcher PID file: everywhere", scope=Scope.GLOBAL)
@@ -311,7 +311,7 @@ class TestDryRun:
         assert dry.outcome.considered == outcome.considered
         assert (dry.outcome.verdict, dry.outcome.score) == (outcome.verdict, outcome.score)
 
-    def test_in_a_session_it_knows_what_that_was_shown_and_takes_nothing_from_it(self, memory: Memory) -> None:
+    def test_in_a_session_it_knows_what_that_was_shown_and_takes_nothing_from_it(self, memory: Scene) -> None:
         memory.keep()
         memory.type_prompt()
         memory.service.recollect("s1")
@@ -325,7 +325,7 @@ class TestDryRun:
         memory.service.tidy()
         assert memory.service.explain(PROMPT, session_id="s1").outcome.verdict is not Verdict.SHOWN
 
-    def test_it_sees_the_project_that_is_asked_about_and_no_other(self, memory: Memory) -> None:
+    def test_it_sees_the_project_that_is_asked_about_and_no_other(self, memory: Scene) -> None:
         memory.keep()
         with memory.store.transaction() as tx:
             other = projects.ensure_project(tx, "/dev/lab/other", "other", "/dev/lab/other")
@@ -334,12 +334,12 @@ class TestDryRun:
         for asked in (memory.service.explain(PROMPT, project=other), memory.service.explain(PROMPT)):
             assert (asked.output, asked.selection.rated) == (b"", ())
 
-    def test_a_saved_memory_of_no_session_is_not_in_the_context_of_a_new_one(self, memory: Memory) -> None:
+    def test_a_saved_memory_of_no_session_is_not_in_the_context_of_a_new_one(self, memory: Scene) -> None:
         memory.keep(session_id="")
 
         assert memory.service.explain(PROMPT, project=memory.project).outcome.verdict is Verdict.SHOWN
 
-    def test_a_paused_project_says_so(self, memory: Memory) -> None:
+    def test_a_paused_project_says_so(self, memory: Scene) -> None:
         pause(memory.store, memory.project.identity, memory.clock.now_ms() + 1000)
 
         for prompt in (PROMPT, "yes"):
@@ -347,7 +347,7 @@ class TestDryRun:
 
 
 class TestWriting:
-    def test_an_answer_needs_no_write_lock_and_its_record_comes_with_the_next(self, memory: Memory) -> None:
+    def test_an_answer_needs_no_write_lock_and_its_record_comes_with_the_next(self, memory: Scene) -> None:
         memory.keep()
         memory.store.rows("PRAGMA busy_timeout = 1")
         other = open_store(memory.store.path)
@@ -362,7 +362,7 @@ class TestWriting:
         assert [outcome.verdict for outcome in became(memory)] == [Verdict.SHOWN]
         assert len(injections.injections_of_session(memory.store, "s1")) == 1
 
-    def test_while_one_thread_stores_the_others_leave_theirs_to_it(self, memory: Memory) -> None:
+    def test_while_one_thread_stores_the_others_leave_theirs_to_it(self, memory: Scene) -> None:
         memory.keep()
         ledger = memory.service._ledger
         seen: list[int] = []
@@ -381,7 +381,7 @@ class TestWriting:
         assert [len(became(memory, session)) for session in ("s1", "s2")] == [1, 1]
         assert [len(injections.injections_of_session(memory.store, session)) for session in ("s1", "s2")] == [1, 1]
 
-    def test_no_more_than_so_many_wait_on_a_full_disk(self, memory: Memory) -> None:
+    def test_no_more_than_so_many_wait_on_a_full_disk(self, memory: Scene) -> None:
         ledger = memory.service._ledger
         outcome = Outcome(session_id="s1", channel=Channel.PROMPT, verdict=Verdict.TOO_SHORT, at_ms=1)
         for number in range(1_100):
@@ -393,7 +393,7 @@ class TestWriting:
         assert became(memory)[0].at_ms == 100
 
 
-def test_the_model_counts_as_such(memory: Memory) -> None:
+def test_the_model_counts_as_such(memory: Scene) -> None:
     from engram.embedding.hashed import HashedEmbedder
     from engram.search.vectors.stored_vectors import embed_missing
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from recollecting import PROMPT, Memory
+from recollecting import PROMPT, Scene
 
 from engram.enums import Channel, Verdict
 from engram.models.sessions import sessions
@@ -13,16 +13,16 @@ from engram.transcripts.turns import Opening
 NEXT = "Does the queue survive a kill of the worker?"
 
 
-def moments(memory: Memory) -> list[Moment]:
+def moments(memory: Scene) -> list[Moment]:
     session: SessionRow | None = sessions.find_session(memory.store, "s1")
     return list(why_session(memory.store, "s1", session).moments)
 
 
-def told(memory: Memory) -> list[tuple[str, Verdict]]:
+def told(memory: Scene) -> list[tuple[str, Verdict]]:
     return [(moment.prompt, moment.verdict) for moment in moments(memory)]
 
 
-def test_each_prompt_has_its_words_and_what_became_of_it(memory: Memory) -> None:
+def test_each_prompt_has_its_words_and_what_became_of_it(memory: Scene) -> None:
     memory.keep()
     memory.ask(PROMPT, prompt_id="p1")
     memory.type_prompt(PROMPT)
@@ -36,7 +36,7 @@ def test_each_prompt_has_its_words_and_what_became_of_it(memory: Memory) -> None
     assert told(memory) == [(PROMPT, Verdict.SHOWN), ("yes", Verdict.TOO_SHORT), (NEXT, Verdict.NOTHING_NEAR)]
 
 
-def test_a_prompt_that_waited_in_the_queue_is_found_by_its_words(memory: Memory) -> None:
+def test_a_prompt_that_waited_in_the_queue_is_found_by_its_words(memory: Scene) -> None:
     queued_at_ms = memory.clock.now_ms()
     memory.clock.advance(600)
     memory.ask(NEXT, prompt_id="p1")
@@ -45,7 +45,7 @@ def test_a_prompt_that_waited_in_the_queue_is_found_by_its_words(memory: Memory)
     assert told(memory) == [(NEXT, Verdict.NOTHING_NEAR)]
 
 
-def test_the_same_words_twice_belong_to_the_nearer_prompt(memory: Memory) -> None:
+def test_the_same_words_twice_belong_to_the_nearer_prompt(memory: Scene) -> None:
     memory.keep()
     memory.type_prompt(PROMPT)
     memory.ask(PROMPT, prompt_id="p1")
@@ -56,7 +56,7 @@ def test_the_same_words_twice_belong_to_the_nearer_prompt(memory: Memory) -> Non
     assert told(memory) == [(PROMPT, Verdict.SHOWN), (PROMPT, Verdict.SAME_TOPIC)]
 
 
-def test_what_no_worker_answered_says_so_unless_there_was_nothing_to_answer(memory: Memory) -> None:
+def test_what_no_worker_answered_says_so_unless_there_was_nothing_to_answer(memory: Scene) -> None:
     memory.type_prompt(PROMPT)
     memory.clock.advance(60)
     memory.type_prompt("go on")
@@ -66,7 +66,7 @@ def test_what_no_worker_answered_says_so_unless_there_was_nothing_to_answer(memo
     assert told(memory) == [(PROMPT, Verdict.NO_WORKER), ("go on", Verdict.TOO_SHORT)]
 
 
-def test_a_late_bite_and_a_tool_call_stand_with_their_prompt(memory: Memory) -> None:
+def test_a_late_bite_and_a_tool_call_stand_with_their_prompt(memory: Scene) -> None:
     memory.keep()
     kept = memory.keep("pyproject.toml pins torch, the newest breaks the exporter", entities=("pyproject.toml",))
     memory.type_prompt(PROMPT)
@@ -84,7 +84,7 @@ def test_a_late_bite_and_a_tool_call_stand_with_their_prompt(memory: Memory) -> 
     assert moment.outcomes[1].considered[0].episode_id == kept.episode_id
 
 
-def test_a_briefing_is_a_moment_of_its_own_and_a_prompt_that_was_not_read_has_no_words(memory: Memory) -> None:
+def test_a_briefing_is_a_moment_of_its_own_and_a_prompt_that_was_not_read_has_no_words(memory: Scene) -> None:
     memory.keep(is_pinned=True)
     memory.start()
     memory.clock.advance(1)
@@ -96,7 +96,7 @@ def test_a_briefing_is_a_moment_of_its_own_and_a_prompt_that_was_not_read_has_no
     assert (prompt.prompt, prompt.verdict) == ("", Verdict.NOTHING_NEAR)
 
 
-def test_a_memory_says_when_it_was_shown_and_when_it_was_not(memory: Memory) -> None:
+def test_a_memory_says_when_it_was_shown_and_when_it_was_not(memory: Scene) -> None:
     kept = memory.keep()
     memory.ask(PROMPT, prompt_id="p1")
     memory.clock.advance(60)

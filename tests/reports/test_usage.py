@@ -16,7 +16,7 @@ from engram.enums import Actor
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.open_memory import open_store
 from engram.models.projects import projects
 from engram.models.sessions import sessions
@@ -59,7 +59,7 @@ def store(settings: Settings, clock: FixedClock, tmp_path: Path) -> Iterator[Sto
             assert row is not None
             found[name] = row.project_id
         with opened.transaction() as tx:
-            episode = Episode(
+            memory = Memory(
                 episode_id=USED,
                 kind="fact",
                 extractor="openai-m",
@@ -68,7 +68,7 @@ def store(settings: Settings, clock: FixedClock, tmp_path: Path) -> Iterator[Sto
                 project_id=found["alpha"],
                 created_at_ms=clock.now_ms() - DAY_MS,
             )
-            memory_changes.add_episode(tx, episode, [], actor=Actor.MODEL)
+            memory_changes.add_memory(tx, memory, [], actor=Actor.MODEL)
             for channel in ("prompt", "tool", injections.AT_START):
                 given = Injection("s-1", channel, channel, USED, 0.5, 5, "shown", clock.now_ms() - DAY_MS)
                 injections.add_injections(tx, [given])

@@ -8,7 +8,7 @@ import numpy as np
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.search.vectors import Missing, vectors_of
 from engram.search.vectors.stored_vectors import embed_missing, embedding_texts
 
@@ -22,7 +22,7 @@ def test_a_reply_is_embedded_with_its_prompt_and_a_memory_with_its_questions() -
     assert embedding_texts(Missing("e", 1, "It was cold")) == ["It was cold"]
 
 
-def test_a_memory_is_nearer_to_what_its_questions_ask(store: Store, keep: Callable[..., Episode]) -> None:
+def test_a_memory_is_nearer_to_what_its_questions_ask(store: Store, keep: Callable[..., Memory]) -> None:
     embedder = HashedEmbedder()
     plain, asked = keep("zebra"), keep("zebra", questions=("Which animal barks?",))
 

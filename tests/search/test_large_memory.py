@@ -12,12 +12,12 @@ from engram.bench.text_generator import TextGenerator, sentences_of
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import add_episode, delete_episode
-from engram.models.memories.memory_records import Episode, new_episode_id
+from engram.models.memories.memory_changes import add_memory, delete_memory
+from engram.models.memories.memory_records import Memory, new_memory_id
 from engram.models.open_memory import open_store
 from engram.models.projects.projects import ensure_project
 from engram.models.search import fulltext
-from engram.models.search.fulltext import document_counts, match_expression, search_episodes
+from engram.models.search.fulltext import document_counts, match_expression, search_memories
 from engram.search.question import LARGE_INDEX_ROWS, MAX_SINGLE_TERM_ROWS, MAX_TERMS, select_terms
 from engram.search.searcher import Query, Searcher
 from engram.search.vectors.row_blocks import BLOCK_ROWS, ExactBlock
@@ -27,13 +27,13 @@ from engram.settings import Settings
 TOTAL = 100 * LARGE_INDEX_ROWS
 
 
-def save(store: Store, summary: str, *, project: str = "", scope: str = "project") -> Episode:
+def save(store: Store, summary: str, *, project: str = "", scope: str = "project") -> Memory:
     with store.transaction() as tx:
         row = ensure_project(tx, f"id-{project}", project) if project else None
-        episode = Episode(
-            new_episode_id(), "fact", summary, summary, project_id=row.id if row else None, project=project, scope=scope
+        memory = Memory(
+            new_memory_id(), "fact", summary, summary, project_id=row.id if row else None, project=project, scope=scope
         )
-        return add_episode(tx, episode, [], actor=Actor.MODEL)
+        return add_memory(tx, memory, [], actor=Actor.MODEL)
 
 
 def test_the_rarest_terms_count_alone_and_the_others_two_by_two() -> None:
@@ -62,7 +62,7 @@ def test_a_row_with_both_terms_of_a_pair_is_found_and_one_with_either_is_not(sto
     both = save(store, "the queue has a lock")
     save(store, "the queue is long")
 
-    assert [row for row, _ in search_episodes(store, [("queue", "lock")], 10)] == [both.id]
+    assert [row for row, _ in search_memories(store, [("queue", "lock")], 10)] == [both.id]
 
 
 def test_common_terms_are_counted_about_right_and_rare_ones_exactly(
@@ -88,7 +88,7 @@ def test_the_best_memories_of_a_project_come_first_also_where_others_have_better
     assert worse.project_id is not None
 
     def found(with_global: bool) -> list[int]:
-        rows = search_episodes(store, ["parser"], 10, project_id=worse.project_id, with_global=with_global)
+        rows = search_memories(store, ["parser"], 10, project_id=worse.project_id, with_global=with_global)
         assert [score for _, score in rows] == sorted((score for _, score in rows), reverse=True)
         return [row for row, _ in rows]
 
@@ -106,12 +106,12 @@ def test_what_is_new_is_caught_up_with_and_what_is_forgotten_is_never_shown(stor
     assert searcher.catch_up() == 0
 
     with store.transaction() as tx:
-        delete_episode(tx, forgotten, actor=Actor.USER)
+        delete_memory(tx, forgotten, actor=Actor.USER)
     searcher.catch_up()
     assert [hit.id for hit in searcher.recall(Query("lock of the queue"))] == [kept.episode_id]
 
     searcher.refresh()
-    assert [row for row, _, _ in [*searcher.similar_episodes([kept.id], -1.0)]] == []
+    assert [row for row, _, _ in [*searcher.similar_memories([kept.id], -1.0)]] == []
 
 
 def test_ids_are_found_in_a_block_however_they_lie(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from engram.enums import Actor
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import add_episode
-from engram.models.memories.memory_records import Episode, new_episode_id
+from engram.models.memories.memory_changes import add_memory
+from engram.models.memories.memory_records import Memory, new_memory_id
 from engram.models.open_memory import open_store
 from engram.models.search.vectors import load_vectors, put_vectors
 from engram.search.vectors import stored_vectors
@@ -22,7 +22,7 @@ def keep(store: Store, rows: np.ndarray) -> list[int]:
     ids = []
     with store.transaction() as tx:
         for number, row in enumerate(rows):
-            made = add_episode(tx, Episode(new_episode_id(), "fact", f"memory {number}", "text"), [], actor=Actor.MODEL)
+            made = add_memory(tx, Memory(new_memory_id(), "fact", f"memory {number}", "text"), [], actor=Actor.MODEL)
             unit = (row / np.linalg.norm(row)).astype(np.float16).tobytes()
             put_vectors(tx, "test", [("e", made.id, 0, unit)])
             ids.append(made.id)

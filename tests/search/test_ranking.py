@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engram.enums import Importance, Status
-from engram.models.search.fulltext import EpisodeRow
+from engram.models.search.fulltext import MemoryRow
 from engram.search.abstain import MIN_HITS, count_likely, is_unsupported, query_support, select_relevant
 from engram.search.passages.features import FEATURE_GROUPS, load_ranking_model
 from engram.search.passages.passage_search import excerpt, extend_short
@@ -21,7 +21,7 @@ from engram.search.question import (
     parse_query,
     select_terms,
 )
-from engram.search.ranking import EpisodeCandidates, build_candidates, rank_classic
+from engram.search.ranking import MemoryCandidates, build_candidates, rank_classic
 from engram.text.words import names_of, proper_names_of, terms_of
 
 NOW = 1_767_225_600_000
@@ -128,9 +128,9 @@ def row(
     days: float = 0,
     importance: Importance = Importance.NORMAL,
     access: int = 0,
-) -> EpisodeRow:
+) -> MemoryRow:
     """A current global memory, said ``days`` ago."""
-    return EpisodeRow(
+    return MemoryRow(
         id=number,
         project_id=None,
         is_global=True,
@@ -148,7 +148,7 @@ def row(
     )
 
 
-def memories(summaries: dict[str, float | None]) -> tuple[EpisodeCandidates, Coverage, ParsedQuery]:
+def memories(summaries: dict[str, float | None]) -> tuple[MemoryCandidates, Coverage, ParsedQuery]:
     """Memories with their cosines to a question, and that question parsed."""
     rows = {number: row(number, summary=summary) for number, summary in enumerate(summaries)}
     cosines = {number: value for number, value in enumerate(summaries.values()) if value is not None}

@@ -1,4 +1,4 @@
-"""Turns and episodes in, hits out, over a real database."""
+"""Turns and memories in, hits out, over a real database."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor, Judgement, Status
 from engram.memories.feedback import judge_quotation, take_back_quotation_judgement
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import add_episode
-from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.memories.memory_changes import add_memory
+from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.projects.projects import ensure_project
 from engram.models.sessions.sessions import ensure_session
 from engram.models.sessions.sources import ensure_transcript
@@ -61,10 +61,10 @@ def project_id(store: Store, name: str = "app") -> int:
         return ensure_project(tx, f"id-{name}", name).id
 
 
-def save(store: Store, summary: str, **more: object) -> Episode:
+def save(store: Store, summary: str, **more: object) -> Memory:
     with store.transaction() as tx:
-        episode = Episode(new_episode_id(), "decision", summary, summary, **more)  # type: ignore[arg-type]
-        return add_episode(tx, episode, [Evidence("t1-a")], actor=Actor.MODEL)
+        memory = Memory(new_memory_id(), "decision", summary, summary, **more)  # type: ignore[arg-type]
+        return add_memory(tx, memory, [Evidence("t1-a")], actor=Actor.MODEL)
 
 
 @pytest.fixture(params=["text alone", "with vectors"])
@@ -111,7 +111,7 @@ def test_recall_brings_own_and_global_memories_only(store: Store, searcher: Sear
     hits = searcher.recall(Query("queue", project_id=project_id(store, "app"), limit=10))
 
     assert {hit.id for hit in hits} == {own.episode_id, everywhere.episode_id}
-    assert hits[0].episode is not None
+    assert hits[0].memory is not None
 
 
 def test_a_superseded_memory_sinks_below_the_one_in_force(store: Store, searcher: Searcher) -> None:

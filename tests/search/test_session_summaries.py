@@ -9,11 +9,11 @@ import pytest
 from transcript_lines import say
 
 from engram.enums import Actor, Judgement, Scope
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.ingest.read_sources import ingest_path
 from engram.memories.feedback import judge_memory, take_back_judgement
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.projects.projects import list_projects
 from engram.models.sessions.sessions import find_session, set_rolling_summary
 from engram.notes.note_index import index_notes
@@ -25,7 +25,7 @@ from engram.search.question import MAX_HITS, Query
 from engram.search.searcher import Searcher
 from engram.settings import Settings
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 QUESTION = "Why does the walrus proxy drop headers?"
 SESSIONS = [f"22582f02-0391-4a88-b729-f218fbfb8d9{digit}" for digit in "abcd"]
@@ -191,7 +191,7 @@ def test_forgetting_a_memory_forgets_the_summary_of_its_session(settings: Settin
         for text in ("The header limit of the walrus proxy is 16 kB", "The walrus proxy drops headers")
     )
     # Another memory rests on the same words, so that they stay.
-    forget_episode(store, settings.places, first.episode_id, actor=Actor.USER)
+    forget_memory(store, settings.places, first.episode_id, actor=Actor.USER)
 
     assert ask(settings, store).sessions == ()
     assert ask(settings, store).passages != ()

@@ -7,8 +7,8 @@ from pathlib import Path
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import add_episode
-from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.memories.memory_changes import add_memory
+from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.projects.projects import ensure_project
 from engram.models.sessions.sessions import ensure_session
 from engram.models.sessions.sources import ensure_transcript
@@ -42,11 +42,11 @@ def add_turn(store: Store, key: str, prompt: str, reply: str) -> int:
         )
 
 
-def save(store: Store, summary: str, *evidence: Evidence) -> Episode:
+def save(store: Store, summary: str, *evidence: Evidence) -> Memory:
     with store.transaction() as tx:
         project = ensure_project(tx, "id-app", "app")
-        episode = Episode(new_episode_id(), "decision", summary, summary, project_id=project.id)
-        return add_episode(tx, episode, evidence, actor=Actor.MODEL)
+        memory = Memory(new_memory_id(), "decision", summary, summary, project_id=project.id)
+        return add_memory(tx, memory, evidence, actor=Actor.MODEL)
 
 
 def ask(store: Store, embedder: HashedEmbedder | None) -> tuple[Support, dict[str, int]]:

@@ -8,7 +8,7 @@ import pytest
 
 from engram.models.engine.database import open_database
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.open_memory import open_store
 from engram.models.search.fulltext import rebuild_indexes, search_notes
 from engram.models.sessions.turn_changes import delete_turn
@@ -141,7 +141,7 @@ def test_a_word_that_a_passage_ends_within_is_found(store: Store) -> None:
     assert ("据库连接" in found[0].text, unsaid) == (True, "")
 
 
-def test_memories_are_found_and_corrected(store: Store, keep: Callable[..., Episode]) -> None:
+def test_memories_are_found_and_corrected(store: Store, keep: Callable[..., Memory]) -> None:
     keep("导入程序的唯一索引冲突", content="在事务中写入", entities=("连接池",), questions=("为什么丢失数据行？",))
     searcher = Searcher(store, Settings())
 
@@ -196,7 +196,7 @@ def test_the_views_hold_the_words_that_are_written_and_forgetting_takes_all_of_t
 
 @pytest.fixture(params=["sqlite3", "cysqlite"])
 def of_version_18(
-    request: pytest.FixtureRequest, settings: Settings, store: Store, keep: Callable[..., Episode]
+    request: pytest.FixtureRequest, settings: Settings, store: Store, keep: Callable[..., Memory]
 ) -> Store:
     """A memory whose indexes the version before wrote, opened by this one."""
     for key, text in TEXTS.items():

@@ -12,8 +12,8 @@ import pytest
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import add_episode
-from engram.models.memories.memory_records import Episode, new_episode_id
+from engram.models.memories.memory_changes import add_memory
+from engram.models.memories.memory_records import Memory, new_memory_id
 from engram.models.search.vectors import put_vectors
 from engram.search.searcher import Searcher
 from engram.search.vectors import stored_vectors as cache_module
@@ -26,7 +26,7 @@ def keep(store: Store, *rows: list[float]) -> list[int]:
     ids = []
     with store.transaction() as tx:
         for row in rows:
-            made = add_episode(tx, Episode(new_episode_id(), "fact", "a summary", "text"), [], actor=Actor.MODEL)
+            made = add_memory(tx, Memory(new_memory_id(), "fact", "a summary", "text"), [], actor=Actor.MODEL)
             put_vectors(tx, "m", [("e", made.id, 0, np.array(row, dtype=np.float16).tobytes())])
             ids.append(made.id)
     return ids
@@ -105,7 +105,7 @@ def test_a_question_reads_no_kind_of_vectors_for_the_first_time_while_another_th
     reader.start()
     assert reached.wait(60)
     with store.transaction() as tx:
-        made = add_episode(tx, Episode(new_episode_id(), "fact", "a summary", "text"), [], actor=Actor.MODEL)
+        made = add_memory(tx, Memory(new_memory_id(), "fact", "a summary", "text"), [], actor=Actor.MODEL)
         put_vectors(tx, embedder.model_id, [("e", made.id, 0, np.ones(embedder.dimension, np.float16).tobytes())])
 
     meanwhile = searcher.catch_up(), searcher.refresh()

@@ -10,8 +10,8 @@ import pytest
 from engram.embedding.embedder import Embedder
 from engram.enums import Actor
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import add_episode
-from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.memories.memory_changes import add_memory
+from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.projects.projects import ensure_project
 from engram.models.search.vectors import vector_owner_ids
 from engram.models.sessions.sessions import ensure_session
@@ -71,8 +71,8 @@ def fill(store: Store, said: Sequence[str], embedder: Embedder) -> None:
                 is_closed=True,
             )
             write_turn(tx, turn, session, transcript)
-            memory = Episode(new_episode_id(), "fact", text, text, project_id=project.id)
-            add_episode(tx, memory, [Evidence(f"u{number}")], actor=Actor.MODEL)
+            memory = Memory(new_memory_id(), "fact", text, text, project_id=project.id)
+            add_memory(tx, memory, [Evidence(f"u{number}")], actor=Actor.MODEL)
     while embed_missing(store, embedder):
         pass
 

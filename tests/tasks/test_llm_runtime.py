@@ -16,8 +16,8 @@ from engram.extraction.local.writer import LocalExtractor
 from engram.extraction.model.openai_provider import OpenAIExtractor
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import change_episode
-from engram.models.memories.memory_records import all_episodes
+from engram.models.memories.memory_changes import change_memory
+from engram.models.memories.memory_records import all_memories
 from engram.models.open_memory import open_store
 from engram.models.sessions.sessions import find_session
 from engram.models.work.task_runs import list_stages
@@ -93,7 +93,7 @@ def test_what_the_session_is_about_is_kept_and_told_the_next_time(bench: Bench) 
     assert session.rolling_summary == "a cache in sqlite"
     assert "so far: nothing" in bench.sent()[0]
     assert "so far: a cache in sqlite" in bench.sent()[1]
-    assert [e.extractor for e in all_episodes(bench.store)] == ["openai-1"]
+    assert [e.extractor for e in all_memories(bench.store)] == ["openai-1"]
     assert bench.store.value("SELECT project_id FROM spend LIMIT 1") == session.project_id
 
 
@@ -102,9 +102,9 @@ def test_a_memory_that_took_up_another_stays_when_its_own_turn_goes_on(bench: Be
     bench.server.reply = lambda body: fake_llm.chat(fake_llm.answer(memory))
     bench.say("user", "Let us keep the cache in sqlite")
     bench.extract()
-    (kept,) = all_episodes(bench.store)
+    (kept,) = all_memories(bench.store)
     with bench.store.transaction() as tx:
-        change_episode(
+        change_memory(
             tx,
             kept,
             "merge",
@@ -117,7 +117,7 @@ def test_a_memory_that_took_up_another_stays_when_its_own_turn_goes_on(bench: Be
 
     bench.extract()
 
-    assert [(e.summary, e.status) for e in all_episodes(bench.store)] == [
+    assert [(e.summary, e.status) for e in all_memories(bench.store)] == [
         ("keep the cache in sqlite | really", "active")
     ]
 
@@ -138,7 +138,7 @@ def test_while_the_server_is_down_everything_stays_due_and_nothing_is_lost(bench
     assert bench.attempts() == (WorkState.DONE, 0)
     assert "keep the cache in sqlite" in bench.sent()[-1]
     assert "And the queue in sqlite too" in bench.sent()[-1]
-    assert len(all_episodes(bench.store)) == 1
+    assert len(all_memories(bench.store)) == 1
 
 
 def test_at_the_cap_the_local_extractor_keeps_and_is_named(bench: Bench) -> None:
@@ -150,7 +150,7 @@ def test_at_the_cap_the_local_extractor_keeps_and_is_named(bench: Bench) -> None
     bench.extract()
 
     assert bench.server.received == []
-    assert {e.extractor for e in all_episodes(bench.store)} == {LocalExtractor.name}
+    assert {e.extractor for e in all_memories(bench.store)} == {LocalExtractor.name}
     assert "cap of 0 calls an hour" in next(s.last_error for s in list_stages(bench.store) if s.name == "llm")
 
 
@@ -160,14 +160,14 @@ def test_what_was_kept_at_the_cap_is_distilled_again_once_there_is_room(bench: B
     bench.say("user", "From now on always use pnpm instead of npm in this repository, never npm.")
     bench.say("assistant", "Understood.")
     bench.extract()
-    (kept,) = all_episodes(bench.store)
+    (kept,) = all_memories(bench.store)
     better = fake_llm.memory("always use pnpm in this repository, never npm", "e1", kind="preference")
     bench.server.reply = lambda body: fake_llm.chat(fake_llm.answer(better))
     bench.runtime = make_runtime(dataclasses.replace(bench.settings, llm_calls_per_hour=5), bench.store)
 
     tidy(bench.runtime)
 
-    old, new = all_episodes(bench.store)
+    old, new = all_memories(bench.store)
     assert (old.episode_id, old.superseded_by) == (kept.episode_id, new.episode_id)
     assert (new.summary, new.extractor) == ("always use pnpm in this repository, never npm", "openai-1")
     assert bench.store.value("SELECT count(*) FROM spend WHERE task = 'extract'") == 1

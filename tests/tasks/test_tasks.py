@@ -87,7 +87,7 @@ class Bench:
             self.queue.execute(task)
         return ran
 
-    def episodes(self) -> int:
+    def memories(self) -> int:
         return int(self.store.value("SELECT count(*) FROM episode"))
 
 
@@ -110,7 +110,7 @@ def test_a_session_of_three_messages_that_ends_is_extracted(bench: Bench) -> Non
     flush(SESSION)
     bench.run_all()
 
-    assert bench.episodes() == 2
+    assert bench.memories() == 2
     assert bench.store.value("SELECT count(*) FROM turn WHERE is_closed = 0") == 0
 
 
@@ -121,7 +121,7 @@ def test_what_was_extracted_is_found_by_its_meaning_without_waiting_for_a_scan(b
     ran = bench.run_all()
 
     assert "scan" not in ran
-    assert bench.episodes() == 2
+    assert bench.memories() == 2
     assert count_missing_vectors(bench.store, bench.embedder.model_id) == 0
 
 
@@ -132,7 +132,7 @@ def test_a_stop_alone_closes_the_turn_and_extracts_nothing_before_the_threshold(
     ran = bench.run_all()
 
     assert "extract" not in ran
-    assert bench.episodes() == 0
+    assert bench.memories() == 0
     assert bench.store.value("SELECT count(*) FROM turn WHERE is_closed = 0") == 0
 
 
@@ -142,26 +142,26 @@ def test_a_stop_at_the_threshold_extracts(bench: Bench) -> None:
     ingest(SESSION)
 
     assert "extract" in bench.run_all()
-    assert bench.episodes() == 3
+    assert bench.memories() == 3
 
 
 def test_a_session_that_never_falls_silent_is_extracted_20_minutes_after_the_last_time(bench: Bench) -> None:
     bench.talk(5)
     ingest(SESSION)
     bench.run_all()
-    assert bench.episodes() == 3
+    assert bench.memories() == 3
 
     for minutes in (9, 18):
         bench.clock.advance(9 * 60)
         bench.talk(1)
         ingest(SESSION)
         bench.run_all()
-        assert bench.episodes() == 3, f"after {minutes} minutes"
+        assert bench.memories() == 3, f"after {minutes} minutes"
     bench.clock.advance(3 * 60)
     scan_now(bench.runtime)
     bench.run_all()
 
-    assert bench.episodes() == 5
+    assert bench.memories() == 5
 
 
 def test_a_flush_of_a_forged_or_unknown_session_is_nothing(bench: Bench) -> None:
@@ -204,7 +204,7 @@ def test_a_failed_extraction_comes_again_after_15_30_60_and_120_seconds(bench: B
     bench.run_all()
 
     assert waits == [*BACK_OFF_SECONDS, 120, 120]
-    assert bench.episodes() == 2
+    assert bench.memories() == 2
     done = find_work(bench.store, "extract", SESSION)
     assert done is not None
     assert (done.state, done.attempts, done.last_error) == (WorkState.DONE, 0, "")
@@ -243,7 +243,7 @@ def test_a_scan_finds_everything_without_a_queue(bench: Bench) -> None:
     ran = bench.run_all()
 
     assert {"extract", "embed", "consolidate", "index_notes"} <= set(ran)
-    assert bench.episodes() == 3
+    assert bench.memories() == 3
     assert count_missing_vectors(bench.store, bench.embedder.model_id) == 0
 
 
@@ -285,7 +285,7 @@ def test_without_an_extractor_turns_wait(bench: Bench) -> None:
     flush(SESSION)
     bench.run_all()
 
-    assert bench.episodes() == 0
+    assert bench.memories() == 0
     assert bench.store.value("SELECT count(*) FROM turn WHERE extracted_revision < revision") == 3
 
 
@@ -296,10 +296,10 @@ def test_a_drain_does_all_that_is_due_in_this_process(bench: Bench) -> None:
         read_session(bench.runtime, session)
 
     first = drain(bench.runtime)
-    assert bench.episodes() == 3
+    assert bench.memories() == 3
     second = drain(bench.runtime, with_waiting=True)
 
-    assert (first.sessions, second.sessions, bench.episodes()) == (1, 1, 4)
+    assert (first.sessions, second.sessions, bench.memories()) == (1, 1, 4)
     assert count_missing_vectors(bench.store, bench.embedder.model_id) == 0
 
 

@@ -16,8 +16,8 @@ import pytest
 
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
-from engram.models.memories.memory_changes import add_episode
-from engram.models.memories.memory_records import Episode, new_episode_id
+from engram.models.memories.memory_changes import add_memory
+from engram.models.memories.memory_records import Memory, new_memory_id
 from engram.models.open_memory import open_store
 from engram.models.projects.projects import ensure_project
 from engram.models.shown.usage import late_since
@@ -109,9 +109,9 @@ def runtime(tmp_path: Path) -> Iterator[Runtime]:
     with open_store(settings.places.memory_db) as store:
         text = "The parser keeps its cursor in the database."
         with store.transaction() as tx:
-            add_episode(
+            add_memory(
                 tx,
-                Episode(new_episode_id(), "fact", text, text, scope="global", source="manual"),
+                Memory(new_memory_id(), "fact", text, text, scope="global", source="manual"),
                 [],
                 actor=Actor.MODEL,
             )
@@ -188,7 +188,7 @@ def test_who_names_no_project_gets_what_belongs_to_none(home: Home, runtime: Run
     with store.transaction() as tx:
         project = ensure_project(tx, "/x", "x")
         text = "The parser of project x has a cursor of its own."
-        add_episode(tx, Episode(new_episode_id(), "fact", text, text, project_id=project.id), [], actor=Actor.MODEL)
+        add_memory(tx, Memory(new_memory_id(), "fact", text, text, project_id=project.id), [], actor=Actor.MODEL)
 
     def found(**more: object) -> list[str]:
         answer = ask_worker(home, {"op": "recall", "query": "the cursor of the parser", **more})
@@ -204,8 +204,8 @@ def test_a_rank_gives_ids_alone_in_the_order_of_a_recall(home: Home, runtime: Ru
     store = runtime.store
     with store.transaction() as tx:
         text = "The lexer has no cursor in the database."
-        add_episode(
-            tx, Episode(new_episode_id(), "fact", text, text, scope="global", source="manual"), [], actor=Actor.MODEL
+        add_memory(
+            tx, Memory(new_memory_id(), "fact", text, text, scope="global", source="manual"), [], actor=Actor.MODEL
         )
     question = {"query": "where is the cursor of the parser?"}
     recalled, ranked = ask_worker(home, {"op": "recall", **question}), ask_worker(home, {"op": "rank", **question})
@@ -224,9 +224,7 @@ def test_a_briefing_is_previewed_and_nothing_is_stored(home: Home, runtime: Runt
     with store.transaction() as tx:
         project = ensure_project(tx, "/x", "x")
         text = "From now on every route of project x has a test."
-        add_episode(
-            tx, Episode(new_episode_id(), "preference", text, text, project_id=project.id), [], actor=Actor.MODEL
-        )
+        add_memory(tx, Memory(new_memory_id(), "preference", text, text, project_id=project.id), [], actor=Actor.MODEL)
     before = store.data_version(), store.value("SELECT count(*) FROM injection")
 
     answer = ask_worker(home, {"op": "briefing", "project_id": project.id})

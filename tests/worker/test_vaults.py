@@ -13,7 +13,7 @@ from engram.enums import Actor, Scope
 from engram.forgetting.vault import move_into_vault
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import all_episodes
+from engram.models.memories.memory_records import all_memories
 from engram.models.open_memory import open_store
 from engram.models.projects.projects import ensure_project
 from engram.models.rescue.backup import make_backup
@@ -161,7 +161,7 @@ def test_the_worker_reads_the_sessions_of_a_vault_into_the_vault_alone(
 
     with Store(vault.home.memory_db).open() as inner:
         assert inner.value("SELECT count(*) FROM turn") == 1
-        assert {episode.project for episode in all_episodes(inner)} == {"acme"}
+        assert {memory.project for memory in all_memories(inner)} == {"acme"}
         assert inner.value("SELECT count(*) FROM vector WHERE owner = 'e'") >= 1
     assert runtime.store.value("SELECT count(*) FROM turn") == 0
     assert runtime.store.value("SELECT count(*) FROM task_run WHERE kind = 'vault'") == 0

@@ -44,7 +44,7 @@ raise SystemExit(run_worker(load().settings, make=make))
 """
 
 
-def episodes(store: Store) -> int:
+def memories(store: Store) -> int:
     return int(store.value("SELECT count(*) FROM episode"))
 
 
@@ -80,7 +80,7 @@ def test_a_flush_asked_for_while_it_was_down_is_done_when_it_comes_back(start: S
     start()
 
     with open_store(settings.places.memory_db) as store:
-        wait_for(lambda: episodes(store))
+        wait_for(lambda: memories(store))
         assert store.value("SELECT is_closed FROM turn") == 1
     (log,) = wait_for(lambda: list(settings.places.daily_notes.glob("*.md")))
     assert "always run make lint" in log.read_text()
@@ -96,16 +96,16 @@ def test_a_kill_and_a_deleted_queue_lose_no_work(start: StartWorker, settings: S
     first.communicate(timeout=WAIT_SECONDS)
     assert first.returncode == -signal.SIGKILL
     with open_store(home.memory_db) as store:
-        assert episodes(store) == 0
+        assert memories(store) == 0
         for file in home.root.glob("queue.db*"):
             file.unlink()
 
         start()
 
-        wait_for(lambda: episodes(store))
-        count = episodes(store)
+        wait_for(lambda: memories(store))
+        count = memories(store)
         wait_for(lambda: store.value("SELECT count(*) FROM work WHERE state = 'due'") == 0)
-        assert episodes(store) == count
+        assert memories(store) == count
 
 
 def test_a_queue_deleted_while_it_runs_is_made_anew(start: StartWorker, settings: Settings) -> None:
@@ -120,7 +120,7 @@ def test_a_queue_deleted_while_it_runs_is_made_anew(start: StartWorker, settings
     flush(SESSION)
 
     with open_store(home.memory_db) as store:
-        wait_for(lambda: episodes(store))
+        wait_for(lambda: memories(store))
 
 
 def test_a_foreign_database_is_set_aside_untouched(start: StartWorker, settings: Settings) -> None:
@@ -227,7 +227,7 @@ def test_forged_messages_neither_stop_it_nor_run(start: StartWorker, settings: S
     flush(SESSION)
 
     with open_store(home.memory_db) as store:
-        wait_for(lambda: episodes(store))
+        wait_for(lambda: memories(store))
         assert "cannot be run" in store.value("SELECT last_error FROM stage WHERE name = 'queue'")
     assert worker.poll() is None
 

@@ -135,7 +135,7 @@ def bring_up_to_date(memory: TaskMemory) -> None:
 def _extract(memory: TaskMemory, extractor: Extractor) -> None:
     """Extract the sessions in their order, each with what the worker does after an extraction."""
     store, settings, embedder = memory.store, memory.settings, memory.embedder
-    similar = memory.searcher.similar_episodes
+    similar = memory.searcher.similar_memories
     for session in sorted(list_sessions(store), key=lambda session: (session.first_at_ms, session.session_id)):
         extract_session(
             store,

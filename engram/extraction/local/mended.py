@@ -119,7 +119,7 @@ _TYPE = re.compile(r"^(?P<type>[a-z]+)(?:\((?P<scope>[^)]+)\))?!?:\s+")
 
 
 @dataclass(frozen=True, slots=True)
-class FixEpisode:
+class FixMemory:
     """A command that failed, and passed after files were changed."""
 
     #: The command as it stood when it failed first.
@@ -144,7 +144,7 @@ def normal_command(command: str) -> str:
     return _WRAPPING.sub("", text).strip()
 
 
-def fix_episodes(turns: Sequence[Turn]) -> list[FixEpisode]:
+def fix_memories(turns: Sequence[Turn]) -> list[FixMemory]:
     """Return every failing command that passes after a file was changed, across the turns, in the order of passing.
 
     A command that passes without a change in between was only run again. One whose status a pipe hides has not passed,
@@ -152,7 +152,7 @@ def fix_episodes(turns: Sequence[Turn]) -> list[FixEpisode]:
     """
     failed: dict[str, list[tuple[int, Action]]] = {}
     edits: list[tuple[int, Action]] = []
-    episodes: list[FixEpisode] = []
+    memories: list[FixMemory] = []
     steps = [(turn, action) for turn in turns for action in turn.actions]
     for index, (turn, action) in enumerate(steps):
         if action.is_edit and not action.is_error:
@@ -172,8 +172,8 @@ def fix_episodes(turns: Sequence[Turn]) -> list[FixEpisode]:
             files = tuple(dict.fromkeys(file for at, edit in edits if at > began for file in edit.files))
             if files:
                 later = [other.commit for other in turn.actions[turn.actions.index(action) :] if other.commit]
-                episodes.append(
-                    FixEpisode(
+                memories.append(
+                    FixMemory(
                         command=first.command,
                         error_line=first.error_line,
                         files=files,
@@ -184,7 +184,7 @@ def fix_episodes(turns: Sequence[Turn]) -> list[FixEpisode]:
                         commit=later[0] if later else "",
                     )
                 )
-    return episodes
+    return memories
 
 
 def _hides_status(command: str) -> bool:
@@ -204,31 +204,31 @@ def fixes(turns: Sequence[Turn], following: Turn | None) -> Iterator[Candidate]:
     after = dict(zip((turn.key for turn in turns), [*turns[1:], following], strict=bool(turns)))
     by_key = {turn.key: turn for turn in turns}
     told: set[str] = set()
-    for episode in fix_episodes(turns):
-        turn = by_key[episode.turn_key]
-        said, cause = _cause(turns, episode)
+    for memory in fix_memories(turns):
+        turn = by_key[memory.turn_key]
+        said, cause = _cause(turns, memory)
         if said is None or cause in told or _UNMENDED.search(typed_prompt(after[turn.key])[:400]):
             continue
         told.add(cause)
-        yield _fix(turn, episode, said, _LABEL.sub("", cause))
+        yield _fix(turn, memory, said, _LABEL.sub("", cause))
 
 
-def _fix(turn: Turn, episode: FixEpisode, said: TextBlock, cause: str) -> Candidate:
-    names = list(dict.fromkeys(map(_name, episode.files)))
+def _fix(turn: Turn, memory: FixMemory, said: TextBlock, cause: str) -> Candidate:
+    names = list(dict.fromkeys(map(_name, memory.files)))
     changed = ", ".join(names[:MAX_FILES]) + (f" and {len(names) - MAX_FILES} more" if len(names) > MAX_FILES else "")
     proof = f"It passed after a change of {changed}."
     repair = [after for before, after in pairwise(whole_sentences(said.text)) if before.endswith(cause)][:1]
     repair = [sentence for sentence in repair if _REPAIR.match(sentence)]
-    summary = fitting([f"`{short_command(episode.command)}` failed: {cause}", *repair, proof])
+    summary = fitting([f"`{short_command(memory.command)}` failed: {cause}", *repair, proof])
     return sure(
         Kind.FIX,
         turn,
         summary,
         [said.text],
-        (said.uuid, episode.failed_uuid, episode.passed_uuid),
+        (said.uuid, memory.failed_uuid, memory.passed_uuid),
         quality=FIX_QUALITY,
-        facts=(episode.error_line[:200], episode.command[:120], f"changed: {changed}", episode.commit[:120]),
-        files=episode.files,
+        facts=(memory.error_line[:200], memory.command[:120], f"changed: {changed}", memory.commit[:120]),
+        files=memory.files,
         said=[said],
     )
 
@@ -249,18 +249,18 @@ def short_command(command: str) -> str:
     return re.sub(r"(?: -\S+)+$", "", kept)
 
 
-def _cause(turns: Sequence[Turn], episode: FixEpisode) -> tuple[TextBlock | None, str]:
+def _cause(turns: Sequence[Turn], memory: FixMemory) -> tuple[TextBlock | None, str]:
     """Return the sentence that states the cause last, with its message; (None, "") if there is none.
 
     What is said after the command passed counts only if it shares words with the command, its error or the files.
     """
     places = {entry.uuid: (number, entry.offset) for number, turn in enumerate(turns) for entry in turn.entries}
-    start, passed = places.get(episode.failed_last_uuid), places.get(episode.passed_uuid)
+    start, passed = places.get(memory.failed_last_uuid), places.get(memory.passed_uuid)
     if start is None or passed is None:
         return None, ""
-    stop = next(number for number, turn in enumerate(turns) if turn.key == episode.turn_key)
-    about = prefixes(content_words(" ".join((episode.command, episode.error_line, *map(_name, episode.files)))))
-    is_of_tests = all(_TEST_FILE.search(_name(file)) for file in episode.files)
+    stop = next(number for number, turn in enumerate(turns) if turn.key == memory.turn_key)
+    about = prefixes(content_words(" ".join((memory.command, memory.error_line, *map(_name, memory.files)))))
+    is_of_tests = all(_TEST_FILE.search(_name(file)) for file in memory.files)
     found: tuple[TextBlock | None, str] = (None, "")
     for number, turn in enumerate(turns[: stop + 1]):
         for said in turn.said:

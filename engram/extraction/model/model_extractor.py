@@ -96,7 +96,7 @@ class ModelExtractor:
         """Prepare; nothing is sent before the first proposal.
 
         Args:
-            name: stored with each episode, such as ``openai-1``.
+            name: stored with each memory, such as ``openai-1``.
             provider: sends the requests.
             budget: reserves each call.
             fallback: stands in at a cap, and for a text that the model cannot read.

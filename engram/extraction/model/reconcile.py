@@ -11,7 +11,7 @@ from engram.extraction.candidate import is_own
 from engram.extraction.model.language_model import LanguageModel, Question
 from engram.extraction.model.model_answer import answer_schema, read_object
 from engram.extraction.model.request import MARKER, moment
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.redaction import redact
 from engram.text.words import content_words
 
@@ -56,10 +56,10 @@ SCHEMA: Mapping[str, Any] = answer_schema(
 class Relation:
     """What a later memory does to an earlier one."""
 
-    newer: Episode
+    newer: Memory
     #: One of ``ACTIONS``.
     action: str
-    older: Episode
+    older: Memory
 
 
 class Reconciler:
@@ -69,7 +69,7 @@ class Reconciler:
         """``model``: the language model."""
         self._model = model
 
-    def relate(self, memories: Sequence[Episode], new: frozenset[int]) -> list[Relation]:
+    def relate(self, memories: Sequence[Memory], new: frozenset[int]) -> list[Relation]:
         """Return which memories end or repeat others. Each ``MAX_NEW_MEMORIES`` new ones take a call.
 
         Args:
@@ -87,7 +87,7 @@ class Reconciler:
             relations += self._ask(_with_nearest(ordered, some), frozenset(memory.id for memory in some))
         return relations
 
-    def _ask(self, memories: Sequence[Episode], new: frozenset[int]) -> list[Relation]:
+    def _ask(self, memories: Sequence[Memory], new: frozenset[int]) -> list[Relation]:
         if len(memories) < 2:
             return []
         shown = {f"m{number}": memory for number, memory in enumerate(memories, 1)}
@@ -107,7 +107,7 @@ class Reconciler:
         ]
 
 
-def _with_nearest(ordered: Sequence[Episode], new: Sequence[Episode]) -> list[Episode]:
+def _with_nearest(ordered: Sequence[Memory], new: Sequence[Memory]) -> list[Memory]:
     """Return the new memories and as many others as fit, by common words with a new one; the oldest first."""
     room = MAX_MEMORIES - len(new)
     others = [memory for memory in ordered if memory not in new]
@@ -118,17 +118,17 @@ def _with_nearest(ordered: Sequence[Episode], new: Sequence[Episode]) -> list[Ep
     return [memory for memory in ordered if memory.id in kept]
 
 
-def _words(memory: Episode) -> frozenset[str]:
+def _words(memory: Memory) -> frozenset[str]:
     return content_words(" ".join((memory.summary, *memory.entities)))
 
 
-def in_order(memories: Sequence[Episode]) -> list[Episode]:
+def in_order(memories: Sequence[Memory]) -> list[Memory]:
     """Return the memories that may be sent, the oldest first."""
     sendable = [m for m in memories if not is_own(m.summary) and MARKER not in m.summary and not m.suspect]
     return sorted(sendable, key=lambda m: (m.holds_from_ms, m.summary))
 
 
-def _line(short: str, memory: Episode, is_new: bool) -> str:
+def _line(short: str, memory: Memory, is_new: bool) -> str:
     when = moment(memory.holds_from_ms)
     return redact(f"[{short}]{' *' if is_new else ''} {when} {memory.kind}: {memory.summary}")
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from engram.extraction.candidate import MAX_SUMMARY_WORDS, is_own
 from engram.extraction.protocol import ExtractionContext, NearMemory
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.redaction import redact
 from engram.system.clock import moment_of
 from engram.text.splitting import sentences
@@ -443,25 +443,25 @@ def _actions_length(turn: Turn) -> int:
 MIN_SHARE = 0.2
 
 
-def nearest(episodes: Sequence[Episode], turns: Iterable[Turn], limit: int = MAX_NEAR_MEMORIES) -> list[Episode]:
+def nearest(memories: Sequence[Memory], turns: Iterable[Turn], limit: int = MAX_NEAR_MEMORIES) -> list[Memory]:
     """Return the memories that are near to one of the turns, the nearest first.
 
     Args:
-        episodes: memories to choose from.
+        memories: memories to choose from.
         turns: the turns of a request.
         limit: maximum number of memories.
     """
-    words_of = [prefixes(content_words(" ".join((episode.summary, *episode.entities)))) for episode in episodes]
+    words_of = [prefixes(content_words(" ".join((memory.summary, *memory.entities)))) for memory in memories]
     counts = Counter(word for words in words_of for word in words)
-    weight = {word: math.log(1 + len(episodes) / count) for word, count in counts.items()}
+    weight = {word: math.log(1 + len(memories) / count) for word, count in counts.items()}
     turn_words = [_words(turn) for turn in turns]
     ranked = []
-    for episode, words in zip(episodes, words_of, strict=True):
+    for memory, words in zip(memories, words_of, strict=True):
         whole = sum(sorted(weight[word] for word in words))
         share = max((sum(sorted(weight[w] for w in words & said)) for said in turn_words), default=0.0) / (whole or 1)
         if share >= MIN_SHARE:
-            ranked.append((-round(share, 2), -episode.created_at_ms, episode.summary, episode))
-    return [episode for *_, episode in sorted(ranked, key=lambda row: row[:3])[:limit]]
+            ranked.append((-round(share, 2), -memory.created_at_ms, memory.summary, memory))
+    return [memory for *_, memory in sorted(ranked, key=lambda row: row[:3])[:limit]]
 
 
 def _words(turn: Turn) -> frozenset[str]:

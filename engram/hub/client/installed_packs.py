@@ -18,8 +18,8 @@ from engram.models.engine.transaction import Store, Tx
 from engram.models.hub.arriving import Incoming, take_statement
 from engram.models.hub.said import SYNC, SaidMemory, drop_said, said_in_space
 from engram.models.hub.spaces import Space, add_space, change_space, drop_space, list_spaces
-from engram.models.memories.memory_changes import change_episode, remove_episode
-from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.memories.memory_changes import change_memory, remove_memory
+from engram.models.memories.memory_records import Memory, find_memory
 from engram.paths import Home
 from engram.system.atomic import read_regular, write_atomic
 from engram.trust.suspicion import why_any_suspect
@@ -38,28 +38,28 @@ class PackChange:
     suspects: tuple[str, ...]
 
 
-def make_pack(name: str, version: int, episodes: Sequence[Episode], redact: Callable[[str], str]) -> Pack:
+def make_pack(name: str, version: int, memories: Sequence[Memory], redact: Callable[[str], str]) -> Pack:
     """Return a pack of memories, redacted again, without evidence, sessions and projects.
 
     Raises:
         BadRequest: one came from a teammate or another pack.
     """
-    for episode in episodes:
-        if episode.origin:
-            raise BadRequest(f"{episode.episode_id} is {episode.origin}'s, and not yours to pass on")
-    memories = [
+    for memory in memories:
+        if memory.origin:
+            raise BadRequest(f"{memory.episode_id} is {memory.origin}'s, and not yours to pass on")
+    packed = [
         {
-            "id": pack_memory_id(name, episode.stable_id),
-            "kind": episode.kind.value,
-            "summary": redact(episode.summary),
-            "content": redact(episode.content),
-            "facts": [redact(fact) for fact in episode.facts],
-            "entities": [redact(entity) for entity in episode.entities],
-            "created_at_ms": episode.created_at_ms,
+            "id": pack_memory_id(name, memory.stable_id),
+            "kind": memory.kind.value,
+            "summary": redact(memory.summary),
+            "content": redact(memory.content),
+            "facts": [redact(fact) for fact in memory.facts],
+            "entities": [redact(entity) for entity in memory.entities],
+            "created_at_ms": memory.created_at_ms,
         }
-        for episode in episodes
+        for memory in memories
     ]
-    return Pack(name=name, version=version, memories=tuple(memories))
+    return Pack(name=name, version=version, memories=tuple(packed))
 
 
 def held_back_of(pack: Pack) -> list[tuple[str, str]]:
@@ -113,24 +113,24 @@ def plan_pack(store: Store, pack: Pack, redact: Callable[[str], str], *, is_upda
             raise BadRequest(f"this pack was signed with another key than the installed {pack.name}; it is not taken")
         if pack.version <= space.cursor:
             raise BadRequest(f"version {space.cursor} of {pack.name} is installed; this is version {pack.version}")
-        known = {memory.memory_id.hex(): memory for memory in said_in_space(store, space.id)}
+        known = {said.memory_id.hex(): said for said in said_in_space(store, space.id)}
     elif any(space.name == pack.name for space in installed_packs(store)):
         raise BadRequest(f"a pack {pack.name} is installed already; `engram pack update` brings it on")
-    incoming = {memory["id"]: _incoming(pack, memory, redact) for memory in pack.memories}
+    incoming = {said["id"]: _incoming(pack, said, redact) for said in pack.memories}
     added, changed = [], []
     for memory_id, arrived in incoming.items():
         text = arrived.text or {}
-        here = find_episode(store, known[memory_id].episode_id) if memory_id in known else None
+        here = find_memory(store, known[memory_id].episode_id) if memory_id in known else None
         if here is None:
             added.append(str(text["s"]))
         elif (here.summary, here.content) != (text["s"], text["c"]):
             changed.append(str(text["s"]))
-    gone = [find_episode(store, memory.episode_id) for key, memory in known.items() if key not in incoming]
+    gone = [find_memory(store, said.episode_id) for key, said in known.items() if key not in incoming]
     return PackChange(
         pack=pack,
         added=tuple(added),
         changed=tuple(changed),
-        removed=tuple(episode.summary for episode in gone if episode is not None),
+        removed=tuple(memory.summary for memory in gone if memory is not None),
         suspects=tuple(str((arrived.text or {})["s"]) for arrived in incoming.values() if arrived.suspect),
     )
 
@@ -142,7 +142,7 @@ def install_pack(store: Store, change: PackChange, redact: Callable[[str], str],
         project_id: the project that its memories hold in; None for that of the installed version.
     """
     pack = change.pack
-    incoming = [_incoming(pack, memory, redact) for memory in pack.memories]
+    incoming = [_incoming(pack, said, redact) for said in pack.memories]
     with store.transaction() as tx:
         space = next((space for space in installed_packs(store) if space.name == pack.name), None)
         if space is None:
@@ -150,16 +150,16 @@ def install_pack(store: Store, change: PackChange, redact: Callable[[str], str],
         elif project_id is None:
             project_id = _project_of(tx, space)
         ids = {arrived.row.memory_id for arrived in incoming}
-        for memory in said_in_space(tx, space.id):
-            if memory.memory_id not in ids:
-                _remove(tx, memory)
+        for said in said_in_space(tx, space.id):
+            if said.memory_id not in ids:
+                _remove(tx, said)
         done = 0
         for arrived in incoming:
-            episode = take_statement(tx, space, arrived)
-            if episode is not None:
+            memory = take_statement(tx, space, arrived)
+            if memory is not None:
                 done += 1
-                if episode.project_id is None and project_id is not None:
-                    change_episode(tx, episode, SYNC, arrived.origin, actor=Actor.TIDYING, project_id=project_id)
+                if memory.project_id is None and project_id is not None:
+                    change_memory(tx, memory, SYNC, arrived.origin, actor=Actor.TIDYING, project_id=project_id)
         change_space(tx, space.id, cursor=pack.version, mark=pack.key)
     return done + len(change.removed)
 
@@ -174,17 +174,17 @@ def remove_pack(store: Store, name: str) -> int:
     return removed
 
 
-def _remove(tx: Tx, memory: SaidMemory) -> bool:
-    episode = find_episode(tx, memory.episode_id)
-    if episode is not None:
-        remove_episode(tx, episode, actor=Actor.USER)
-    drop_said(tx, memory)
-    return episode is not None
+def _remove(tx: Tx, said: SaidMemory) -> bool:
+    memory = find_memory(tx, said.episode_id)
+    if memory is not None:
+        remove_memory(tx, memory, actor=Actor.USER)
+    drop_said(tx, said)
+    return memory is not None
 
 
 def _project_of(tx: Tx, space: Space) -> int | None:
-    episodes = (find_episode(tx, memory.episode_id) for memory in said_in_space(tx, space.id))
-    return next((episode.project_id for episode in episodes if episode is not None), None)
+    memories = (find_memory(tx, said.episode_id) for said in said_in_space(tx, space.id))
+    return next((memory.project_id for memory in memories if memory is not None), None)
 
 
 def _author(pack: Pack) -> int:

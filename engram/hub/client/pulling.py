@@ -15,7 +15,7 @@ from engram.hub.client.membership import Keyring
 from engram.hub.protocol.frames import Page, Row, WrongKey, read_body
 from engram.hub.protocol.statements import EXTRACTED, MAX_ACCEPTED_AHEAD_MS, TEXT, Statement, clock_of, decode
 from engram.models.engine.transaction import Store, Tx
-from engram.models.hub.arriving import Incoming, known_episodes, note_rows, take_forgotten, take_statements
+from engram.models.hub.arriving import Incoming, known_memories, note_rows, take_forgotten, take_statements
 from engram.models.hub.shares import take_share
 from engram.models.hub.spaces import (
     NEWER_FIELDS,
@@ -284,7 +284,7 @@ def _take_page(
             change_space(tx, space.id, mark_seq=page.mark_seq, mark=page.mark)
 
     # A share that was taken back leaves the memory that it is a copy of.
-    here = known_episodes(store, space, [row for row in read.forgotten if not authors.is_share(row)])
+    here = known_memories(store, space, [row for row in read.forgotten if not authors.is_share(row)])
     if here:
         pulled.forgotten += forget_together(store, places, here, take, actor=Actor.TIDYING)
     else:

@@ -20,7 +20,7 @@ from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.hub.arriving import note_rows
 from engram.models.hub.outgoing import shared_identity
 from engram.models.hub.rules import Candidate, Rule, candidates, list_rules
-from engram.models.hub.said import SaidMemory, drop_said, said_in_space, said_of_episode
+from engram.models.hub.said import SaidMemory, drop_said, said_in_space, said_of_memory
 from engram.models.hub.shares import add_share, bar_share, list_shares, shares_of, take_back
 from engram.models.hub.spaces import (
     Member,
@@ -37,8 +37,8 @@ from engram.models.hub.spaces import (
     set_muted,
     space_by_id,
 )
-from engram.models.memories.memory_changes import remove_episode
-from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.memories.memory_changes import remove_memory
+from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.projects.projects import ProjectRow, project_by_id
 from engram.paths import Home
 from engram.trust.suspicion import why_any_suspect
@@ -56,7 +56,7 @@ _PATH = re.compile(r"^(?:[/~\\]|[A-Za-z]:[/\\])")
 class Preview:
     """Exactly what sharing a memory would send."""
 
-    episode: Episode
+    memory: Memory
     text: dict[str, Any]
     project: list[str]
     #: It was shared before with another text.
@@ -69,7 +69,7 @@ class Preview:
         identity, _, name = self.project
         about = f"about: {', '.join(self.text['e'])}" if self.text["e"] else ""
         content = [] if self.text["c"].strip() == self.text["s"].strip() else [self.text["c"]]
-        head = f"{self.episode.episode_id} ({self.episode.kind}, project {name}, {identity})"
+        head = f"{self.memory.episode_id} ({self.memory.kind}, project {name}, {identity})"
         facts = [f"- {fact}" for fact in self.text["f"]]
         return [head, self.text["s"], *content, *facts, *filter(None, [about])]
 
@@ -100,7 +100,7 @@ def require_team(store: Reader, name: str | None, *, least: str = "reader") -> S
 
 
 def preview(
-    store: Reader, places: Home, space: Space, episode: Episode, place: ProjectRow | None, redact: Redact
+    store: Reader, places: Home, space: Space, memory: Memory, place: ProjectRow | None, redact: Redact
 ) -> Preview:
     """Return exactly what sharing a memory would send.
 
@@ -108,7 +108,7 @@ def preview(
         store: the open memory.
         places: the memory folder.
         space: a team's.
-        episode: the memory.
+        memory: the memory.
         place: the project that the person works in or named; None for none.
         redact: removes secrets; everything passes it again.
 
@@ -117,31 +117,31 @@ def preview(
             instruction, or no longer holds.
     """
     _refuse_vaults(places)
-    if episode.origin:
-        raise BadRequest(f"{episode.episode_id} is {episode.origin}'s, and not yours to share")
-    if episode.suspect:
-        raise BadRequest(f"{episode.episode_id} is suspect ({episode.suspect}): `engram contradictions trust` it first")
-    if not episode.is_current:
-        raise BadRequest(f"{episode.episode_id} is {episode.status}: share what is in force")
-    project = place if episode.project_id is None else project_by_id(store, episode.project_id)
+    if memory.origin:
+        raise BadRequest(f"{memory.episode_id} is {memory.origin}'s, and not yours to share")
+    if memory.suspect:
+        raise BadRequest(f"{memory.episode_id} is suspect ({memory.suspect}): `engram contradictions trust` it first")
+    if not memory.is_current:
+        raise BadRequest(f"{memory.episode_id} is {memory.status}: share what is in force")
+    project = place if memory.project_id is None else project_by_id(store, memory.project_id)
     if project is None:
-        raise BadRequest(f"{episode.episode_id} belongs to no project: name the one that it is for with --project")
+        raise BadRequest(f"{memory.episode_id} belongs to no project: name the one that it is for with --project")
     if place is None or project.id != place.id:
-        raise BadRequest(f"{episode.episode_id} belongs to {project.name}: add --project {project.name} if you mean it")
+        raise BadRequest(f"{memory.episode_id} belongs to {project.name}: add --project {project.name} if you mean it")
     if keeps_out(places, project.identity, project.root):
         raise BadRequest(f"{project.name} is in a vault: its memories stay there")
-    text = _text(episode, redact)
-    known = [share for share in shares_of(store, episode.episode_id) if share.space.id == space.id]
+    text = _text(memory, redact)
+    known = [share for share in shares_of(store, memory.episode_id) if share.space.id == space.id]
     held_back = why_any_suspect((text["s"], text["c"], *text["f"]), text["e"]) or ""
-    return Preview(episode, text, shared_identity(store, project), is_update=bool(known), held_back=held_back)
+    return Preview(memory, text, shared_identity(store, project), is_update=bool(known), held_back=held_back)
 
 
-def _text(episode: Episode, redact: Redact) -> dict[str, Any]:
+def _text(memory: Memory, redact: Redact) -> dict[str, Any]:
     return {
-        "s": redact(episode.summary),
-        "c": redact(episode.content),
-        "f": [redact(fact) for fact in episode.facts],
-        "e": [redact(name) for name in episode.entities if not _PATH.match(name)],
+        "s": redact(memory.summary),
+        "c": redact(memory.content),
+        "f": [redact(fact) for fact in memory.facts],
+        "e": [redact(name) for name in memory.entities if not _PATH.match(name)],
     }
 
 
@@ -153,14 +153,14 @@ def share(store: Store, space: Space, previews: Sequence[Preview]) -> int:
     """
     with store.transaction() as tx:
         for shown in previews:
-            now = find_episode(tx, shown.episode.episode_id)
-            if now is None or _words(now) != _words(shown.episode) or not now.is_current:
-                raise BadRequest(f"{shown.episode.episode_id} changed since it was shown: look at it again")
-        return sum(add_share(tx, space, shown.episode, shown.text, shown.project) for shown in previews)
+            now = find_memory(tx, shown.memory.episode_id)
+            if now is None or _words(now) != _words(shown.memory) or not now.is_current:
+                raise BadRequest(f"{shown.memory.episode_id} changed since it was shown: look at it again")
+        return sum(add_share(tx, space, shown.memory, shown.text, shown.project) for shown in previews)
 
 
-def _words(episode: Episode) -> tuple[object, ...]:
-    return episode.summary, episode.content, episode.facts, episode.entities
+def _words(memory: Memory) -> tuple[object, ...]:
+    return memory.summary, memory.content, memory.facts, memory.entities
 
 
 def unshare(store: Store, places: Home, space: Space, name: str) -> str:
@@ -177,19 +177,17 @@ def unshare(store: Store, places: Home, space: Space, name: str) -> str:
             if name in (standing.said.episode_id, standing.said.memory_id.hex()):
                 take_back(tx, space, standing.said)
                 return f"{name} is taken back from {space.name}; your memory stays"
-    theirs = [
-        memory for memory in said_in_space(store, space.id) if name in (memory.episode_id, memory.memory_id.hex())
-    ]
+    theirs = [said for said in said_in_space(store, space.id) if name in (said.episode_id, said.memory_id.hex())]
     if theirs and not theirs[0].is_forgotten and theirs[0].author != server_of(store, space).member_id:
         if space.role != "keeper":
             raise BadRequest(f"{name} is somebody else's: report it with `engram team report`, or forget it here")
         _erase_theirs(store, places, space, theirs)
         return f"{name} is erased for everybody in {space.name}"
     with store.transaction() as tx:
-        episode = find_episode(tx, name)
-        if episode is None or episode.origin:
+        memory = find_memory(tx, name)
+        if memory is None or memory.origin:
             raise NotFound(f"{name[:60]} is not shared in {space.name}; `engram share --list` shows what is")
-        bar_share(tx, space, episode)
+        bar_share(tx, space, memory)
         return f"{name} is not shared in {space.name}, and no rule will share it"
 
 
@@ -262,10 +260,10 @@ def share_by_rules(store: Store, places: Home, server: Server, redact: Redact) -
             for candidate in candidates(tx, report.rule):
                 if candidate.due_ms <= tx.now_ms():
                     try:
-                        shown = preview(tx, places, report.space, candidate.episode, report.project, redact)
+                        shown = preview(tx, places, report.space, candidate.memory, report.project, redact)
                     except BadRequest:
                         continue
-                    done += add_share(tx, report.space, candidate.episode, shown.text, shown.project)
+                    done += add_share(tx, report.space, candidate.memory, shown.text, shown.project)
     return done
 
 
@@ -425,10 +423,10 @@ def leave(store: Store, places: Home, space: Space, *, is_erased: bool) -> int:
         connection.ask("team-role", {"ns": space.ns_id, "member": server.member_id, "role": ""})
     gone = 0
     with store.transaction() as tx:
-        for memory in said_in_space(tx, space.id) if is_erased else ():
-            episode = find_episode(tx, memory.episode_id) if memory.author != server.member_id else None
-            if episode is not None:
-                remove_episode(tx, episode, actor=Actor.USER, is_purge=True)
+        for said in said_in_space(tx, space.id) if is_erased else ():
+            memory = find_memory(tx, said.episode_id) if said.author != server.member_id else None
+            if memory is not None:
+                remove_memory(tx, memory, actor=Actor.USER, is_purge=True)
                 gone += 1
         drop_space(tx, space.id)
     return gone
@@ -441,13 +439,13 @@ def mute(store: Store, name: str) -> tuple[Member, int]:
     with store.transaction() as tx:
         set_muted(tx, member, True)
         for space in _spaces_of(store, member):
-            theirs = [memory for memory in said_in_space(tx, space.id) if memory.author == member.member_id]
-            for memory in theirs:
-                episode = None if memory.is_forgotten else find_episode(tx, memory.episode_id)
-                if episode is not None:
-                    remove_episode(tx, episode, actor=Actor.USER, is_purge=True)
+            theirs = [said for said in said_in_space(tx, space.id) if said.author == member.member_id]
+            for said in theirs:
+                memory = None if said.is_forgotten else find_memory(tx, said.episode_id)
+                if memory is not None:
+                    remove_memory(tx, memory, actor=Actor.USER, is_purge=True)
                     gone += 1
-            note_rows(tx, space, [(memory.author, memory.memory_id) for memory in theirs])
+            note_rows(tx, space, [(said.author, said.memory_id) for said in theirs])
     return member, gone
 
 
@@ -479,7 +477,7 @@ def require_member(store: Store, name: str) -> Member:
 def report_memory(store: Store, places: Home, episode_id: str, reason: str) -> Space:
     """Report a teammate's memory to the keepers of its team; returns the team. Raises NotFound."""
     spaces = {space.id: space for space in team_spaces(store)}
-    for memory in said_of_episode(store, episode_id):
+    for memory in said_of_memory(store, episode_id):
         space = spaces.get(memory.space_id)
         if space is None or memory.is_forgotten:
             continue
@@ -498,9 +496,9 @@ def report_memory(store: Store, places: Home, episode_id: str, reason: str) -> S
 def list_reported(store: Store, places: Home, space: Space, *, settle: str = "") -> list[Reported]:
     """Return what was reported to the keepers of a team; ``settle`` names one that was looked at."""
     request: dict[str, Any] = {"ns": space.ns_id}
-    memories = {memory.memory_id.hex(): memory for memory in said_in_space(store, space.id)}
+    memories = {said.memory_id.hex(): said for said in said_in_space(store, space.id)}
     if settle:
-        fitting = [memory for memory in memories.values() if settle in (memory.episode_id, memory.memory_id.hex())]
+        fitting = [said for said in memories.values() if settle in (said.episode_id, said.memory_id.hex())]
         if not fitting:
             raise NotFound(f"{settle[:60]} is not in {space.name}")
         request["drop"] = {"author": fitting[0].author, "memory": fitting[0].memory_id.hex()}
@@ -510,14 +508,14 @@ def list_reported(store: Store, places: Home, space: Space, *, settle: str = "")
         change_space(tx, space.id, reports=len({(row["author"], row["memory"]) for row in told}))
     reported = []
     for row in told:
-        memory = memories.get(str(row["memory"]))
-        episode = None if memory is None else find_episode(store, memory.episode_id)
+        said = memories.get(str(row["memory"]))
+        memory = None if said is None else find_memory(store, said.episode_id)
         reported.append(
             Reported(
                 author=int(row["author"]),
                 memory_id=str(row["memory"]),
-                episode_id="" if episode is None else episode.episode_id,
-                summary="" if episode is None else episode.summary,
+                episode_id="" if memory is None else memory.episode_id,
+                summary="" if memory is None else memory.summary,
                 by=str(row["by"]),
                 reason=str(row["reason"]),
                 at_ms=int(row["at_ms"]),

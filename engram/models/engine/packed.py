@@ -15,7 +15,7 @@ from typing import Any
 from engram.errors import BrokenDatabase
 from engram.transcripts.turns import Action, EntryRef, Todo, TodoState
 
-# -- Text that is stored compressed where that saves something: the facts of tool calls, the content of episodes.
+# -- Text that is stored compressed where that saves something: the facts of tool calls, the content of memories.
 
 #: Texts of fewer characters are stored as they are.
 _SHORT = 200

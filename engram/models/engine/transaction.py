@@ -505,7 +505,7 @@ class Store(Reader):
                 tx.run("INSERT INTO episode_fts(episode_fts) VALUES ('integrity-check')")
             kept, indexed = "SELECT id FROM episode", "SELECT id FROM episode_fts_docsize"
             if self.value(f"SELECT 1 FROM ({kept} EXCEPT {indexed}) UNION ALL SELECT 1 FROM ({indexed} EXCEPT {kept})"):
-                return "fts5: the index of episodes does not fit its rows"
+                return "fts5: the index of memories does not fit its rows"
         except StoreError as error:
             return str(error)
         return ""

@@ -13,7 +13,7 @@ from engram.models import tables
 from engram.models.engine.packed import ENTRY_FACTS, pack_text, pack_uuid, todos_of, unpack_facts, unpack_uuid
 from engram.models.engine.transaction import Reader, Tx
 from engram.models.memories.memory_changes import erase_fields
-from engram.models.memories.memory_records import Episode, episodes_by_row, evidence_of
+from engram.models.memories.memory_records import Memory, evidence_of, memories_by_row
 from engram.models.sessions.outcomes import drop_outcomes_of_turn
 from engram.models.sessions.outcomes_of_turns import replace_failed_calls
 from engram.models.sessions.passage_rows import drop_quotations
@@ -22,22 +22,22 @@ from engram.models.sessions.stored_turns import entries_of_turn, turn_of_entry
 from engram.models.tables.session_tables import NO_TITLE
 
 
-def sources_of(store: Reader, episode: Episode) -> list[str]:
+def sources_of(store: Reader, memory: Memory) -> list[str]:
     """The entries that a memory rests on, by uuid; a queued prompt of its turns goes by the key of its turn."""
-    evidence = evidence_of(store, episode.id)
+    evidence = evidence_of(store, memory.id)
     turn_ids = dict.fromkeys(entry.turn_id for entry in evidence if entry.turn_id is not None)
     queued = [key for turn_id in turn_ids if (key := _queued_key(store, turn_id))]
     return list(dict.fromkeys([*(entry.uuid for entry in evidence if entry.uuid), *queued]))
 
 
-def episodes_resting_on_source(store: Reader, source: str) -> list[Episode]:
+def memories_resting_on_source(store: Reader, source: str) -> list[Memory]:
     """Every memory that rests on an entry, or on the turn that a queued prompt opens."""
     evidence = tables.Evidence
     rests = evidence.uuid == pack_uuid(source)
     if (turn_id := _turn_of_key(store, source)) is not None:
         rests |= evidence.turn_id == turn_id
-    row_ids = set(store.fetch_values(evidence.select(evidence.episode).where(rests)))
-    return list(episodes_by_row(store, sorted(row_ids)).values())
+    row_ids = set(store.fetch_values(evidence.select(evidence.memory).where(rests)))
+    return list(memories_by_row(store, sorted(row_ids)).values())
 
 
 def turn_of_source(store: Reader, source: str) -> int | None:
@@ -80,8 +80,8 @@ def erase_words(tx: Tx, sources: Collection[str], *, actor: Actor) -> int:
         drop_outcomes_of_turn(tx, turn_id)
     drop_quotations(tx, sources)
     for source in sources:
-        for episode in episodes_resting_on_source(tx, source):
-            _drop_quotes(tx, episode, actor)
+        for memory in memories_resting_on_source(tx, source):
+            _drop_quotes(tx, memory, actor)
     return len(by_turn)
 
 
@@ -113,10 +113,10 @@ def _drop_summary(tx: Tx, of_session: Expression) -> None:
     tx.run(tables.Session.update(rolling_summary="", **NO_TITLE).where(of_session))
 
 
-def _drop_quotes(tx: Tx, episode: Episode, actor: Actor) -> None:
+def _drop_quotes(tx: Tx, memory: Memory, actor: Actor) -> None:
     """Leave a memory nothing but its summary; its history told more."""
-    if episode.content or episode.facts:
-        erase_fields(tx, episode, "what it quoted was forgotten", actor=actor, content="", facts=())
+    if memory.content or memory.facts:
+        erase_fields(tx, memory, "what it quoted was forgotten", actor=actor, content="", facts=())
 
 
 def _by_turn(store: Reader, sources: Collection[str]) -> dict[int, set[str]]:

@@ -13,39 +13,39 @@ from engram.models import tables
 from engram.models.engine.packed import pack_uuid, unpack_uuid
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.forgetting.erasing import begin_anew, drop_session_summary, erase_words
-from engram.models.memories.memory_changes import delete_episode, erase_fields, forget_evidence, restore_orphans
+from engram.models.memories.memory_changes import delete_memory, erase_fields, forget_evidence, restore_orphans
 from engram.models.memories.memory_history import add_run
-from engram.models.memories.memory_records import Episode, episodes_by_row, evidence_of, find_episode, select_episodes
+from engram.models.memories.memory_records import Memory, evidence_of, find_memory, memories_by_row, select_memories
 from engram.models.memories.tombstones import Forgotten, TombstoneKind, add_entry_tombstones
 from engram.models.projects.notes import drop_note, forget_standing_lines
 from engram.models.sessions.stored_turns import entries_of_turn, turn_of_entry
 from engram.models.sessions.turn_changes import delete_turn
 from engram.models.work.task_runs import clear_task_errors
 
-# -- SQL of forgetting: what an episode rests on, what else rests on it, and no byte of it left in the file.
+# -- SQL of forgetting: what a memory rests on, what else rests on it, and no byte of it left in the file.
 
 _INDEXES = ("passage_fts", "episode_fts", "note_fts")
 
 
-def turn_ids_of(store: Reader, episode: Episode) -> list[int]:
-    """Row ids of the turns that an episode rests on, by its evidence."""
+def turn_ids_of(store: Reader, memory: Memory) -> list[int]:
+    """Row ids of the turns that a memory rests on, by its evidence."""
     evidence, turn = tables.Evidence, tables.Turn
     known = turn.select(turn.id)
-    named = evidence.select(evidence.turn_id).where((evidence.episode == episode.id) & evidence.turn_id.in_(known))
-    by_entry = (turn_of_entry(store, entry.uuid) for entry in evidence_of(store, episode.id) if entry.uuid)
+    named = evidence.select(evidence.turn_id).where((evidence.memory == memory.id) & evidence.turn_id.in_(known))
+    by_entry = (turn_of_entry(store, entry.uuid) for entry in evidence_of(store, memory.id) if entry.uuid)
     return sorted({*store.fetch_values(named), *(turn_id for turn_id in by_entry if turn_id is not None)})
 
 
-def episodes_resting_on(store: Reader, turn_ids: Sequence[int]) -> list[Episode]:
-    """Every episode that rests on one of the turns."""
+def memories_resting_on(store: Reader, turn_ids: Sequence[int]) -> list[Memory]:
+    """Every memory that rests on one of the turns."""
     evidence = tables.Evidence
-    resting: dict[int, Episode] = {}
+    resting: dict[int, Memory] = {}
     for turn_id in turn_ids:
-        row_ids = set(store.fetch_values(evidence.select(evidence.episode).where(evidence.turn_id == turn_id)))
+        row_ids = set(store.fetch_values(evidence.select(evidence.memory).where(evidence.turn_id == turn_id)))
         uuids = [pack_uuid(entry.uuid) for entry in entries_of_turn(store, turn_id)]
         # Raw SQL: any number of keys, which are bytes.
         row_ids |= {row_id for (row_id,) in store.rows_among("SELECT episode_ref FROM evidence WHERE uuid IN", uuids)}
-        resting |= episodes_by_row(store, sorted(row_ids))
+        resting |= memories_by_row(store, sorted(row_ids))
     return list(resting.values())
 
 
@@ -75,9 +75,9 @@ def delete_forgotten(tx: Tx, forgotten: Forgotten, *, actor: Actor) -> int:
     done = 0
     add_entry_tombstones(tx, forgotten)
     for episode_id in forgotten.episode_ids:
-        if (episode := find_episode(tx, episode_id)) is not None:
-            delete_episode(tx, episode, actor=actor)
-            drop_session_summary(tx, episode.session_id)
+        if (memory := find_memory(tx, episode_id)) is not None:
+            delete_memory(tx, memory, actor=actor)
+            drop_session_summary(tx, memory.session_id)
             done += 1
         _cut_from_others(tx, episode_id)
     done += _cut_host(tx, forgotten, actor)
@@ -96,17 +96,17 @@ def apply_tombstones(tx: Tx, *, actor: Actor) -> int:
     Automatic memories under another id that rest on erased words go too. What a purge left may stay; what is superseded
     by a memory that is not there comes back into force.
     """
-    gone = select_episodes(tx, _is_named_by_tombstone())
+    gone = select_memories(tx, _is_named_by_tombstone())
     turn, tombstone = tables.Turn, tables.Tombstone
     is_named = (tombstone.kind == TombstoneKind.TURN.value) & (tombstone.key == turn.key.cast("BLOB"))
     turn_ids = tx.fetch_values(turn.select(turn.id).join(tombstone, on=is_named))
-    resting = episodes_resting_on(tx, turn_ids)
+    resting = memories_resting_on(tx, turn_ids)
     kinds = [TombstoneKind.WORDS.value, TombstoneKind.ENTRY.value]
     erased = tx.fetch_values(tombstone.select(tombstone.key).where(tombstone.kind.in_(kinds)))
     done = delete_forgotten(
         tx,
         Forgotten(
-            episode_ids=tuple(dict.fromkeys(episode.episode_id for episode in [*gone, *resting])),
+            episode_ids=tuple(dict.fromkeys(memory.episode_id for memory in [*gone, *resting])),
             turn_keys=tuple(turn_keys(tx, turn_ids)),
             erased=tuple(unpack_uuid(key) for key in erased),
         ),
@@ -117,7 +117,7 @@ def apply_tombstones(tx: Tx, *, actor: Actor) -> int:
 
 def _is_named_by_tombstone() -> ColumnBase:
     """Holds for memories that a tombstone names, and for automatic ones that rest on erased words."""
-    episode, evidence, tombstone = tables.Episode, tables.Evidence, tables.Tombstone
+    memory, evidence, tombstone = tables.Memory, tables.Evidence, tables.Tombstone
 
     def is_there(kind: TombstoneKind, key: ColumnBase) -> ColumnBase:
         return fn.EXISTS(
@@ -128,10 +128,10 @@ def _is_named_by_tombstone() -> ColumnBase:
     barred = (
         evidence.select(1)
         .join(tombstone, on=tombstone.key == evidence.uuid)
-        .where((evidence.episode == episode.id) & tombstone.kind.in_(kinds))
+        .where((evidence.memory == memory.id) & tombstone.kind.in_(kinds))
     )
-    is_barred = (episode.source == Source.AUTO.value) & fn.EXISTS(barred)
-    return is_there(TombstoneKind.EPISODE, episode.episode_id) | is_there(TombstoneKind.SLOT, episode.slot) | is_barred
+    is_barred = (memory.source == Source.AUTO.value) & fn.EXISTS(barred)
+    return is_there(TombstoneKind.MEMORY, memory.episode_id) | is_there(TombstoneKind.SLOT, memory.slot) | is_barred
 
 
 def drop_notes(tx: Tx, paths: Sequence[str]) -> None:
@@ -208,7 +208,7 @@ def texts_in_json(text: str) -> list[str]:
 def _cut_host(tx: Tx, forgotten: Forgotten, actor: Actor) -> int:
     """Take the words of a forgotten memory out of the one that took them up; 1 where it is there, 0 otherwise."""
     cut = forgotten.cut
-    host = None if cut is None else find_episode(tx, cut.episode_id)
+    host = None if cut is None else find_memory(tx, cut.episode_id)
     if cut is None or host is None:
         return 0
     reason = "what it had taken up was forgotten"
@@ -272,17 +272,17 @@ class PurgeRun:
     touched_runs: tuple[int, ...]
 
 
-def untouched_since(store: Reader, status: str, before_ms: int, project_id: int | None = None) -> list[Episode]:
+def untouched_since(store: Reader, status: str, before_ms: int, project_id: int | None = None) -> list[Memory]:
     """Memories of a status that were neither changed nor used since a time, the oldest first."""
-    episode = tables.Episode
-    last_touched = fn.max(episode.updated_at_ms, episode.kept_at_ms, fn.coalesce(episode.accessed_at_ms, 0))
-    condition = (episode.status == str(status)) & (last_touched < before_ms)
+    memory = tables.Memory
+    last_touched = fn.max(memory.updated_at_ms, memory.kept_at_ms, fn.coalesce(memory.accessed_at_ms, 0))
+    condition = (memory.status == str(status)) & (last_touched < before_ms)
     if project_id is not None:
-        condition &= episode.project == project_id
-    return select_episodes(store, condition)
+        condition &= memory.project == project_id
+    return select_memories(store, condition)
 
 
-def bytes_of(store: Reader, episode: Episode) -> int:
+def bytes_of(store: Reader, memory: Memory) -> int:
     """Return what a memory takes up in the database, in bytes: words, vectors and history, without indexes.
 
     Raw SQL: it only adds up lengths.
@@ -294,7 +294,7 @@ def bytes_of(store: Reader, episode: Episode) -> int:
             "+ (SELECT total(length(data)) FROM vector WHERE owner = 'e' AND owner_id = episode.id) "
             "+ (SELECT total(length(before) + length(after) + length(reason)) FROM history h "
             "WHERE h.episode_id = episode.episode_id) FROM episode WHERE id = ?",
-            (episode.id,),
+            (memory.id,),
         )
         or 0
     )
@@ -305,7 +305,7 @@ def begin_purge(tx: Tx) -> int:
     return add_run(tx, "purge")
 
 
-def purge_episodes(tx: Tx, run_id: int, some: Sequence[Episode], *, actor: Actor) -> None:
+def purge_memories(tx: Tx, run_id: int, some: Sequence[Memory], *, actor: Actor) -> None:
     """Delete memories with index, vectors, evidence and history, and log that; turns stay.
 
     Tombstones keep the extractor from making them again by itself.
@@ -316,7 +316,7 @@ def purge_episodes(tx: Tx, run_id: int, some: Sequence[Episode], *, actor: Actor
     for one in some:
         of_memory = (history.episode_id == one.episode_id) & history.run_id.is_null(False)
         runs |= set(tx.fetch_values(history.select(history.run_id).where(of_memory)))
-        delete_episode(tx, one, actor=actor, is_purge=True)
+        delete_memory(tx, one, actor=actor, is_purge=True)
     report = {
         "episodes": [*report.get("episodes", []), *(one.episode_id for one in some)],
         "touched_runs": sorted(runs),

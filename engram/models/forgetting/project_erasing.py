@@ -13,9 +13,9 @@ from engram.models import tables
 from engram.models.engine.statement import in_json_list, prepared
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.forgetting.erasing import begin_anew
-from engram.models.forgetting.forgetting import clean_runs, drop_all_notes, episodes_resting_on
-from engram.models.memories.memory_changes import delete_episode, erase_fields, forget_evidence_of_project
-from engram.models.memories.memory_records import Episode, select_episodes
+from engram.models.forgetting.forgetting import clean_runs, drop_all_notes, memories_resting_on
+from engram.models.memories.memory_changes import delete_memory, erase_fields, forget_evidence_of_project
+from engram.models.memories.memory_records import Memory, select_memories
 from engram.models.memories.tombstones import TombstoneKind, project_forgotten_ms
 from engram.models.projects.notes import forget_standing_files
 from engram.models.projects.project_folders import identities_of_project
@@ -40,46 +40,46 @@ class ProjectContents:
     session_refs: tuple[int, ...]
     turn_ids: tuple[int, ...]
     #: Memories that go: those of this project alone.
-    memories: tuple[Episode, ...]
+    memories: tuple[Memory, ...]
     #: Global memories that came from it. They stay without what they rested on.
-    released: tuple[Episode, ...]
+    released: tuple[Memory, ...]
     #: Memories from elsewhere that rest on its turns too. They stay and keep their other evidence.
-    supported: tuple[Episode, ...]
+    supported: tuple[Memory, ...]
 
 
 def contents_of_project(store: Reader, project: ProjectRow, until_ms: int | None = None) -> ProjectContents:
     """Everything of a project; with ``until_ms`` only what was said and kept until then."""
     limit = 1 << 62 if until_ms is None else until_ms
-    episode, turn, session = tables.Episode, tables.Turn, tables.Session
+    memory, turn, session = tables.Memory, tables.Turn, tables.Session
     is_early_turn = fn.COALESCE(turn.started_at_ms, 0) <= limit
     turns = turn.select(turn.id).where((turn.project == project.id) & is_early_turn).order_by(turn.id)
     sessions = session.select(session.session_id).where(session.project == project.id).order_by(session.id)
-    is_early = episode.created_at_ms <= limit
-    own = select_episodes(store, (episode.project == project.id) & is_early)
-    is_foreign = fn.coalesce(episode.project, 0) != project.id
-    resting = select_episodes(store, is_foreign & is_early & _rests_on_project(project.id))
+    is_early = memory.created_at_ms <= limit
+    own = select_memories(store, (memory.project == project.id) & is_early)
+    is_foreign = fn.coalesce(memory.project, 0) != project.id
+    resting = select_memories(store, is_foreign & is_early & _rests_on_project(project.id))
     return ProjectContents(
         project=project,
         session_ids=tuple(store.fetch_values(sessions)),
         session_refs=tuple(store.fetch_values(_sessions_of(project.id).order_by(session.id))),
         turn_ids=tuple(store.fetch_values(turns)),
-        memories=tuple(episode for episode in own if episode.scope != Scope.GLOBAL),
-        released=tuple(episode for episode in own if episode.scope == Scope.GLOBAL),
+        memories=tuple(memory for memory in own if memory.scope != Scope.GLOBAL),
+        released=tuple(memory for memory in own if memory.scope == Scope.GLOBAL),
         supported=tuple(resting),
     )
 
 
 def _rests_on_project(project_id: int) -> ColumnBase:
-    episode, evidence, session, turn = tables.Episode, tables.Evidence, tables.Session, tables.Turn
+    memory, evidence, session, turn = tables.Memory, tables.Evidence, tables.Session, tables.Turn
     of_sessions = (
         evidence.select(1)
         .join(session, on=session.session_id == evidence.session_id)
-        .where((evidence.episode == episode.id) & evidence.turn_id.is_null() & (session.project == project_id))
+        .where((evidence.memory == memory.id) & evidence.turn_id.is_null() & (session.project == project_id))
     )
     of_turns = (
         evidence.select(1)
         .join(turn, on=turn.id == evidence.turn_id)
-        .where((evidence.episode == episode.id) & (turn.project == project_id))
+        .where((evidence.memory == memory.id) & (turn.project == project_id))
     )
     return fn.EXISTS(of_sessions) | fn.EXISTS(of_turns)
 
@@ -148,7 +148,7 @@ def carry_forgotten_projects(
 def _erase_project(
     tx: Tx, contents: ProjectContents, clean_note: Callable[[str, str], str | None], actor: Actor
 ) -> int:
-    ids = {episode.episode_id for episode in contents.memories}
+    ids = {memory.episode_id for memory in contents.memories}
     clean_runs(tx, lambda line: not any(episode_id in line for episode_id in ids), clean_note)
     drop_all_notes(tx)
     release_memories(tx, contents, actor=actor)
@@ -168,11 +168,11 @@ def erase_turns(tx: Tx, turn_ids: Sequence[int]) -> None:
         delete_turn(tx, turn_id)
 
 
-def erase_memories(tx: Tx, memories: Sequence[Episode], *, actor: Actor) -> None:
+def erase_memories(tx: Tx, memories: Sequence[Memory], *, actor: Actor) -> None:
     """Delete memories with index, vectors and history, and what the history of others tells of them."""
-    for episode in memories:
-        delete_episode(tx, episode, actor=actor)
-    ids = {episode.episode_id for episode in memories}
+    for memory in memories:
+        delete_memory(tx, memory, actor=actor)
+    ids = {memory.episode_id for memory in memories}
     history = tables.History
     told = history.before.concat(history.after).concat(history.reason)
     # Any id at first, then these: SQLite has no search for many texts at once.
@@ -184,12 +184,12 @@ def erase_memories(tx: Tx, memories: Sequence[Episode], *, actor: Actor) -> None
 def release_memories(tx: Tx, contents: ProjectContents, *, actor: Actor) -> None:
     """Take what a project's turns say out of memories that stay."""
     reason = "what it rested on was forgotten"
-    for episode in (*contents.released, *contents.supported):
-        forget_evidence_of_project(tx, episode, contents.project.id, reason, actor=actor)
-    for episode in contents.released:
+    for memory in (*contents.released, *contents.supported):
+        forget_evidence_of_project(tx, memory, contents.project.id, reason, actor=actor)
+    for memory in contents.released:
         erase_fields(
             tx,
-            episode,
+            memory,
             reason,
             actor=actor,
             content="",
@@ -259,9 +259,9 @@ def drop_unsettled_turns(store: Store, session: SessionRow, spans: Sequence[Span
         return 0
     with store.transaction() as tx:
         for row in turns:
-            for episode in episodes_resting_on(store, [row.id]):
-                if episode.source == Source.AUTO:
-                    delete_episode(tx, episode, actor=Actor.TIDYING)
+            for memory in memories_resting_on(store, [row.id]):
+                if memory.source == Source.AUTO:
+                    delete_memory(tx, memory, actor=Actor.TIDYING)
             begin_anew(tx, row.id)
             withdraw_turn(tx, row.key)
         messages_left = fn.MAX(0, session_table.message_count - len(turns))

@@ -20,17 +20,17 @@ from engram.models.hub.outgoing import place_of
 from engram.models.hub.said import SYNC, SaidMemory, fields_of_text, find_said, said_privately
 from engram.models.hub.shares import link_many_shares, link_shares
 from engram.models.hub.spaces import Space
-from engram.models.memories.memory_changes import add_episode, add_episodes, change_episode, differing
+from engram.models.memories.memory_changes import add_memories, add_memory, change_memory, differing
 from engram.models.memories.memory_records import (
-    Episode,
     Evidence,
-    episode_by_slot,
-    episodes_superseded_by,
-    find_episode,
-    is_episode_id,
-    new_episode_id,
+    Memory,
+    find_memory,
+    is_memory_id,
+    memories_superseded_by,
+    memory_by_slot,
+    new_memory_id,
 )
-from engram.models.memories.tombstones import is_episode_gone, named_by_any
+from engram.models.memories.tombstones import is_memory_gone, named_by_any
 from engram.models.memories.watermarks import take_vetoes
 from engram.models.rescue.copies import is_named_by_tombstone
 
@@ -53,7 +53,7 @@ class Incoming:
     origin: str = ""
 
 
-def take_statement(tx: Tx, space: Space, incoming: Incoming) -> Episode | None:
+def take_statement(tx: Tx, space: Space, incoming: Incoming) -> Memory | None:
     """Take over what a statement says; returns the memory that it made or changed, None where nothing was new."""
     row = incoming.row
     mine = find_said(tx, space.id, row.author, row.memory_id)
@@ -68,14 +68,14 @@ def take_statement(tx: Tx, space: Space, incoming: Incoming) -> Episode | None:
             said.pop(EXTRACTED, None)
         tx.run(_store_said(space.id, row.author, row.memory_id, json.dumps(said)))
     _note_known(tx, mine, incoming.statement)
-    episode = find_episode(tx, mine.episode_id)
-    if episode is None:
+    memory = find_memory(tx, mine.episode_id)
+    if memory is None:
         return None
-    if episode.project_id is None and (project := incoming.statement.birth.get("p")):
-        episode = _change(tx, episode, project_id=place_of(tx, project).id)
+    if memory.project_id is None and (project := incoming.statement.birth.get("p")):
+        memory = _change(tx, memory, project_id=place_of(tx, project).id)
     if not newer:
         return None
-    return apply_newer(tx, space, mine, episode, newer, incoming)
+    return apply_newer(tx, space, mine, memory, newer, incoming)
 
 
 def note_rows(tx: Tx, space: Space, rows: Iterable[tuple[int, bytes]]) -> None:
@@ -96,7 +96,7 @@ def _note_known(tx: Tx, mine: SaidMemory, theirs: Statement) -> None:
         tx.run(_mark_known(mine.space_id, mine.author, mine.memory_id))
 
 
-def _make(tx: Tx, space: Space, incoming: Incoming) -> Episode | None:
+def _make(tx: Tx, space: Space, incoming: Incoming) -> Memory | None:
     """Make the memory of a statement, unless it was forgotten or purged here."""
     row, birth = incoming.row, incoming.statement.birth
     fields = incoming.statement.fields
@@ -124,15 +124,15 @@ def _make(tx: Tx, space: Space, incoming: Incoming) -> Episode | None:
     if is_own and (known := _of_stable_id(tx, row.memory_id.hex())) is not None:
         tx.insert_many(tables.HubMemory, [stored | {"episode_id": known}])
         return None
-    if not is_episode_id(episode_id) or find_episode(tx, episode_id) is not None or is_episode_gone(tx, episode_id):
-        episode_id = new_episode_id()
-    twin = episode_by_slot(tx, slot) if slot else None
+    if not is_memory_id(episode_id) or find_memory(tx, episode_id) is not None or is_memory_gone(tx, episode_id):
+        episode_id = new_memory_id()
+    twin = memory_by_slot(tx, slot) if slot else None
     project = birth.get("p")
     former = str(birth.get("pf", "")) if is_own else ""
     project_id = place_of(tx, project, former).id if project else None
-    new = episode_of(incoming, episode_id, None if twin else slot, project_id, tx.now_ms())
+    new = memory_of(incoming, episode_id, None if twin else slot, project_id, tx.now_ms())
     evidence = [Evidence(uuid) for uuid in uuids]
-    made = add_episode(tx, new, evidence, actor=Actor.TIDYING, action=SYNC, reason=incoming.origin or REASON)
+    made = add_memory(tx, new, evidence, actor=Actor.TIDYING, action=SYNC, reason=incoming.origin or REASON)
     tx.insert_many(tables.HubMemory, [stored | {"episode_id": made.episode_id}])
     mine = find_said(tx, space.id, row.author, row.memory_id)
     assert mine is not None
@@ -147,9 +147,7 @@ def _make(tx: Tx, space: Space, incoming: Incoming) -> Episode | None:
     return made
 
 
-def episode_of(
-    incoming: Incoming, episode_id: str, slot: str | None, project_id: int | None, latest_ms: int
-) -> Episode:
+def memory_of(incoming: Incoming, episode_id: str, slot: str | None, project_id: int | None, latest_ms: int) -> Memory:
     """Return the memory that a statement describes. Another person's has no voice, weight or time of its own choosing,
     and holds in its project alone.
     """
@@ -164,7 +162,7 @@ def episode_of(
     if "importance" in fields:
         importance = Importance.from_stored(fields["importance"][2])
     assert incoming.text is not None
-    return Episode(
+    return Memory(
         episode_id=episode_id,
         kind=Kind.from_stored(birth.get("k")),
         **fields_of_text(incoming.text),
@@ -188,14 +186,14 @@ def episode_of(
 
 
 def apply_newer(
-    tx: Tx, space: Space, mine: SaidMemory, episode: Episode, newer: Mapping[str, Register], incoming: Incoming
-) -> Episode:
+    tx: Tx, space: Space, mine: SaidMemory, memory: Memory, newer: Mapping[str, Register], incoming: Incoming
+) -> Memory:
     """Change a memory as the newer fields say. Of another person's, only text and end are taken over."""
     changes: dict[str, Any] = {}
     values = {name: register[2] for name, register in newer.items()}
     if {TEXT, EXTRACTED} & set(newer) and incoming.text is not None:
         changes |= fields_of_text(incoming.text) | {"suspect": incoming.suspect}
-        _release_merged(tx, episode)
+        _release_merged(tx, memory)
         if mine.own_text is not None:
             tx.run(_drop_own_text(mine.space_id, mine.author, mine.memory_id))
     if not incoming.origin:
@@ -203,24 +201,24 @@ def apply_newer(
             changes["importance"] = Importance.from_stored(values["importance"])
         if "scope" in values:
             scope = Scope.from_stored(values["scope"])
-            changes["scope"] = scope if scope == Scope.GLOBAL or episode.project_id is not None else episode.scope
+            changes["scope"] = scope if scope == Scope.GLOBAL or memory.project_id is not None else memory.scope
         changes |= {
             field: bool(values[name])
             for name, field in (("pinned", "is_pinned"), ("lowered", "is_lowered"))
             if name in values
         }
-        if values.get("confirmed") and episode.status == Status.PROVISIONAL:
+        if values.get("confirmed") and memory.status == Status.PROVISIONAL:
             changes["status"] = Status.ACTIVE
         if "vetoes" in values:
-            take_vetoes(tx, episode.episode_id, [str(action) for action in values["vetoes"]])
+            take_vetoes(tx, memory.episode_id, [str(action) for action in values["vetoes"]])
     if "ends" in values or "next" in values:
         said = {**{name: register[2] for name, register in mine.said.items() if len(register) > 2}, **values}
-        changes |= _force(tx, space, mine, episode, said)
-    changes = differing(episode, changes)
-    return _change(tx, episode, **changes) if changes else episode
+        changes |= _force(tx, space, mine, memory, said)
+    changes = differing(memory, changes)
+    return _change(tx, memory, **changes) if changes else memory
 
 
-def _force(tx: Tx, space: Space, mine: SaidMemory, episode: Episode, said: Mapping[str, Any]) -> dict[str, Any]:
+def _force(tx: Tx, space: Space, mine: SaidMemory, memory: Memory, said: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields that say whether a memory is in force."""
     follower_id = bytes.fromhex(str(said["next"])) if said.get("next") else None
     follower = find_said(tx, space.id, mine.author, follower_id) if follower_id else None
@@ -230,21 +228,21 @@ def _force(tx: Tx, space: Space, mine: SaidMemory, episode: Episode, said: Mappi
         return _superseded_by(tx, follower.episode_id)
     if said.get("ends") is not None:
         return {"status": Status.ARCHIVED, "superseded_by": "", "valid_to_ms": int(said["ends"]) or None}
-    status = episode.status if episode.status.is_current else Status.ACTIVE
+    status = memory.status if memory.status.is_current else Status.ACTIVE
     return {"status": status, "superseded_by": "", "valid_to_ms": None}
 
 
 def _superseded_by(tx: Tx, episode_id: str) -> dict[str, Any]:
-    follower = find_episode(tx, episode_id)
+    follower = find_memory(tx, episode_id)
     at_ms = None if follower is None else follower.holds_from_ms
     return {"status": Status.SUPERSEDED, "superseded_by": episode_id, "valid_to_ms": at_ms}
 
 
 def follow(tx: Tx, episode_id: str, follower_id: str) -> None:
     """The memory that replaced another one is here now."""
-    episode = find_episode(tx, episode_id)
-    if episode is not None:
-        _change(tx, episode, **_superseded_by(tx, follower_id))
+    memory = find_memory(tx, episode_id)
+    if memory is not None:
+        _change(tx, memory, **_superseded_by(tx, follower_id))
 
 
 def stop_waiting(tx: Tx, space: Space, memory_id: bytes) -> None:
@@ -252,19 +250,19 @@ def stop_waiting(tx: Tx, space: Space, memory_id: bytes) -> None:
     tx.run(_stop_waiting(space.id, memory_id))
 
 
-def _release_merged(tx: Tx, episode: Episode) -> None:
+def _release_merged(tx: Tx, memory: Memory) -> None:
     """What tidying had merged into a memory whose text changes elsewhere comes back: its words would be hidden."""
-    for merged in episodes_superseded_by(tx, episode.episode_id):
+    for merged in memories_superseded_by(tx, memory.episode_id):
         if merged.status == Status.ARCHIVED:
             _change(tx, merged, status=Status.ACTIVE, superseded_by="")
 
 
-def _archive_twin(tx: Tx, twin: Episode, made: Episode, *, is_by_hand: bool) -> None:
+def _archive_twin(tx: Tx, twin: Memory, made: Memory, *, is_by_hand: bool) -> None:
     """Of two memories of the same proposal of the same turn one stays in force: the one that a hand wrote."""
     kept, archived = (made, twin) if is_by_hand else (twin, made)
     if kept.is_current and archived.is_current:
         reason = f"says the same as {kept.episode_id}"
-        change_episode(
+        change_memory(
             tx,
             archived,
             "archive",
@@ -282,17 +280,17 @@ def stand_alone(tx: Tx, episode_ids: Sequence[str]) -> None:
     again what was said of it. Tidying may merge the rest anew.
     """
     for episode_id in episode_ids:
-        episode = find_episode(tx, episode_id)
-        if episode is None:
+        memory = find_memory(tx, episode_id)
+        if memory is None:
             continue
-        host = find_episode(tx, episode.superseded_by) if episode.superseded_by else None
-        if host is not None and episode.status == Status.ARCHIVED:
+        host = find_memory(tx, memory.superseded_by) if memory.superseded_by else None
+        if host is not None and memory.status == Status.ARCHIVED:
             mine = said_privately(tx, host.episode_id)
             if mine is not None and mine.own_text is not None:
                 _release_merged(tx, host)
                 _change(tx, host, **fields_of_text(mine.own_text))
                 tx.run(_drop_own_text(mine.space_id, mine.author, mine.memory_id))
-        _release_merged(tx, episode)
+        _release_merged(tx, memory)
 
 
 def take_forgotten(tx: Tx, space: Space, row: Row) -> None:
@@ -300,18 +298,18 @@ def take_forgotten(tx: Tx, space: Space, row: Row) -> None:
     tx.run(_note_forgotten(space.id, row.author, row.memory_id))
 
 
-def known_episodes(store: Reader, space: Space, rows: Sequence[Row]) -> list[str]:
+def known_memories(store: Reader, space: Space, rows: Sequence[Row]) -> list[str]:
     """Return the ids of the memories here that some rows are about."""
     ids = []
     for row in rows:
         mine = find_said(store, space.id, row.author, row.memory_id)
-        if mine is not None and not mine.is_forgotten and find_episode(store, mine.episode_id) is not None:
+        if mine is not None and not mine.is_forgotten and find_memory(store, mine.episode_id) is not None:
             ids.append(mine.episode_id)
     return ids
 
 
-def _change(tx: Tx, episode: Episode, **changes: Any) -> Episode:
-    return change_episode(tx, episode, SYNC, REASON, actor=Actor.TIDYING, **changes)
+def _change(tx: Tx, memory: Memory, **changes: Any) -> Memory:
+    return change_memory(tx, memory, SYNC, REASON, actor=Actor.TIDYING, **changes)
 
 
 def decisions_of(fields: Mapping[str, Register]) -> dict[str, Register]:
@@ -338,7 +336,7 @@ def _time_or_none(value: object) -> int | None:
 
 @prepared
 def _by_stable_id(stable_id: str) -> Query:
-    return tables.Episode.select(tables.Episode.episode_id).where(tables.Episode.stable_id == stable_id)
+    return tables.Memory.select(tables.Memory.episode_id).where(tables.Memory.stable_id == stable_id)
 
 
 @prepared
@@ -403,7 +401,7 @@ def _note_forgotten(space_id: int, author: int, memory_id: bytes) -> Query:
 # -- A page of statements of other machines, taken over together: what is new here is stored many at a time.
 
 
-def take_statements(tx: Tx, space: Space, statements: Sequence[Incoming]) -> list[Episode]:
+def take_statements(tx: Tx, space: Space, statements: Sequence[Incoming]) -> list[Memory]:
     """Take over what statements say, in any order; returns the memories that were made or changed.
 
     A statement whose memory, slot, id and entries are unknown here is stored with the others of its kind. Whatever
@@ -413,7 +411,7 @@ def take_statements(tx: Tx, space: Space, statements: Sequence[Incoming]) -> lis
     made = _make_all(tx, space, new)
     stored = set(map(id, new))
     taken = [take_statement(tx, space, incoming) for incoming in statements if id(incoming) not in stored]
-    return [*made, *(episode for episode in taken if episode is not None)]
+    return [*made, *(memory for memory in taken if memory is not None)]
 
 
 def _only_new(store: Reader, space: Space, statements: Sequence[Incoming]) -> list[Incoming]:
@@ -422,7 +420,7 @@ def _only_new(store: Reader, space: Space, statements: Sequence[Incoming]) -> li
     new = []
     for incoming in statements:
         names = _names_of(incoming)
-        is_plain = bool(incoming.origin) or is_episode_id(str(incoming.statement.birth.get("id")))
+        is_plain = bool(incoming.origin) or is_memory_id(str(incoming.statement.birth.get("id")))
         if incoming.text is not None and is_plain and not names & known:
             new.append(incoming)
         known |= names
@@ -455,12 +453,12 @@ def _known_ids(store: Reader, space: Space, statements: Sequence[Incoming]) -> s
         for wanted, ids in by_author.items()
         for author, memory_id in store.rows_among(sql, ids, [space.id, wanted])
     }
-    episode = tables.Episode
+    memory = tables.Memory
     every = [_names_of(incoming) for incoming in statements]
-    for kind, column in (("episode", episode.episode_id), ("stable", episode.stable_id), ("slot", episode.slot)):
+    for kind, column in (("episode", memory.episode_id), ("stable", memory.stable_id), ("slot", memory.slot)):
         values = json.dumps([value for names in every for name, value in names if name == kind])
         known |= {
-            (kind, value) for value in store.fetch_values(episode.select(column).where(in_json_list(column, values)))
+            (kind, value) for value in store.fetch_values(memory.select(column).where(in_json_list(column, values)))
         }
     keys = {key for incoming in statements for key in _tombstone_keys(incoming)}
     if gone := named_by_any(store, keys):
@@ -477,7 +475,7 @@ def _tombstone_keys(incoming: Incoming) -> list[bytes]:
     return [*(text.encode() for text in texts), *(pack_uuid(str(uuid)) for uuid in birth.get("e", ()))]
 
 
-def _make_all(tx: Tx, space: Space, statements: Sequence[Incoming]) -> list[Episode]:
+def _make_all(tx: Tx, space: Space, statements: Sequence[Incoming]) -> list[Memory]:
     """Store memories that are new, then what was decided of them: what replaces one may be among them."""
     places: dict[tuple[str, ...], int] = {}
     rows: list[dict[str, Value]] = []
@@ -498,8 +496,8 @@ def _make_all(tx: Tx, space: Space, statements: Sequence[Incoming]) -> list[Epis
             project_id = places[shared]
         slot = str(birth["sl"]) if is_own and birth.get("sl") else None
         evidence = [Evidence(str(uuid)) for uuid in birth.get("e", ())] if is_own else []
-        episode_id = str(birth["id"]) if is_own else new_episode_id()
-        new.append((episode_of(incoming, episode_id, slot, project_id, tx.now_ms()), evidence))
+        episode_id = str(birth["id"]) if is_own else new_memory_id()
+        new.append((memory_of(incoming, episode_id, slot, project_id, tx.now_ms()), evidence))
         said = {name: without_text(name, register) for name, register in join({}, incoming.statement.fields).items()}
         rows.append(
             {
@@ -512,28 +510,28 @@ def _make_all(tx: Tx, space: Space, statements: Sequence[Incoming]) -> list[Epis
         )
     waiting = _found_waiting(tx, space, [incoming.row.memory_id for incoming in statements])
     reasons = [incoming.origin or REASON for incoming in statements]
-    made = add_episodes(tx, new, actor=Actor.TIDYING, action=SYNC, reasons=reasons)
+    made = add_memories(tx, new, actor=Actor.TIDYING, action=SYNC, reasons=reasons)
     tx.insert_many(tables.HubMemory, rows)
-    made = [_decide(tx, space, incoming, episode) for incoming, episode in zip(statements, made, strict=True)]
-    by_memory = {incoming.row.memory_id: episode for incoming, episode in zip(statements, made, strict=True)}
+    made = [_decide(tx, space, incoming, memory) for incoming, memory in zip(statements, made, strict=True)]
+    by_memory = {incoming.row.memory_id: memory for incoming, memory in zip(statements, made, strict=True)}
     for waiting_id, memory_id in waiting:
         follow(tx, waiting_id, by_memory[memory_id].episode_id)
     for memory_id in {memory_id for _, memory_id in waiting}:
         stop_waiting(tx, space, memory_id)
-    link_many_shares(tx, [(episode.stable_id, episode.episode_id) for episode in made if not episode.origin])
+    link_many_shares(tx, [(memory.stable_id, memory.episode_id) for memory in made if not memory.origin])
     return made
 
 
-def _decide(tx: Tx, space: Space, incoming: Incoming, episode: Episode) -> Episode:
+def _decide(tx: Tx, space: Space, incoming: Incoming, memory: Memory) -> Memory:
     """Change a new memory as it was decided since it was made."""
     decisions = decisions_of(incoming.statement.fields)
     if not decisions:
-        return episode
+        return memory
     mine = SaidMemory(
         space_id=space.id,
         author=incoming.row.author,
         memory_id=incoming.row.memory_id,
-        episode_id=episode.episode_id,
+        episode_id=memory.episode_id,
         version=0,
         pushed=0,
         said={name: without_text(name, register) for name, register in join({}, incoming.statement.fields).items()},
@@ -541,7 +539,7 @@ def _decide(tx: Tx, space: Space, incoming: Incoming, episode: Episode) -> Episo
         is_forgotten=False,
         waits_for=None,
     )
-    return apply_newer(tx, space, mine, episode, decisions, incoming)
+    return apply_newer(tx, space, mine, memory, decisions, incoming)
 
 
 def _found_waiting(store: Reader, space: Space, memory_ids: Sequence[bytes]) -> list[tuple[str, bytes]]:

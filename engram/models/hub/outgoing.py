@@ -28,7 +28,7 @@ from engram.models.hub.said import (
     text_of_fields,
 )
 from engram.models.hub.spaces import SetAside, Space, change_space, drop_set_aside
-from engram.models.memories.memory_records import EPISODES, Episode, query_episodes
+from engram.models.memories.memory_records import MEMORIES, Memory, query_memories
 from engram.models.projects.project_folders import identities_of_project, link_folder, merge_in, merge_projects
 from engram.models.projects.projects import (
     ProjectRow,
@@ -171,47 +171,47 @@ def enqueue_all(store: Store, space: Space) -> int:
             if space_id != space.id:
                 return total
             # What others said is not this person's to say: it comes to each of their machines by itself.
-            of_batch = (tables.Episode.id > after_id) & (tables.Episode.origin == "")
-            query = query_episodes().where(of_batch).order_by(tables.Episode.id).limit(_BATCH)
-            episodes = tx.fetch_records(EPISODES, query)
-            if not episodes:
+            of_batch = (tables.Memory.id > after_id) & (tables.Memory.origin == "")
+            query = query_memories().where(of_batch).order_by(tables.Memory.id).limit(_BATCH)
+            memories = tx.fetch_records(MEMORIES, query)
+            if not memories:
                 put_meta(tx, _ENQUEUING, _NOTHING)
                 return total
-            _enqueue(tx, space, episodes)
-            put_meta(tx, _ENQUEUING, f"{space.id} {episodes[-1].id}")
-            total += len(episodes)
+            _enqueue(tx, space, memories)
+            put_meta(tx, _ENQUEUING, f"{space.id} {memories[-1].id}")
+            total += len(memories)
     return total
 
 
-def _enqueue(tx: Tx, space: Space, episodes: Sequence[Episode]) -> None:
+def _enqueue(tx: Tx, space: Space, memories: Sequence[Memory]) -> None:
     clock = Clock(tx, space)
-    steps = _steps_of(tx, [episode.episode_id for episode in episodes])
+    steps = _steps_of(tx, [memory.episode_id for memory in memories])
     rows = []
-    for episode in episodes:
-        history = steps.get(episode.episode_id, [])
-        at_ms = episode.updated_at_ms
+    for memory in memories:
+        history = steps.get(memory.episode_id, [])
+        at_ms = memory.updated_at_ms
 
         def stamp(value: object = None, at_ms: int = at_ms) -> list[Any]:
             return clock.stamp(value, at_ms)
 
-        own_text, is_written_by_hand = _own_text(episode, history)
-        is_extracted = episode.source == "auto" and not is_written_by_hand
-        said = first_said(_in_force(episode, history), stamp, is_extracted=is_extracted)
+        own_text, is_written_by_hand = _own_text(memory, history)
+        is_extracted = memory.source == "auto" and not is_written_by_hand
+        said = first_said(_in_force(memory, history), stamp, is_extracted=is_extracted)
         if TEXT in said and EXTRACTED in said:
             del said[EXTRACTED]
         for name, default in (("importance", "normal"), ("scope", "project")):
-            if getattr(episode, name) != default:
-                said[name] = stamp(str(getattr(episode, name)))
-        if _is_ended_by_hand(history) and episode.status == Status.ARCHIVED:
-            said["ends"] = stamp(episode.valid_to_ms or 0)
-        if _is_ended_by_hand(history) and episode.superseded_by and (follower := _stable_id(tx, episode.superseded_by)):
+            if getattr(memory, name) != default:
+                said[name] = stamp(str(getattr(memory, name)))
+        if _is_ended_by_hand(history) and memory.status == Status.ARCHIVED:
+            said["ends"] = stamp(memory.valid_to_ms or 0)
+        if _is_ended_by_hand(history) and memory.superseded_by and (follower := _stable_id(tx, memory.superseded_by)):
             said["next"] = stamp(memory_id_of(follower).hex())
         rows.append(
-            said_row(clock, episode, said, None if own_text is None else json.dumps(own_text, ensure_ascii=False))
+            said_row(clock, memory, said, None if own_text is None else json.dumps(own_text, ensure_ascii=False))
         )
     tx.insert_many(tables.HubMemory, rows, or_ignore=True)
     # A clock that ran ahead at that time is corrected before the push.
-    newest = max(clock_of(episode.updated_at_ms) for episode in episodes)
+    newest = max(clock_of(memory.updated_at_ms) for memory in memories)
     table = tables.HubSpace
     tx.run(table.update(clock=fn.MAX(table.clock, newest)).where(table.id == space.id))
 
@@ -228,7 +228,7 @@ def _steps_of(tx: Tx, episode_ids: Sequence[str]) -> dict[str, list[Any]]:
     return steps
 
 
-def _own_text(episode: Episode, history: Sequence[Any]) -> tuple[dict[str, Any] | None, bool]:
+def _own_text(memory: Memory, history: Sequence[Any]) -> tuple[dict[str, Any] | None, bool]:
     """Return the text that was said, where tidying rewrote the memory since, and whether a hand wrote it."""
     rewritten: dict[str, Any] | None = None
     is_by_hand = False
@@ -243,7 +243,7 @@ def _own_text(episode: Episode, history: Sequence[Any]) -> tuple[dict[str, Any] 
             rewritten = changed | (rewritten or {})
     if rewritten is None:
         return None, is_by_hand
-    now = {name: getattr(episode, name) for name in TEXT_FIELDS}
+    now = {name: getattr(memory, name) for name in TEXT_FIELDS}
     return text_of_fields(now | rewritten), is_by_hand
 
 
@@ -252,14 +252,14 @@ def _is_ended_by_hand(history: Sequence[Any]) -> bool:
     return last is not None and last.actor in _BY_HAND
 
 
-def _in_force(episode: Episode, history: Sequence[Any]) -> Episode:
+def _in_force(memory: Memory, history: Sequence[Any]) -> Memory:
     """Return the memory as it was said: what tidying archived is said as it was before."""
-    return episode if _is_ended_by_hand(history) else dataclasses.replace(episode, status=Status.ACTIVE)
+    return memory if _is_ended_by_hand(history) else dataclasses.replace(memory, status=Status.ACTIVE)
 
 
 def _stable_id(tx: Tx, episode_id: str) -> str | None:
-    episode = tables.Episode
-    value = tx.fetch_value(episode.select(episode.stable_id).where(episode.episode_id == episode_id))
+    memory = tables.Memory
+    value = tx.fetch_value(memory.select(memory.stable_id).where(memory.episode_id == episode_id))
     return None if value is None else str(value)
 
 
@@ -271,23 +271,23 @@ def load_outgoing(store: Reader, space_id: int, limit: int) -> list[SaidMemory]:
     return store.fetch_records(SAID, _outgoing(space_id, limit))
 
 
-def build_statements(store: Reader, memories: Sequence[SaidMemory]) -> dict[bytes, Statement]:
+def build_statements(store: Reader, all_said: Sequence[SaidMemory]) -> dict[bytes, Statement]:
     """Return memory id → statement, for memories that are there. Read it in a snapshot."""
-    named = json.dumps([memory.episode_id for memory in memories if not memory.is_forgotten])
-    query = query_episodes().where(in_json_list(tables.Episode.episode_id, named))
-    episodes = {episode.episode_id: episode for episode in store.fetch_records(EPISODES, query)}
-    evidence = _evidence_of(store, [episode.id for episode in episodes.values()])
+    named = json.dumps([said.episode_id for said in all_said if not said.is_forgotten])
+    query = query_memories().where(in_json_list(tables.Memory.episode_id, named))
+    memories = {memory.episode_id: memory for memory in store.fetch_records(MEMORIES, query)}
+    evidence = _evidence_of(store, [memory.id for memory in memories.values()])
     projects = {
         project_id: _told_project(store, project)
-        for project_id in {episode.project_id for episode in episodes.values() if episode.project_id is not None}
+        for project_id in {memory.project_id for memory in memories.values() if memory.project_id is not None}
         if (project := project_by_id(store, project_id)) is not None
     }
     statements = {}
-    for memory in memories:
-        episode = episodes.get(memory.episode_id)
-        if episode is not None and not memory.is_forgotten:
-            birth = _birth(episode, evidence.get(episode.id, []), *projects.get(episode.project_id or 0, (None, "")))
-            statements[memory.memory_id] = Statement(birth, _registers(memory, episode))
+    for said in all_said:
+        memory = memories.get(said.episode_id)
+        if memory is not None and not said.is_forgotten:
+            birth = _birth(memory, evidence.get(memory.id, []), *projects.get(memory.project_id or 0, (None, "")))
+            statements[said.memory_id] = Statement(birth, _registers(said, memory))
     return statements
 
 
@@ -297,36 +297,36 @@ def _told_project(store: Reader, project: ProjectRow) -> tuple[list[str], str]:
     return shared, former_identity(store, project, shared[0])
 
 
-def _birth(episode: Episode, evidence: list[str], project: list[str] | None, former: str) -> dict[str, Any]:
+def _birth(memory: Memory, evidence: list[str], project: list[str] | None, former: str) -> dict[str, Any]:
     birth: dict[str, Any] = {
-        "id": episode.episode_id,
-        "k": episode.kind.value,
-        "v": episode.voice.value,
-        "s": episode.source.value,
-        "x": episode.extractor,
-        "c": episode.created_at_ms,
-        "t": episode.kept_at_ms,
-        "cf": episode.confidence,
-        "q": episode.quality,
+        "id": memory.episode_id,
+        "k": memory.kind.value,
+        "v": memory.voice.value,
+        "s": memory.source.value,
+        "x": memory.extractor,
+        "c": memory.created_at_ms,
+        "t": memory.kept_at_ms,
+        "cf": memory.confidence,
+        "q": memory.quality,
     }
     optional = {
-        "vf": episode.valid_from_ms,
-        "su": episode.suspect,
-        "sl": episode.slot,
+        "vf": memory.valid_from_ms,
+        "su": memory.suspect,
+        "sl": memory.slot,
         "p": project,
         "pf": former,
         "e": evidence,
-        "pr": int(episode.status == Status.PROVISIONAL),
-        "g": int(episode.scope == Scope.GLOBAL),
-        "im": int(episode.importance == Importance.HIGH),
+        "pr": int(memory.status == Status.PROVISIONAL),
+        "g": int(memory.scope == Scope.GLOBAL),
+        "im": int(memory.importance == Importance.HIGH),
     }
     return birth | {name: value for name, value in optional.items() if value}
 
 
-def _registers(memory: SaidMemory, episode: Episode) -> dict[str, tuple[int, int, Any]]:
-    text = memory.own_text or text_of(episode)
+def _registers(said: SaidMemory, memory: Memory) -> dict[str, tuple[int, int, Any]]:
+    text = said.own_text or text_of(memory)
     registers = {}
-    for name, register in memory.said.items():
+    for name, register in said.said.items():
         value = text if name in (TEXT, EXTRACTED) else register[2]
         registers[name] = (int(register[0]), int(register[1]), value)
     return registers
@@ -334,10 +334,10 @@ def _registers(memory: SaidMemory, episode: Episode) -> dict[str, tuple[int, int
 
 def _evidence_of(store: Reader, row_ids: Iterable[int]) -> dict[int, list[str]]:
     table = tables.Evidence
-    listed = in_json_list(table.episode, json.dumps(list(row_ids)))
-    query = table.select(table.episode.alias("row_id"), table.uuid).where(listed & table.uuid.is_null(False))
+    listed = in_json_list(table.memory, json.dumps(list(row_ids)))
+    query = table.select(table.memory.alias("row_id"), table.uuid).where(listed & table.uuid.is_null(False))
     by_row: dict[int, list[str]] = {}
-    for row in store.fetch(query.order_by(table.episode, table.seq)):
+    for row in store.fetch(query.order_by(table.memory, table.seq)):
         by_row.setdefault(row.row_id, []).append(unpack_uuid(row.uuid))
     return by_row
 

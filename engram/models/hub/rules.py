@@ -11,10 +11,10 @@ from engram.hub.protocol.statements import time_of
 from engram.models import tables
 from engram.models.engine.statement import RecordReader
 from engram.models.engine.transaction import Reader, Tx
-from engram.models.hub.said import said_of_episode
+from engram.models.hub.said import said_of_memory
 from engram.models.hub.spaces import private_space
 from engram.models.memories.memory_changes import MOVE, ChangeListener
-from engram.models.memories.memory_records import EPISODES, Episode, query_episodes
+from engram.models.memories.memory_records import MEMORIES, Memory, query_memories
 from engram.models.sessions.turn_changes import SORTED
 
 #: Memories that one look at a rule considers.
@@ -36,7 +36,7 @@ class Rule:
 class Candidate:
     """A memory that a rule will share."""
 
-    episode: Episode
+    memory: Memory
     #: When, in milliseconds since 1970; an edit puts it off.
     due_ms: int
 
@@ -83,33 +83,33 @@ def candidates(store: Reader, rule: Rule) -> list[Candidate]:
     Left out is what was kept before the rule, holds in every project, came from others, looks like an instruction, was
     judged wrong, was sorted into the project, or was ever shared, taken back or kept out of the space.
     """
-    episode, memory = tables.Episode, tables.HubMemory
-    is_known = memory.select(memory.episode_id).where(
-        (memory.space == rule.space_id) & (memory.episode_id == episode.episode_id)
+    memory, said = tables.Memory, tables.HubMemory
+    is_known = said.select(said.episode_id).where(
+        (said.space == rule.space_id) & (said.episode_id == memory.episode_id)
     )
-    is_own = (episode.origin == "") & (episode.suspect == "") & (episode.is_lowered == 0)
-    condition = (episode.project == rule.project_id) & (episode.scope == Scope.PROJECT.value) & is_own
-    condition &= episode.status.in_([status.value for status in CURRENT_STATUSES])
+    is_own = (memory.origin == "") & (memory.suspect == "") & (memory.is_lowered == 0)
+    condition = (memory.project == rule.project_id) & (memory.scope == Scope.PROJECT.value) & is_own
+    condition &= memory.status.in_([status.value for status in CURRENT_STATUSES])
     history = tables.History
     is_sorted = history.select(history.id).where(
-        (history.episode_id == episode.episode_id) & (history.action == MOVE) & (history.reason == SORTED)
+        (history.episode_id == memory.episode_id) & (history.action == MOVE) & (history.reason == SORTED)
     )
-    condition &= (episode.kept_at_ms >= rule.made_at_ms) & ~fn.EXISTS(is_known) & ~fn.EXISTS(is_sorted)
-    query = query_episodes().where(condition).order_by(episode.kept_at_ms, episode.id).limit(MAX_CANDIDATES)
+    condition &= (memory.kept_at_ms >= rule.made_at_ms) & ~fn.EXISTS(is_known) & ~fn.EXISTS(is_sorted)
+    query = query_memories().where(condition).order_by(memory.kept_at_ms, memory.id).limit(MAX_CANDIDATES)
     waiting = [
-        Candidate(episode, said_ms + rule.delay_ms)
-        for episode in store.fetch_records(EPISODES, query)
-        if (said_ms := _last_said_ms(store, episode))
+        Candidate(memory, said_ms + rule.delay_ms)
+        for memory in store.fetch_records(MEMORIES, query)
+        if (said_ms := _last_said_ms(store, memory))
     ]
     return sorted(waiting, key=lambda candidate: candidate.due_ms)
 
 
-def _last_said_ms(store: Reader, episode: Episode) -> int:
+def _last_said_ms(store: Reader, memory: Memory) -> int:
     """Return when something was last said of a memory; 0 for one that this machine does not say to others yet."""
     private = private_space(store)
-    for memory in said_of_episode(store, episode.episode_id):
-        if private is not None and memory.space_id == private.id and not memory.is_forgotten:
-            return max(episode.kept_at_ms, *(time_of(int(register[0])) for register in memory.said.values()))
+    for said in said_of_memory(store, memory.episode_id):
+        if private is not None and said.space_id == private.id and not said.is_forgotten:
+            return max(memory.kept_at_ms, *(time_of(int(register[0])) for register in said.said.values()))
     return 0
 
 

@@ -22,7 +22,7 @@ from engram.models.engine.statement import RecordReader, prepared
 from engram.models.engine.transaction import Reader, Tx
 from engram.models.hub.spaces import Space, change_space, private_space, server_by_id, server_of, space_by_id
 from engram.models.memories.memory_changes import ChangeListener
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 
 #: Action of a change that came from another machine: it is not said again.
 SYNC = "sync"
@@ -72,9 +72,9 @@ def memory_id_of(stable_id: str) -> bytes:
     return hashlib.blake2b(stable_id.encode(), digest_size=8).digest()
 
 
-def text_of(episode: Episode) -> dict[str, Any]:
+def text_of(memory: Memory) -> dict[str, Any]:
     """Return the text of a memory as a statement has it."""
-    return text_of_fields({name: getattr(episode, name) for name in TEXT_FIELDS})
+    return text_of_fields({name: getattr(memory, name) for name in TEXT_FIELDS})
 
 
 def text_of_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,7 +89,7 @@ def text_of_fields(fields: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def fields_of_text(text: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields of an episode from the text of a statement."""
+    """Return fields of a memory from the text of a statement."""
     return {
         "summary": str(text["s"]),
         "content": str(text["c"]),
@@ -99,9 +99,9 @@ def fields_of_text(text: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def said_of_episode(store: Reader, episode_id: str) -> list[SaidMemory]:
+def said_of_memory(store: Reader, episode_id: str) -> list[SaidMemory]:
     """What was said of a memory, in every space that it is in."""
-    return store.fetch_records(SAID, _of_episode(episode_id))
+    return store.fetch_records(SAID, _of_memory(episode_id))
 
 
 def said_in_space(store: Reader, space_id: int) -> list[SaidMemory]:
@@ -144,20 +144,20 @@ class Clock:
 class SaidListener(ChangeListener):
     """Keeps what is said of each change, in the transaction of the change."""
 
-    def made(self, tx: Tx, episode: Episode, action: str) -> None:
+    def made(self, tx: Tx, memory: Memory, action: str) -> None:
         """Say that a memory was made."""
-        if action == SYNC or episode.origin or (space := private_space(tx)) is None:
+        if action == SYNC or memory.origin or (space := private_space(tx)) is None:
             return
         clock = Clock(tx, space)
-        row = said_row(clock, episode, first_said(episode, clock.stamp, is_extracted=action == EXTRACT))
+        row = said_row(clock, memory, first_said(memory, clock.stamp, is_extracted=action == EXTRACT))
         known = find_said(tx, space.id, clock.server.member_id, row["memory_id"])
         if known is not None and known.is_forgotten:
             # It was taken away, and imported again: to other machines it is another memory.
-            row["memory_id"] = memory_id_of(f"{episode.stable_id} {tx.now_ms()} {episode.id}")
+            row["memory_id"] = memory_id_of(f"{memory.stable_id} {tx.now_ms()} {memory.id}")
         tx.insert_many(tables.HubMemory, [row], or_ignore=True)
         clock.store()
 
-    def changed(self, tx: Tx, before: Episode, after: Episode, action: str, actor: Actor) -> None:
+    def changed(self, tx: Tx, before: Memory, after: Memory, action: str, actor: Actor) -> None:
         """Say what somebody changed of a memory; keep what was said where tidying rewrites it."""
         own = None if action == SYNC else _own(tx, before.episode_id)
         if own is None:
@@ -179,7 +179,7 @@ class SaidListener(ChangeListener):
             said.pop(EXTRACTED, None)
         _store(tx, clock, memory, said, own_text)
 
-    def erased(self, tx: Tx, before: Episode, after: Episode) -> None:
+    def erased(self, tx: Tx, before: Memory, after: Memory) -> None:
         """Say what is left of a memory whose words were forgotten, so that they go everywhere.
 
         Where tidying had put the words there, what was said stays as it is.
@@ -207,18 +207,18 @@ class SaidListener(ChangeListener):
                 )
             )
 
-    def deleted(self, tx: Tx, episode: Episode, *, is_purge: bool) -> None:
+    def deleted(self, tx: Tx, memory: Memory, *, is_purge: bool) -> None:
         """Say that a memory was forgotten, in every space where its words are this person's. A purge stays here.
 
         What was shared of a purged memory stays shared: its ids are kept, so that it can be taken back.
         """
-        for memory in said_of_episode(tx, episode.episode_id):
-            if is_purge and _is_share(tx, memory):
-                tx.run(_detach(memory.space_id, memory.author, memory.memory_id))
+        for said in said_of_memory(tx, memory.episode_id):
+            if is_purge and _is_share(tx, said):
+                tx.run(_detach(said.space_id, said.author, said.memory_id))
             elif is_purge:
-                tx.run(_delete(memory.space_id, memory.author, memory.memory_id))
+                tx.run(_delete(said.space_id, said.author, said.memory_id))
             else:
-                tx.run(_forget(memory.space_id, memory.author, memory.memory_id))
+                tx.run(_forget(said.space_id, said.author, said.memory_id))
 
     def vetoed(self, tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
         """Say that changes of memories, as action and id, were taken back and are not to be made again."""
@@ -235,32 +235,32 @@ class SaidListener(ChangeListener):
             _store(tx, clock, memory, said, memory.own_text)
 
 
-def first_said(episode: Episode, stamp: Any, *, is_extracted: bool) -> dict[str, list[Any]]:
+def first_said(memory: Memory, stamp: Any, *, is_extracted: bool) -> dict[str, list[Any]]:
     """Return what is said of a new memory."""
     said = {EXTRACTED if is_extracted else TEXT: stamp()[:2]}
-    if episode.is_pinned:
+    if memory.is_pinned:
         said["pinned"] = stamp(True)
-    if episode.is_lowered:
+    if memory.is_lowered:
         said["lowered"] = stamp(True)
-    if not is_extracted and episode.status == Status.ARCHIVED:
-        said["ends"] = stamp(episode.valid_to_ms or 0)
+    if not is_extracted and memory.status == Status.ARCHIVED:
+        said["ends"] = stamp(memory.valid_to_ms or 0)
     return said
 
 
-def said_row(clock: Clock, episode: Episode, said: Mapping[str, Any], own_text: str | None = None) -> dict[str, Any]:
+def said_row(clock: Clock, memory: Memory, said: Mapping[str, Any], own_text: str | None = None) -> dict[str, Any]:
     """Return the row of a memory of which something was said here for the first time."""
     return {
         "space_id": clock.space.id,
         "author": clock.server.member_id,
-        "memory_id": memory_id_of(episode.stable_id),
-        "episode_id": episode.episode_id,
+        "memory_id": memory_id_of(memory.stable_id),
+        "episode_id": memory.episode_id,
         "version": 1,
         "said": json.dumps(said),
         "own_text": own_text,
     }
 
 
-def _decided(tx: Tx, before: Episode, after: Episode, clock: Clock) -> dict[str, list[Any]]:
+def _decided(tx: Tx, before: Memory, after: Memory, clock: Clock) -> dict[str, list[Any]]:
     """Return the fields that a person or an agent decided."""
     decided = {}
     for name, field in (("importance", "importance"), ("scope", "scope")):
@@ -297,7 +297,7 @@ def _own(tx: Tx, episode_id: str) -> tuple[SaidMemory, Space] | None:
     space = private_space(tx)
     if space is None:
         return None
-    known = [memory for memory in said_of_episode(tx, episode_id) if memory.space_id == space.id]
+    known = [memory for memory in said_of_memory(tx, episode_id) if memory.space_id == space.id]
     return next(((memory, space) for memory in known if not memory.is_forgotten), None)
 
 
@@ -314,7 +314,7 @@ def _store(
 
 
 @prepared
-def _of_episode(episode_id: str) -> Query:
+def _of_memory(episode_id: str) -> Query:
     return SAID.select().where(tables.HubMemory.episode_id == episode_id)
 
 

@@ -24,7 +24,7 @@ from engram.models.engine.transaction import Reader, Tx, Value
 from engram.models.hub.said import SAID, Clock, SaidMemory, find_said, memory_id_of
 from engram.models.hub.spaces import Space, list_spaces, private_space, server_of
 from engram.models.memories.memory_changes import RELEASE, ChangeListener
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 
 #: Key of a share's text that holds what never changes: kind, time, project, and the memory that it is a copy of.
 _BIRTH = "b"
@@ -54,33 +54,33 @@ def copy_id(ns_id: int, stable_id: str) -> bytes:
     return hashlib.blake2b(f"share {ns_id} {stable_id}".encode(), digest_size=8).digest()
 
 
-def add_share(tx: Tx, space: Space, episode: Episode, text: Mapping[str, Any], project: Sequence[str] | None) -> bool:
+def add_share(tx: Tx, space: Space, memory: Memory, text: Mapping[str, Any], project: Sequence[str] | None) -> bool:
     """Share a text of a memory, or replace what was shared of it; returns False where nothing is new.
 
     Args:
         tx: the transaction.
         space: a team's.
-        episode: the memory.
+        memory: the memory.
         text: exactly what is shared, without secrets: summary, content, facts, entities as ``s``, ``c``, ``f``, ``e``.
         project: the project that it holds in, as other machines know it.
     """
     clock = Clock(tx, space)
-    birth = {"k": episode.kind.value, "c": episode.created_at_ms, "o": episode.stable_id}
+    birth = {"k": memory.kind.value, "c": memory.created_at_ms, "o": memory.stable_id}
     own_text = json.dumps({**text, _BIRTH: birth | ({"p": list(project)} if project else {})}, ensure_ascii=False)
-    known = next((share for share in shares_of(tx, episode.episode_id) if share.space.id == space.id), None)
+    known = next((share for share in shares_of(tx, memory.episode_id) if share.space.id == space.id), None)
     if known is not None and known.said.own_text == json.loads(own_text):
         return False
     if known is not None:
         said = {TEXT: clock.stamp()[:2]}
         tx.run(_replace_text(space.id, known.said.author, known.said.memory_id, json.dumps(said), own_text))
     else:
-        author, memory_id = clock.server.member_id, copy_id(space.ns_id, episode.stable_id)
+        author, memory_id = clock.server.member_id, copy_id(space.ns_id, memory.stable_id)
         if find_said(tx, space.id, author, memory_id) is not None:
             # It was taken back, and is shared again: to everybody else it is another memory.
-            memory_id = memory_id_of(f"share {space.ns_id} {episode.stable_id} {tx.now_ms()}")
+            memory_id = memory_id_of(f"share {space.ns_id} {memory.stable_id} {tx.now_ms()}")
         row: dict[str, Value] = {"space_id": space.id, "author": author, "memory_id": memory_id}
         row |= {
-            "episode_id": episode.episode_id,
+            "episode_id": memory.episode_id,
             "version": 1,
             "said": json.dumps({TEXT: clock.stamp()[:2]}),
             "own_text": own_text,
@@ -94,7 +94,7 @@ def shares_of(store: Reader, episode_id: str) -> list[Share]:
     """Return the shares of a memory that stand."""
     if private_space(store) is None:
         return []
-    return _with_spaces(store, store.fetch_records(SAID, _of_episode(episode_id)))
+    return _with_spaces(store, store.fetch_records(SAID, _of_memory(episode_id)))
 
 
 def list_shares(store: Reader, space: Space) -> list[Share]:
@@ -113,11 +113,11 @@ def take_back(tx: Tx, space: Space, said: SaidMemory) -> None:
     tx.run(_erase(space.id, said.author, said.memory_id))
 
 
-def bar_share(tx: Tx, space: Space, episode: Episode) -> None:
+def bar_share(tx: Tx, space: Space, memory: Memory) -> None:
     """Keep rules from sharing a memory in a space. Nothing of it is said to the hub."""
     author = server_of(tx, space).member_id
     row: dict[str, Value] = {"space_id": space.id, "author": author, "is_forgotten": 1}
-    row |= {"memory_id": copy_id(space.ns_id, episode.stable_id), "episode_id": episode.episode_id}
+    row |= {"memory_id": copy_id(space.ns_id, memory.stable_id), "episode_id": memory.episode_id}
     tx.insert_many(tables.HubMemory, [row], or_ignore=True)
 
 
@@ -143,7 +143,7 @@ def take_share(tx: Tx, space: Space, row: Row, statement: Statement, text: Mappi
     own_text = json.dumps({**text, _BIRTH: dict(statement.birth)}, ensure_ascii=False)
     if mine is None:
         stable_id = str(statement.birth.get("o") or "")
-        episode_id = tx.fetch_value(_episode_of(stable_id)) if stable_id else None
+        episode_id = tx.fetch_value(_memory_of(stable_id)) if stable_id else None
         waits_for = None if episode_id or not stable_id else memory_id_of(stable_id)
         values: dict[str, Value] = {"space_id": space.id, "author": row.author, "memory_id": row.memory_id}
         values |= {
@@ -181,7 +181,7 @@ def link_many_shares(tx: Tx, made: Sequence[tuple[str, str]]) -> None:
 class ShareListener(ChangeListener):
     """Keeps the copies in the spaces of teams as their author has them."""
 
-    def changed(self, tx: Tx, before: Episode, after: Episode, action: str, actor: Actor) -> None:
+    def changed(self, tx: Tx, before: Memory, after: Memory, action: str, actor: Actor) -> None:
         """Tell teams that a shared memory is over, or holds again, where its author said so by hand."""
         force = (before.status.is_current, before.superseded_by)
         if action == RELEASE or actor not in _BY_HAND or force == (after.status.is_current, after.superseded_by):
@@ -193,7 +193,7 @@ class ShareListener(ChangeListener):
             clock.store()
             tx.run(_say(share.space.id, share.said.author, share.said.memory_id, json.dumps(said)))
 
-    def erased(self, tx: Tx, before: Episode, after: Episode) -> None:
+    def erased(self, tx: Tx, before: Memory, after: Memory) -> None:
         """Take back every share of a memory of which words were forgotten: the copies may hold them."""
         for share in shares_of(tx, after.episode_id):
             take_back(tx, share.space, share.said)
@@ -211,14 +211,14 @@ def _with_spaces(store: Reader, memories: Sequence[SaidMemory]) -> list[Share]:
 
 
 @prepared
-def _of_episode(episode_id: str) -> Query:
+def _of_memory(episode_id: str) -> Query:
     memory = tables.HubMemory
     return SAID.select().where((memory.episode_id == episode_id) & (memory.is_forgotten == SQL("0")))
 
 
 @prepared
-def _episode_of(stable_id: str) -> Query:
-    return tables.Episode.select(tables.Episode.episode_id).where(tables.Episode.stable_id == stable_id)
+def _memory_of(stable_id: str) -> Query:
+    return tables.Memory.select(tables.Memory.episode_id).where(tables.Memory.stable_id == stable_id)
 
 
 @prepared

@@ -13,7 +13,7 @@ from engram.models import tables
 from engram.models.engine.packed import unpack_facts
 from engram.models.engine.statement import RecordReader, in_json_list, prepared
 from engram.models.engine.transaction import Reader, Tx
-from engram.models.memories.memory_records import IS_CURRENT, Episode, select_episodes
+from engram.models.memories.memory_records import IS_CURRENT, Memory, select_memories
 from engram.trust.display import one_line
 
 #: Maximum number of branches of a project that are kept, those of the latest turns.
@@ -97,7 +97,7 @@ def drop_branches(tx: Tx, project_id: int, names: Iterable[str]) -> None:
     tx.run(branch.delete().where((branch.project == project_id) & in_json_list(branch.name, listed)))
 
 
-def open_branches(store: Reader, episode_refs: Collection[int]) -> dict[int, str]:
+def open_branches(store: Reader, memory_refs: Collection[int]) -> dict[int, str]:
     """Row id of a memory → the branch that it was learned on, for memories of branches that were not merged.
 
     A memory is left out if one of its turns took place elsewhere, if it holds everywhere or is a preference, or if a
@@ -105,7 +105,7 @@ def open_branches(store: Reader, episode_refs: Collection[int]) -> dict[int, str
     """
     branches: dict[int, str] = {}
     elsewhere: set[int] = set()
-    for row in store.fetch(_branches_of_episodes(json.dumps(sorted(episode_refs)))) if episode_refs else ():
+    for row in store.fetch(_branches_of_memories(json.dumps(sorted(memory_refs)))) if memory_refs else ():
         if row.state == BranchState.OPEN:
             branches[row.episode_ref] = row.branch
         else:
@@ -119,23 +119,23 @@ def unmerged_branch(store: Reader, episode_ref: int, asked_on: str) -> str:
     return "" if branch == asked_on else branch
 
 
-def branches_of_episodes(store: Reader, episode_refs: Collection[int]) -> dict[int, set[str]]:
+def branches_of_memories(store: Reader, memory_refs: Collection[int]) -> dict[int, set[str]]:
     """Row id of a memory → the branches that its turns took place on; "" for outside a repository."""
     branches: dict[int, set[str]] = {}
-    for row in store.fetch(_turn_branches(json.dumps(sorted(episode_refs)))):
+    for row in store.fetch(_turn_branches(json.dumps(sorted(memory_refs)))):
         branches.setdefault(row.episode_ref, set()).add(row.branch)
     return branches
 
 
-def episodes_on_branch(store: Reader, project_id: int, name: str) -> list[Episode]:
+def memories_on_branch(store: Reader, project_id: int, name: str) -> list[Memory]:
     """Current memories of a project of which a turn took place on a branch."""
-    evidence, turn, episode = tables.Evidence, tables.Turn, tables.Episode
+    evidence, turn, memory = tables.Evidence, tables.Turn, tables.Memory
     on_branch = (
-        evidence.select(evidence.episode)
+        evidence.select(evidence.memory)
         .join(turn, on=turn.id == evidence.turn_id)
         .where((turn.project == project_id) & (turn.branch == name))
     )
-    return select_episodes(store, IS_CURRENT & (episode.project == project_id) & episode.id.in_(on_branch))
+    return select_memories(store, IS_CURRENT & (memory.project == project_id) & memory.id.in_(on_branch))
 
 
 @prepared
@@ -153,32 +153,30 @@ def _turns_since(project_id: int, since_ms: int) -> Query:
 
 
 @prepared
-def _turn_branches(episode_refs: str) -> Query:
+def _turn_branches(memory_refs: str) -> Query:
     evidence, turn = tables.Evidence, tables.Turn
-    query = evidence.select(evidence.episode.alias("episode_ref"), turn.branch).distinct()
-    return query.join(turn, on=turn.id == evidence.turn_id).where(in_json_list(evidence.episode, episode_refs))
+    query = evidence.select(evidence.memory.alias("episode_ref"), turn.branch).distinct()
+    return query.join(turn, on=turn.id == evidence.turn_id).where(in_json_list(evidence.memory, memory_refs))
 
 
 @prepared
-def _branches_of_episodes(episode_refs: str) -> Query:
-    evidence, turn, branch, episode = tables.Evidence, tables.Turn, tables.Branch, tables.Episode
+def _branches_of_memories(memory_refs: str) -> Query:
+    evidence, turn, branch, memory = tables.Evidence, tables.Turn, tables.Branch, tables.Memory
     is_bound = (
-        (episode.scope == Scope.PROJECT.value)
-        & (episode.source == Source.AUTO.value)
-        & (episode.is_pinned == 0)
-        & episode.kind.not_in(_UNBOUND_KINDS)
+        (memory.scope == Scope.PROJECT.value)
+        & (memory.source == Source.AUTO.value)
+        & (memory.is_pinned == 0)
+        & memory.kind.not_in(_UNBOUND_KINDS)
     )
     return (
-        evidence.select(
-            evidence.episode.alias("episode_ref"), turn.branch, fn.COALESCE(branch.state, "").alias("state")
-        )
+        evidence.select(evidence.memory.alias("episode_ref"), turn.branch, fn.COALESCE(branch.state, "").alias("state"))
         .join(turn, on=turn.id == evidence.turn_id)
-        .join_from(evidence, episode, on=episode.id == evidence.episode)
+        .join_from(evidence, memory, on=memory.id == evidence.memory)
         .join_from(
             evidence, branch, JOIN.LEFT_OUTER, on=(branch.project == turn.project) & (branch.name == turn.branch)
         )
-        .where(in_json_list(evidence.episode, episode_refs) & is_bound)
-        .order_by(evidence.episode, turn.started_at_ms)
+        .where(in_json_list(evidence.memory, memory_refs) & is_bound)
+        .order_by(evidence.memory, turn.started_at_ms)
     )
 
 

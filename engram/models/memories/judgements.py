@@ -14,12 +14,12 @@ from engram.models.engine.statement import RecordReader, Statement, is_same, pre
 from engram.models.engine.transaction import Reader, Tx
 from engram.models.memories.memory_history import JUDGEMENT_ACTIONS, TAKE_BACK, Change, history_of
 from engram.models.memories.memory_records import (
-    EPISODES,
     IS_CURRENT,
     IS_GLOBAL,
-    Episode,
+    MEMORIES,
+    Memory,
     may_stand_for,
-    query_episodes,
+    query_memories,
 )
 
 # -- Whether a memory may end by another one, and the contradictions that are left for the user to decide.
@@ -49,8 +49,8 @@ class Ending(Enum):
 
 
 def ending_of(
-    older: Episode,
-    newer: Episode | None,
+    older: Memory,
+    newer: Memory | None,
     actor: Actor,
     *,
     is_users_word: bool | None = None,
@@ -90,9 +90,9 @@ def ending_of(
     return Ending.CONTRADICTION if older.voice in USERS_VOICES and not is_users_word else Ending.ENDS
 
 
-def is_kept_by_hand(episode: Episode) -> bool:
+def is_kept_by_hand(memory: Memory) -> bool:
     """Return True for a memory that somebody pinned or saved: no extraction and no tidying changes its text."""
-    return episode.is_pinned or episode.source == Source.MANUAL
+    return memory.is_pinned or memory.source == Source.MANUAL
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,8 +135,8 @@ def open_contradictions(store: Reader, episode_id: str | None = None, number: in
 
 def _is_current(episode_id: ColumnBase) -> ColumnBase:
     """The condition that a memory is there and current: there is nothing to decide about any other."""
-    episode = tables.Episode
-    return fn.EXISTS(episode.select(1).where((episode.episode_id == episode_id) & IS_CURRENT))
+    memory = tables.Memory
+    return fn.EXISTS(memory.select(1).where((memory.episode_id == episode_id) & IS_CURRENT))
 
 
 def note_decision(tx: Tx, number: int, decision: str, run_id: int) -> None:
@@ -177,7 +177,7 @@ JUDGEMENTS = {action: judgement for judgement, action in JUDGEMENT_ACTIONS.items
 class JudgedMemory:
     """A memory that was judged wrong or outdated."""
 
-    episode: Episode
+    memory: Memory
     judgement: Judgement
     #: Why; "" if that is not known.
     reason: str = ""
@@ -213,28 +213,28 @@ def judged_of_session(store: Reader, row_id: int) -> list[JudgedMemory]:
 
 @prepared
 def _judged_in_project(project_id: int | None) -> Query:
-    is_seen = is_same(tables.Episode.project, project_id) | IS_GLOBAL
-    return query_episodes().where(is_seen & _may_be_judged()).order_by(tables.Episode.created_at_ms)
+    is_seen = is_same(tables.Memory.project, project_id) | IS_GLOBAL
+    return query_memories().where(is_seen & _may_be_judged()).order_by(tables.Memory.created_at_ms)
 
 
 @prepared
 def _judged_in_session(row_id: int) -> Query:
-    is_of_session = tables.Episode.session == row_id
-    return query_episodes().where(is_of_session & _may_be_judged()).order_by(tables.Episode.created_at_ms)
+    is_of_session = tables.Memory.session == row_id
+    return query_memories().where(is_of_session & _may_be_judged()).order_by(tables.Memory.created_at_ms)
 
 
 def _may_be_judged() -> ColumnBase:
-    episode, history = tables.Episode, tables.History
+    memory, history = tables.Memory, tables.History
     outdated = history.select(history.episode_id).where(
-        (history.episode_id == episode.episode_id) & (history.action == JUDGEMENT_ACTIONS[Judgement.OUTDATED])
+        (history.episode_id == memory.episode_id) & (history.action == JUDGEMENT_ACTIONS[Judgement.OUTDATED])
     )
-    is_ended = (episode.status == Status.ARCHIVED.value) & episode.episode_id.in_(outdated)
-    return (episode.is_lowered == 1) | is_ended
+    is_ended = (memory.status == Status.ARCHIVED.value) & memory.episode_id.in_(outdated)
+    return (memory.is_lowered == 1) | is_ended
 
 
 def _judged(store: Reader, query: Statement) -> list[JudgedMemory]:
     judged = []
-    for memory in store.fetch_records(EPISODES, query):
+    for memory in store.fetch_records(MEMORIES, query):
         standing = standing_judgements(history_of(store, memory.episode_id))
         if standing and judgement_of(standing[-1]) is not Judgement.HELPFUL:
             last = standing[-1]

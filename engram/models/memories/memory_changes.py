@@ -23,12 +23,12 @@ from engram.models.engine.transaction import LISTENER_MODULES, Reader, Store, Tx
 from engram.models.memories import memory_rows
 from engram.models.memories.memory_history import ERASE, Change, add_first_steps, add_history, drop_history, snapshot
 from engram.models.memories.memory_records import (
-    Episode,
     Evidence,
-    episodes_superseded_by,
+    Memory,
     evidence_of,
-    find_episode,
-    select_episodes,
+    find_memory,
+    memories_superseded_by,
+    select_memories,
 )
 from engram.models.memories.tombstones import TombstoneKind, add_tombstones, barred_entries
 from engram.models.memories.usefulness import mark_used
@@ -46,19 +46,19 @@ _FIRST_FIELDS = ("kind", "status", "importance", "confidence", "source", "extrac
 class ChangeListener:
     """Hears of every change of a memory, in the transaction of the change. Each method does nothing by itself."""
 
-    def made(self, tx: Tx, episode: Episode, action: str) -> None:
+    def made(self, tx: Tx, memory: Memory, action: str) -> None:
         """A memory was stored."""
 
-    def changed(self, tx: Tx, before: Episode, after: Episode, action: str, actor: Actor) -> None:
+    def changed(self, tx: Tx, before: Memory, after: Memory, action: str, actor: Actor) -> None:
         """Fields of a memory changed."""
 
-    def erased(self, tx: Tx, before: Episode, after: Episode) -> None:
+    def erased(self, tx: Tx, before: Memory, after: Memory) -> None:
         """Words of a memory were forgotten."""
 
     def moved(self, tx: Tx, episode_ids: Query) -> None:
         """The memories whose ids the query selects are about to move to another project."""
 
-    def deleted(self, tx: Tx, episode: Episode, *, is_purge: bool) -> None:
+    def deleted(self, tx: Tx, memory: Memory, *, is_purge: bool) -> None:
         """A memory is about to be deleted for good."""
 
     def vetoed(self, tx: Tx, changes: Sequence[tuple[str, str]]) -> None:
@@ -84,19 +84,19 @@ def note_projects_merged(tx: Tx, from_id: int, into_id: int) -> None:
         listener.merged(tx, from_id, into_id)
 
 
-def add_episode(
+def add_memory(
     tx: Tx,
-    episode: Episode,
+    memory: Memory,
     evidence: Sequence[Evidence],
     *,
     actor: Actor,
     action: str = "add",
     reason: str = "",
     run_id: int | None = None,
-) -> Episode:
+) -> Memory:
     """Store a new memory with what it rests on."""
-    made = dataclasses.replace(episode, **_dates_of(tx, episode))
-    made = dataclasses.replace(made, id=memory_rows.insert_episode(tx, made))
+    made = dataclasses.replace(memory, **_dates_of(tx, memory))
+    made = dataclasses.replace(made, id=memory_rows.insert_memory(tx, made))
     memory_rows.insert_evidence(tx, made.id, evidence)
     add_history(tx, made.episode_id, action, reason, {}, _first_fields(made), actor=actor, run_id=run_id)
     for listener in _listeners():
@@ -104,48 +104,48 @@ def add_episode(
     return made
 
 
-def add_episodes(
-    tx: Tx, episodes: Sequence[tuple[Episode, Sequence[Evidence]]], *, actor: Actor, action: str, reasons: Sequence[str]
-) -> list[Episode]:
+def add_memories(
+    tx: Tx, memories: Sequence[tuple[Memory, Sequence[Evidence]]], *, actor: Actor, action: str, reasons: Sequence[str]
+) -> list[Memory]:
     """Store many new memories of no session with what they rest on, as ``add_episode`` does one; a reason for each."""
-    if not episodes:
+    if not memories:
         return []
-    dates = [_dates_of(tx, episode) for episode, _ in episodes]
-    row_ids = memory_rows.insert_episodes(tx, episodes, dates)
+    dates = [_dates_of(tx, memory) for memory, _ in memories]
+    row_ids = memory_rows.insert_memories(tx, memories, dates)
     made = [
-        dataclasses.replace(episode, id=row_ids[episode.episode_id], **of_episode)
-        for (episode, _), of_episode in zip(episodes, dates, strict=True)
+        dataclasses.replace(memory, id=row_ids[memory.episode_id], **of_memory)
+        for (memory, _), of_memory in zip(memories, dates, strict=True)
     ]
     add_first_steps(
         tx,
-        [(episode.episode_id, reason, _first_fields(episode)) for episode, reason in zip(made, reasons, strict=True)],
+        [(memory.episode_id, reason, _first_fields(memory)) for memory, reason in zip(made, reasons, strict=True)],
         actor=actor,
         action=action,
     )
     for listener in _listeners():
-        for episode in made:
-            listener.made(tx, episode, action)
+        for memory in made:
+            listener.made(tx, memory, action)
     return made
 
 
-def _dates_of(tx: Tx, episode: Episode) -> dict[str, Any]:
+def _dates_of(tx: Tx, memory: Memory) -> dict[str, Any]:
     """Return the times and the stable id of a new memory."""
     now = tx.now_ms()
     return {
-        "created_at_ms": episode.created_at_ms or now,
+        "created_at_ms": memory.created_at_ms or now,
         "updated_at_ms": now,
-        "kept_at_ms": episode.kept_at_ms or now,
-        "stable_id": episode.stable_id or secrets.token_hex(8),
+        "kept_at_ms": memory.kept_at_ms or now,
+        "stable_id": memory.stable_id or secrets.token_hex(8),
     }
 
 
-def _first_fields(episode: Episode) -> dict[str, Any]:
-    return {name: getattr(episode, name) for name in _FIRST_FIELDS}
+def _first_fields(memory: Memory) -> dict[str, Any]:
+    return {name: getattr(memory, name) for name in _FIRST_FIELDS}
 
 
-def change_episode(
+def change_memory(
     tx: Tx,
-    episode: Episode,
+    memory: Memory,
     action: str,
     reason: str = "",
     *,
@@ -153,46 +153,46 @@ def change_episode(
     run_id: int | None = None,
     undoes: int | None = None,
     **changes: Any,
-) -> Episode:
+) -> Memory:
     """Change fields of a memory. ``undoes`` names the step of its history that this one takes back.
 
     Another text or visibility drops the vector; it is made anew. What a memory had replaced becomes current again
     when the memory stops being current without a successor.
     """
     if not changes:
-        return episode
-    after = _change_fields(tx, episode, action, reason, changes, actor=actor, run_id=run_id, undoes=undoes)
-    if episode.is_current and not after.is_current and not after.superseded_by:
+        return memory
+    after = _change_fields(tx, memory, action, reason, changes, actor=actor, run_id=run_id, undoes=undoes)
+    if memory.is_current and not after.is_current and not after.superseded_by:
         restore_predecessors(tx, after, "what had replaced it is no longer current", actor=actor, run_id=run_id)
     return after
 
 
 def note_judgement(
-    tx: Tx, episode: Episode, action: str, reason: str, *, actor: Actor, undoes: int | None = None, **changes: Any
-) -> Episode:
+    tx: Tx, memory: Memory, action: str, reason: str, *, actor: Actor, undoes: int | None = None, **changes: Any
+) -> Memory:
     """Record a verdict on a memory, or that one was taken back, with the fields that it changes; there may be none.
 
     What the memory had replaced stays replaced: where a memory is outdated, that is even older.
     """
     if changes:
-        return _change_fields(tx, episode, action, reason, changes, actor=actor, undoes=undoes)
-    add_history(tx, episode.episode_id, action, reason, {}, {}, actor=actor, undoes=undoes)
-    return episode
+        return _change_fields(tx, memory, action, reason, changes, actor=actor, undoes=undoes)
+    add_history(tx, memory.episode_id, action, reason, {}, {}, actor=actor, undoes=undoes)
+    return memory
 
 
-def note_kept(tx: Tx, episode: Episode, reason: str, *, actor: Actor, run_id: int) -> None:
+def note_kept(tx: Tx, memory: Memory, reason: str, *, actor: Actor, run_id: int) -> None:
     """Record that somebody decided to keep a memory as it is."""
-    add_history(tx, episode.episode_id, DECIDE, reason, {}, {}, actor=actor, run_id=run_id)
+    add_history(tx, memory.episode_id, DECIDE, reason, {}, {}, actor=actor, run_id=run_id)
 
 
-def carry_judgement(tx: Tx, episode: Episode, step: Change) -> None:
+def carry_judgement(tx: Tx, memory: Memory, step: Change) -> None:
     """Add a judgement from another database to the history of a memory that has its fields already."""
-    add_history(tx, episode.episode_id, step.action, step.reason, step.before, step.after, actor=step.actor)
+    add_history(tx, memory.episode_id, step.action, step.reason, step.before, step.after, actor=step.actor)
 
 
 def _change_fields(
     tx: Tx,
-    episode: Episode,
+    memory: Memory,
     action: str,
     reason: str,
     changes: dict[str, Any],
@@ -200,23 +200,23 @@ def _change_fields(
     actor: Actor,
     run_id: int | None = None,
     undoes: int | None = None,
-) -> Episode:
+) -> Memory:
     """Store changed fields with their step of the history."""
-    changes = _as_allowed(episode, _with_questions(changes), actor)
-    after = dataclasses.replace(episode, **changes, revision=episode.revision + 1, updated_at_ms=tx.now_ms())
-    memory_rows.update_episode(tx, after, changes)
-    _record_change(tx, episode, after, action, reason, actor=actor, run_id=run_id, undoes=undoes)
+    changes = _as_allowed(memory, _with_questions(changes), actor)
+    after = dataclasses.replace(memory, **changes, revision=memory.revision + 1, updated_at_ms=tx.now_ms())
+    memory_rows.update_memory(tx, after, changes)
+    _record_change(tx, memory, after, action, reason, actor=actor, run_id=run_id, undoes=undoes)
     for listener in _listeners():
-        listener.changed(tx, episode, after, action, actor)
+        listener.changed(tx, memory, after, action, actor)
     return after
 
 
-def differing(episode: Episode, wanted: Mapping[str, Any]) -> dict[str, Any]:
+def differing(memory: Memory, wanted: Mapping[str, Any]) -> dict[str, Any]:
     """Return the wanted fields that a memory does not have yet, to be given to ``change_episode``.
 
     With another summary the wanted questions and title stay among them: a change that names none drops them.
     """
-    changed = {name: value for name, value in wanted.items() if getattr(episode, name) != value}
+    changed = {name: value for name, value in wanted.items() if getattr(memory, name) != value}
     if "summary" in changed:
         changed |= {name: wanted[name] for name in _OF_THE_SUMMARY if name in wanted}
     return changed
@@ -231,40 +231,40 @@ def _with_questions(changes: dict[str, Any]) -> dict[str, Any]:
 _OF_THE_SUMMARY: dict[str, Any] = {"questions": (), "title": ""}
 
 
-def _as_allowed(episode: Episode, changes: dict[str, Any], actor: Actor) -> dict[str, Any]:
+def _as_allowed(memory: Memory, changes: dict[str, Any], actor: Actor) -> dict[str, Any]:
     """Return changes without what only a person may do: to confirm what a program said, or to make it global."""
-    if episode.voice != Voice.PROGRAM or actor is Actor.USER:
+    if memory.voice != Voice.PROGRAM or actor is Actor.USER:
         return changes
-    is_confirmed = episode.status == Status.PROVISIONAL and changes.get("status") == Status.ACTIVE
-    is_widened = episode.scope == Scope.PROJECT and changes.get("scope") == Scope.GLOBAL
+    is_confirmed = memory.status == Status.PROVISIONAL and changes.get("status") == Status.ACTIVE
+    is_widened = memory.scope == Scope.PROJECT and changes.get("scope") == Scope.GLOBAL
     barred = {name for name, is_barred in (("status", is_confirmed), ("scope", is_widened)) if is_barred}
     return {name: value for name, value in changes.items() if name not in barred}
 
 
-def erase_fields(tx: Tx, episode: Episode, reason: str, *, actor: Actor, **changes: Any) -> Episode:
+def erase_fields(tx: Tx, memory: Memory, reason: str, *, actor: Actor, **changes: Any) -> Memory:
     """Change fields of a memory whose words were forgotten: the history that quotes them goes.
 
     It begins anew with this step, which names no field.
     """
     changes = _with_questions(changes)
-    after = dataclasses.replace(episode, **changes, revision=episode.revision + 1, updated_at_ms=tx.now_ms())
-    memory_rows.update_episode(tx, after, changes)
-    drop_history(tx, episode.episode_id)
+    after = dataclasses.replace(memory, **changes, revision=memory.revision + 1, updated_at_ms=tx.now_ms())
+    memory_rows.update_memory(tx, after, changes)
+    drop_history(tx, memory.episode_id)
     if "entities" in changes:
         memory_rows.delete_unused_entities(tx)
-    add_history(tx, episode.episode_id, ERASE, reason, {}, {}, actor=actor)
+    add_history(tx, memory.episode_id, ERASE, reason, {}, {}, actor=actor)
     for listener in _listeners():
-        listener.erased(tx, episode, after)
+        listener.erased(tx, memory, after)
     return after
 
 
-def pack_old_content(tx: Tx, episode: Episode, reason: str, *, actor: Actor, run_id: int | None = None) -> None:
+def pack_old_content(tx: Tx, memory: Memory, reason: str, *, actor: Actor, run_id: int | None = None) -> None:
     """Store a memory's content compressed. It is read as before, but no longer stands in the text index."""
-    row = tables.Episode
-    if tx.fetch_value(row.select(row.packed_content).where(row.id == episode.id)) is not None:
+    row = tables.Memory
+    if tx.fetch_value(row.select(row.packed_content).where(row.id == memory.id)) is not None:
         return
-    memory_rows.set_packed_content(tx, episode.id, "", zlib.compress(episode.content.encode("utf-8"), 9))
-    add_history(tx, episode.episode_id, "pack", reason, {}, {}, actor=actor, run_id=run_id)
+    memory_rows.set_packed_content(tx, memory.id, "", zlib.compress(memory.content.encode("utf-8"), 9))
+    add_history(tx, memory.episode_id, "pack", reason, {}, {}, actor=actor, run_id=run_id)
 
 
 def note_access(store: Store, episode_id: str, *, session_id: str = "") -> None:
@@ -282,29 +282,29 @@ def note_access(store: Store, episode_id: str, *, session_id: str = "") -> None:
             mark_used(tx, session_id, {episode_id: tx.now_ms()})
 
 
-def move_episodes_of_project(
+def move_memories_of_project(
     tx: Tx, project_id: int, to_project: int, reason: str, *, actor: Actor, is_said: bool = True
 ) -> None:
     """Give all memories of a project to another one; ``is_said`` tells a hub."""
-    _move_episodes(tx, "project_id = ?", project_id, to_project, reason, actor, is_said=is_said)
+    _move_memories(tx, "project_id = ?", project_id, to_project, reason, actor, is_said=is_said)
 
 
-def move_episodes(
+def move_memories(
     tx: Tx, row_ids: Sequence[int], to_project: int | None, reason: str, *, actor: Actor, is_said: bool = True
 ) -> None:
     """Give memories of these row ids to a project, or to none; ``is_said`` tells a hub."""
     among = "id IN (SELECT value FROM json_each(?))"
-    _move_episodes(tx, among, json.dumps(list(row_ids)), to_project, reason, actor, is_said=is_said)
+    _move_memories(tx, among, json.dumps(list(row_ids)), to_project, reason, actor, is_said=is_said)
 
 
-def move_episodes_of_session(tx: Tx, session_ref: int, to_project: int | None, reason: str, *, actor: Actor) -> None:
+def move_memories_of_session(tx: Tx, session_ref: int, to_project: int | None, reason: str, *, actor: Actor) -> None:
     """Give all memories of a session to a project, or to none. Their vectors go, and are made anew."""
-    moved = tables.Episode.select(tables.Episode.id).where(tables.Episode.session == session_ref)
+    moved = tables.Memory.select(tables.Memory.id).where(tables.Memory.session == session_ref)
     tx.run(tables.Vector.delete().where((tables.Vector.owner == "e") & tables.Vector.owner_id.in_(moved)))
-    _move_episodes(tx, "session_ref = ?", session_ref, to_project, reason, actor)
+    _move_memories(tx, "session_ref = ?", session_ref, to_project, reason, actor)
 
 
-def _move_episodes(
+def _move_memories(
     tx: Tx,
     condition: str,
     value: int | str,
@@ -323,41 +323,41 @@ def _move_episodes(
     )
     if is_said:
         for listener in _listeners():
-            listener.moved(tx, tables.Episode.select(tables.Episode.episode_id).where(SQL(condition, (value,))))
+            listener.moved(tx, tables.Memory.select(tables.Memory.episode_id).where(SQL(condition, (value,))))
     tx.run(
         f"UPDATE episode SET project_id = ?, revision = revision + 1 WHERE {condition} AND project_id IS NOT ?",
         (to_project, value, to_project),
     )
 
 
-def delete_episode(tx: Tx, episode: Episode, *, actor: Actor, is_purge: bool = False) -> None:
+def delete_memory(tx: Tx, memory: Memory, *, actor: Actor, is_purge: bool = False) -> None:
     """Delete a memory for good: row, index, vector, entities, history, injections.
 
     Tombstones for its id and its slot keep it from coming back by itself; those of a purge say no more than that,
     those of a forget also keep an import and a restore from bringing it back. What it had replaced gets its successor
     as its own; without one, it is current again.
     """
-    remove_episode(tx, episode, actor=actor, is_purge=is_purge)
-    add_tombstones(tx, TombstoneKind.PURGED if is_purge else TombstoneKind.EPISODE, [episode.episode_id.encode()])
-    if episode.slot:
+    remove_memory(tx, memory, actor=actor, is_purge=is_purge)
+    add_tombstones(tx, TombstoneKind.PURGED if is_purge else TombstoneKind.MEMORY, [memory.episode_id.encode()])
+    if memory.slot:
         slot_kind = TombstoneKind.PURGED_SLOT if is_purge else TombstoneKind.SLOT
-        add_tombstones(tx, slot_kind, [episode.slot.encode()])
+        add_tombstones(tx, slot_kind, [memory.slot.encode()])
 
 
-def remove_episode(tx: Tx, episode: Episode, *, actor: Actor, is_purge: bool = False) -> None:
+def remove_memory(tx: Tx, memory: Memory, *, actor: Actor, is_purge: bool = False) -> None:
     """Delete a memory as if it had never been there: nothing keeps it from being imported again.
 
     Other machines forget it, unless it is a purge.
     """
-    _release_predecessors(tx, episode, actor)
+    _release_predecessors(tx, memory, actor)
     for listener in _listeners():
-        listener.deleted(tx, episode, is_purge=is_purge)
-    memory_rows.delete_episode_rows(tx, episode)
+        listener.deleted(tx, memory, is_purge=is_purge)
+    memory_rows.delete_memory_rows(tx, memory)
 
 
 def restore_predecessors(
-    tx: Tx, successor: Episode, reason: str, *, actor: Actor, run_id: int | None = None
-) -> list[Episode]:
+    tx: Tx, successor: Memory, reason: str, *, actor: Actor, run_id: int | None = None
+) -> list[Memory]:
     """Make current what a memory had replaced, since it went without a successor.
 
     Of a chain only the last link comes back. What was merged into the successor stays archived, and what that had
@@ -369,14 +369,14 @@ def restore_predecessors(
     ]
 
 
-def predecessors_of(store: Reader, successor: Episode) -> list[Episode]:
+def predecessors_of(store: Reader, successor: Memory) -> list[Memory]:
     """Return the memories that become current again when this one goes without a successor."""
-    predecessors: list[Episode] = []
+    predecessors: list[Memory] = []
     todo, seen = [successor.episode_id], set()
     while todo:
         episode_id = todo.pop(0)
         seen.add(episode_id)
-        for replaced in episodes_superseded_by(store, episode_id):
+        for replaced in memories_superseded_by(store, episode_id):
             if replaced.status == Status.SUPERSEDED:
                 predecessors.append(replaced)
             elif replaced.status == Status.ARCHIVED and replaced.episode_id not in seen:
@@ -384,41 +384,41 @@ def predecessors_of(store: Reader, successor: Episode) -> list[Episode]:
     return predecessors
 
 
-def restore_orphans(tx: Tx, *, actor: Actor) -> list[Episode]:
+def restore_orphans(tx: Tx, *, actor: Actor) -> list[Memory]:
     """Make current what is superseded by a memory that is not there."""
-    successor = tables.Episode.alias()
-    is_there = successor.select(1).where(successor.episode_id == tables.Episode.superseded_by)
-    orphans = select_episodes(tx, (tables.Episode.status == Status.SUPERSEDED.value) & ~fn.EXISTS(is_there))
+    successor = tables.Memory.alias()
+    is_there = successor.select(1).where(successor.episode_id == tables.Memory.superseded_by)
+    orphans = select_memories(tx, (tables.Memory.status == Status.SUPERSEDED.value) & ~fn.EXISTS(is_there))
     return [_make_current(tx, orphan, "what had replaced it is not there", actor=actor) for orphan in orphans]
 
 
-def _make_current(tx: Tx, episode: Episode, reason: str, *, actor: Actor, run_id: int | None = None) -> Episode:
-    return change_episode(
+def _make_current(tx: Tx, memory: Memory, reason: str, *, actor: Actor, run_id: int | None = None) -> Memory:
+    return change_memory(
         tx,
-        episode,
+        memory,
         RESTORE,
         reason,
         actor=actor,
         run_id=run_id,
-        status=_status_before(tx, episode),
+        status=_status_before(tx, memory),
         superseded_by="",
         valid_to_ms=None,
     )
 
 
-def _release_predecessors(tx: Tx, episode: Episode, actor: Actor) -> None:
-    """Give what an episode had replaced its own successor, or make it current.
+def _release_predecessors(tx: Tx, memory: Memory, actor: Actor) -> None:
+    """Give what a memory had replaced its own successor, or make it current.
 
     The id stands nowhere afterwards, not even in history.
     """
-    successor = find_episode(tx, episode.superseded_by) if episode.superseded_by else None
-    restored = [] if successor else predecessors_of(tx, episode)
+    successor = find_memory(tx, memory.superseded_by) if memory.superseded_by else None
+    restored = [] if successor else predecessors_of(tx, memory)
     reason = "what had replaced it is gone"
-    for replaced in episodes_superseded_by(tx, episode.episode_id):
+    for replaced in memories_superseded_by(tx, memory.episode_id):
         if replaced not in restored:
             hidden = dataclasses.replace(replaced, superseded_by="")
             after = dataclasses.replace(replaced, superseded_by=successor.episode_id if successor else "")
-            memory_rows.update_episode(tx, after, ["superseded_by"])
+            memory_rows.update_memory(tx, after, ["superseded_by"])
             _record_change(tx, hidden, after, RELEASE, reason, actor=actor)
             for listener in _listeners():
                 listener.changed(tx, replaced, after, RELEASE, actor)
@@ -426,11 +426,11 @@ def _release_predecessors(tx: Tx, episode: Episode, actor: Actor) -> None:
         _make_current(tx, dataclasses.replace(predecessor, superseded_by=""), reason, actor=actor)
 
 
-def _status_before(store: Reader, episode: Episode) -> Status:
+def _status_before(store: Reader, memory: Memory) -> Status:
     """Return the status that a superseded memory had while it was current."""
     history = tables.History
     steps = history.select(history.before).where(
-        (history.episode_id == episode.episode_id) & (history.action == "supersede")
+        (history.episode_id == memory.episode_id) & (history.action == "supersede")
     )
     status = json.loads(store.fetch_value(steps.order_by(history.id.desc()).limit(1)) or "{}").get("status")
     return Status(status) if status in CURRENT_STATUSES else Status.ACTIVE
@@ -438,8 +438,8 @@ def _status_before(store: Reader, episode: Episode) -> Status:
 
 def _record_change(
     tx: Tx,
-    episode: Episode,
-    after: Episode,
+    memory: Memory,
+    after: Memory,
     action: str,
     reason: str,
     *,
@@ -447,11 +447,11 @@ def _record_change(
     run_id: int | None = None,
     undoes: int | None = None,
 ) -> None:
-    before, now = snapshot(episode), snapshot(after)
+    before, now = snapshot(memory), snapshot(after)
     changed = [name for name in now if now[name] != before[name]]
     add_history(
         tx,
-        episode.episode_id,
+        memory.episode_id,
         action,
         reason,
         {name: before[name] for name in changed},
@@ -471,18 +471,18 @@ REPLACED = "replace evidence"
 
 
 def add_evidence(
-    tx: Tx, episode: Episode, evidence: Sequence[Evidence], reason: str, *, actor: Actor, run_id: int | None = None
+    tx: Tx, memory: Memory, evidence: Sequence[Evidence], reason: str, *, actor: Actor, run_id: int | None = None
 ) -> bool:
     """Add entries to what a memory rests on; returns True if any was new. Entries without a uuid are left out."""
-    before = len(evidence_of(tx, episode.id))
-    added = memory_rows.insert_evidence(tx, episode.id, [entry for entry in evidence if entry.uuid])
+    before = len(evidence_of(tx, memory.id))
+    added = memory_rows.insert_evidence(tx, memory.id, [entry for entry in evidence if entry.uuid])
     if added:
         counts = {"count": before}, {"count": before + added}
-        add_history(tx, episode.episode_id, ADDED, reason, *counts, actor=actor, run_id=run_id)
+        add_history(tx, memory.episode_id, ADDED, reason, *counts, actor=actor, run_id=run_id)
     return added > 0
 
 
-def merge_evidence(tx: Tx, kept: Episode, merged: Episode, *, actor: Actor, run_id: int | None = None) -> None:
+def merge_evidence(tx: Tx, kept: Memory, merged: Memory, *, actor: Actor, run_id: int | None = None) -> None:
     """Give ``kept`` what ``merged`` rests on, too."""
     before = len(evidence_of(tx, kept.id))
     if added := memory_rows.insert_evidence(tx, kept.id, evidence_of(tx, merged.id)):
@@ -491,14 +491,14 @@ def merge_evidence(tx: Tx, kept: Episode, merged: Episode, *, actor: Actor, run_
 
 
 def replace_evidence(
-    tx: Tx, episode: Episode, evidence: Sequence[Evidence], reason: str, *, actor: Actor, run_id: int | None = None
+    tx: Tx, memory: Memory, evidence: Sequence[Evidence], reason: str, *, actor: Actor, run_id: int | None = None
 ) -> None:
     """Let a memory rest on these entries and no others."""
-    if evidence_of(tx, episode.id) == list(evidence):
+    if evidence_of(tx, memory.id) == list(evidence):
         return
-    memory_rows.delete_evidence(tx, episode.id)
-    memory_rows.insert_evidence(tx, episode.id, evidence)
-    add_history(tx, episode.episode_id, REPLACED, reason, {}, {}, actor=actor, run_id=run_id)
+    memory_rows.delete_evidence(tx, memory.id)
+    memory_rows.insert_evidence(tx, memory.id, evidence)
+    add_history(tx, memory.episode_id, REPLACED, reason, {}, {}, actor=actor, run_id=run_id)
 
 
 def take_out_evidence(tx: Tx, row_id: int, start: int, stop: int) -> list[list[str | int | None]]:
@@ -522,21 +522,21 @@ def put_back_evidence(tx: Tx, row_id: int, entries: Sequence[Sequence[Any]]) -> 
     return before, before + memory_rows.insert_evidence(tx, row_id, known)
 
 
-def forget_evidence(tx: Tx, episode: Episode, uuids: Collection[str], reason: str, *, actor: Actor) -> None:
+def forget_evidence(tx: Tx, memory: Memory, uuids: Collection[str], reason: str, *, actor: Actor) -> None:
     """Take forgotten entries out of what a memory rests on."""
-    if memory_rows.delete_evidence(tx, episode.id, uuids):
-        _record_forgotten(tx, episode, reason, actor)
+    if memory_rows.delete_evidence(tx, memory.id, uuids):
+        _record_forgotten(tx, memory, reason, actor)
 
 
-def forget_evidence_of_project(tx: Tx, episode: Episode, project_id: int, reason: str, *, actor: Actor) -> None:
+def forget_evidence_of_project(tx: Tx, memory: Memory, project_id: int, reason: str, *, actor: Actor) -> None:
     """Take a forgotten project's entries out of what a memory rests on."""
-    if memory_rows.delete_evidence_of_project(tx, episode.id, project_id):
-        _record_forgotten(tx, episode, reason, actor)
+    if memory_rows.delete_evidence_of_project(tx, memory.id, project_id):
+        _record_forgotten(tx, memory, reason, actor)
 
 
-def _record_forgotten(tx: Tx, episode: Episode, reason: str, actor: Actor) -> None:
+def _record_forgotten(tx: Tx, memory: Memory, reason: str, actor: Actor) -> None:
     """Log the step, and drop the counts and entries of evidence: an undo that went by them would drop others."""
     history = tables.History
     is_counted = (history.action == ADDED) | (history.before ** '{"count"%') | (history.before ** '{"entries"%')
-    tx.run(history.delete().where((history.episode_id == episode.episode_id) & is_counted))
-    add_history(tx, episode.episode_id, ERASE, reason, {}, {}, actor=actor)
+    tx.run(history.delete().where((history.episode_id == memory.episode_id) & is_counted))
+    add_history(tx, memory.episode_id, ERASE, reason, {}, {}, actor=actor)

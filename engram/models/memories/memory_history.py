@@ -16,9 +16,9 @@ from engram.models.engine.packed import pack_uuid
 from engram.models.engine.statement import RecordReader, in_json_list, prepared
 from engram.models.engine.transaction import Reader, Store, Tx, Value
 from engram.models.memories import memory_records
-from engram.models.memories.memory_records import ENUM_FIELDS, LIST_FIELDS, Episode
+from engram.models.memories.memory_records import ENUM_FIELDS, LIST_FIELDS, Memory
 
-# -- The history of episodes: what changed in each, when, why and by whom, so that a run can be undone.
+# -- The history of memories: what changed in each, when, why and by whom, so that a run can be undone.
 
 #: Action of each judgement on a memory, and of a judgement that was taken back.
 JUDGEMENT_ACTIONS = {Judgement.HELPFUL: "helpful", Judgement.WRONG: "bad", Judgement.OUTDATED: "outdated"}
@@ -34,7 +34,7 @@ ERASE = "erase"
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One step of an episode's history."""
+    """One step of a memory's history."""
 
     at_ms: int
     action: str
@@ -73,7 +73,7 @@ def add_history(
     at_ms: int | None = None,
     undoes: int | None = None,
 ) -> int:
-    """Add a step to an episode's history, of now or of another time, and return its number. Only ``episode_changes``
+    """Add a step to a memory's history, of now or of another time, and return its number. Only ``episode_changes``
     and its companions call this.
     """
     row: dict[str, Value] = {
@@ -91,7 +91,7 @@ def add_history(
 
 
 def add_first_steps(tx: Tx, made: Sequence[tuple[str, str, Mapping[str, Any]]], *, actor: Actor, action: str) -> None:
-    """Begin the histories of many new episodes, each given by its id, a reason and its fields."""
+    """Begin the histories of many new memories, each given by its id, a reason and its fields."""
     rows: list[dict[str, Value]] = [
         {
             "episode_id": episode_id,
@@ -108,8 +108,8 @@ def add_first_steps(tx: Tx, made: Sequence[tuple[str, str, Mapping[str, Any]]], 
 
 
 def history_of(store: Reader, episode_id: str) -> list[Change]:
-    """Return an episode's history, the oldest step first."""
-    return store.fetch_records(_CHANGES, _history_of_episode(episode_id))
+    """Return a memory's history, the oldest step first."""
+    return store.fetch_records(_CHANGES, _history_of_memory(episode_id))
 
 
 def changes_by_row(store: Reader, row_ids: Sequence[int]) -> list[Change]:
@@ -143,27 +143,27 @@ def drop_history(tx: Tx, episode_id: str) -> None:
 
 
 @prepared
-def _history_of_episode(episode_id: str) -> Query:
+def _history_of_memory(episode_id: str) -> Query:
     history = tables.History
     return _CHANGES.select().where(history.episode_id == episode_id).order_by(history.id)
 
 
-#: The fields of an episode that history records, in their order.
+#: The fields of a memory that history records, in their order.
 _RECORDED_FIELDS = tuple(
     field.name
-    for field in dataclasses.fields(Episode)
+    for field in dataclasses.fields(Memory)
     if field.name not in {"id", "revision", "updated_at_ms", "accessed_at_ms", "access_count", "project"}
 )
 
 
-def snapshot(episode: Episode) -> dict[str, Any]:
-    """Return the fields of an episode that history records."""
-    fields = {name: getattr(episode, name) for name in _RECORDED_FIELDS}
+def snapshot(memory: Memory) -> dict[str, Any]:
+    """Return the fields of a memory that history records."""
+    fields = {name: getattr(memory, name) for name in _RECORDED_FIELDS}
     return fields | {name: list(fields[name]) for name in LIST_FIELDS}
 
 
 def fields_of_snapshot(kept: Mapping[str, Any]) -> dict[str, Any]:
-    """Return fields of an episode from what ``snapshot`` recorded of it, after it was stored as JSON."""
+    """Return fields of a memory from what ``snapshot`` recorded of it, after it was stored as JSON."""
     fields: dict[str, Any] = {}
     for name, value in kept.items():
         if name in ENUM_FIELDS:
@@ -309,12 +309,12 @@ def content_digest(store: Reader) -> str:
     import hashlib
 
     digest = hashlib.sha256()
-    for episode in memory_records.all_episodes(store):
+    for memory in memory_records.all_memories(store):
         state = {
-            **snapshot(episode),
-            "evidence": [pack_uuid(e.uuid).hex() for e in memory_records.evidence_of(store, episode.id)],
+            **snapshot(memory),
+            "evidence": [pack_uuid(e.uuid).hex() for e in memory_records.evidence_of(store, memory.id)],
         }
-        content = tables.Episode.select(tables.Episode.packed_content).where(tables.Episode.id == episode.id)
+        content = tables.Memory.select(tables.Memory.packed_content).where(tables.Memory.id == memory.id)
         packed = int(store.fetch_value(content) is not None)
         digest.update(json.dumps([state, packed], sort_keys=True, ensure_ascii=False).encode())
     return digest.hexdigest()

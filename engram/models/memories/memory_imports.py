@@ -14,9 +14,9 @@ from engram.models import tables
 from engram.models.engine.statement import RecordReader
 from engram.models.engine.transaction import Reader, Tx
 from engram.models.memories import memory_rows
-from engram.models.memories.memory_changes import ADDED, remove_episode
+from engram.models.memories.memory_changes import ADDED, remove_memory
 from engram.models.memories.memory_history import IMPORT, Change, add_history, history_of
-from engram.models.memories.memory_records import Episode, Evidence, episodes_superseded_by
+from engram.models.memories.memory_records import Evidence, Memory, memories_superseded_by
 
 #: Fields of a memory that hold its words.
 _WORDS = ("summary", "content")
@@ -38,28 +38,28 @@ class KnownContradiction:
 _CONTRADICTIONS = RecordReader(KnownContradiction, tables.Contradiction, left_out=("id", "run_id"))
 
 
-def import_episode(
+def import_memory(
     tx: Tx,
-    episode: Episode,
+    memory: Memory,
     evidence: Sequence[Evidence],
     history: Sequence[Change],
     *,
     reason: str,
     run_id: int,
-) -> Episode:
+) -> Memory:
     """Store a memory as it was elsewhere, with its history; the last step of it is this import, by a person.
 
     What a step took back (``undoes``) is the place of that step in ``history``.
     """
     now_ms = tx.now_ms()
     made = dataclasses.replace(
-        episode,
-        created_at_ms=episode.created_at_ms or now_ms,
-        kept_at_ms=episode.kept_at_ms or now_ms,
+        memory,
+        created_at_ms=memory.created_at_ms or now_ms,
+        kept_at_ms=memory.kept_at_ms or now_ms,
         updated_at_ms=now_ms,
-        stable_id=episode.stable_id or secrets.token_hex(8),
+        stable_id=memory.stable_id or secrets.token_hex(8),
     )
-    made = dataclasses.replace(made, id=memory_rows.insert_episode(tx, made))
+    made = dataclasses.replace(made, id=memory_rows.insert_memory(tx, made))
     memory_rows.insert_evidence(tx, made.id, evidence)
     numbers: list[int] = []
     for step in history:
@@ -81,8 +81,8 @@ def import_episode(
 
 def has_stable_id(store: Reader, stable_id: str) -> bool:
     """True where a memory has this stable id."""
-    episode = tables.Episode
-    return store.has_any(episode.select(episode.id).where(episode.stable_id == stable_id).limit(1))
+    memory = tables.Memory
+    return store.has_any(memory.select(memory.id).where(memory.stable_id == stable_id).limit(1))
 
 
 def contradictions_of(store: Reader, episode_id: str) -> list[KnownContradiction]:
@@ -95,9 +95,9 @@ def contradictions_of(store: Reader, episode_id: str) -> list[KnownContradiction
 
 def carry_contradiction(tx: Tx, contradiction: KnownContradiction) -> None:
     """Add a contradiction of another database, if both memories are here and it is not known."""
-    table, episode = tables.Contradiction, tables.Episode
+    table, memory = tables.Contradiction, tables.Memory
     pair = [contradiction.older_id, contradiction.newer_id]
-    present = tx.fetch_value(episode.select(fn.COUNT(episode.id)).where(episode.episode_id.in_(pair)))
+    present = tx.fetch_value(memory.select(fn.COUNT(memory.id)).where(memory.episode_id.in_(pair)))
     known = tx.has_any(table.select(table.id).where(table.older_id.in_(pair) & table.newer_id.in_(pair)))
     if present == 2 and not known:
         tx.run(table.insert(**dataclasses.asdict(contradiction)))
@@ -105,36 +105,36 @@ def carry_contradiction(tx: Tx, contradiction: KnownContradiction) -> None:
 
 def imported_by(store: Reader, run_id: int) -> list[str]:
     """Return the ids of the memories that an import added and that are still there, in order."""
-    history, episode = tables.History, tables.Episode
-    there = episode.select(episode.episode_id)
+    history, memory = tables.History, tables.Memory
+    there = memory.select(memory.episode_id)
     query = history.select(history.episode_id).where(
         (history.run_id == run_id) & (history.action == IMPORT) & history.episode_id.in_(there)
     )
     return store.fetch_values(query.order_by(history.id))
 
 
-def why_not_removed(store: Reader, episode: Episode, imported: frozenset[str]) -> str:
+def why_not_removed(store: Reader, memory: Memory, imported: frozenset[str]) -> str:
     """Return why a memory must stay when its import is undone; "" if it may go.
 
     Args:
         store: the open memory.
-        episode: an imported memory.
+        memory: an imported memory.
         imported: the ids of all memories of the same import.
     """
-    steps = history_of(store, episode.episode_id)
+    steps = history_of(store, memory.episode_id)
     begin = max((step.id for step in steps if step.action == IMPORT), default=0)
     for step in steps:
         if step.id > begin and step.actor is not Actor.TIDYING:
             return f"it was changed since ({step.action})"
         if step.id > begin and (step.action == ADDED or any(name in step.before for name in _WORDS)):
             return "another memory was merged into it"
-    others = [other for other in episodes_superseded_by(store, episode.episode_id) if other.episode_id not in imported]
+    others = [other for other in memories_superseded_by(store, memory.episode_id) if other.episode_id not in imported]
     return "it stands for other memories" if others else ""
 
 
-def remove_imported(tx: Tx, episode: Episode) -> None:
+def remove_imported(tx: Tx, memory: Memory) -> None:
     """Take back the import of one memory: it goes without a tombstone, and can be imported again."""
-    remove_episode(tx, episode, actor=Actor.USER)
+    remove_memory(tx, memory, actor=Actor.USER)
 
 
 def drop_empty_sessions(tx: Tx, session_ids: Sequence[str]) -> None:
@@ -142,7 +142,7 @@ def drop_empty_sessions(tx: Tx, session_ids: Sequence[str]) -> None:
     session = tables.Session
     for session_id in session_ids:
         row_id = tx.fetch_value(session.select(session.id).where(session.session_id == session_id))
-        used = (tables.Episode, tables.Turn, tables.Transcript)
+        used = (tables.Memory, tables.Turn, tables.Transcript)
         if row_id is not None and not any(
             tx.has_any(table.select(table.id).where(table.session == row_id).limit(1)) for table in used
         ):
@@ -152,7 +152,7 @@ def drop_empty_sessions(tx: Tx, session_ids: Sequence[str]) -> None:
 def drop_empty_projects(tx: Tx, project_ids: Sequence[int]) -> int:
     """Delete those of the projects of which nothing is left; returns how many."""
     project, count = tables.Project, 0
-    used = (tables.Episode, tables.Session, tables.Turn)
+    used = (tables.Memory, tables.Session, tables.Turn)
     for project_id in project_ids:
         if not any(tx.has_any(table.select(table.id).where(table.project == project_id).limit(1)) for table in used):
             count += tx.run(project.delete().where(project.id == project_id))

@@ -1,4 +1,4 @@
-"""The text index of episodes. It holds no text itself: an episode leaves it by the words it was indexed with."""
+"""The text index of memories. It holds no text itself: a memory leaves it by the words it was indexed with."""
 
 from __future__ import annotations
 
@@ -7,45 +7,45 @@ from collections.abc import Sequence
 
 from engram.models.engine.packed import unpack_text
 from engram.models.engine.transaction import Reader, Tx, Value
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.text.words import in_pairs
 
 _INSERT = "INSERT INTO episode_fts(rowid, summary, content, entities) VALUES (?, ?, ?, ?)"
 
 
-def index_episode(tx: Tx, row_id: int) -> None:
-    """Take an episode into the text index as it stands in the table."""
+def index_memory(tx: Tx, row_id: int) -> None:
+    """Take a memory into the text index as it stands in the table."""
     tx.run_many(_INSERT, _indexed(tx, row_id))
 
 
-def index_episodes(tx: Tx, episodes: Sequence[tuple[int, Episode]]) -> None:
-    """Take new episodes into the text index, each with its row id, as they were just stored."""
+def index_memories(tx: Tx, memories: Sequence[tuple[int, Memory]]) -> None:
+    """Take new memories into the text index, each with its row id, as they were just stored."""
     tx.run_many(
         _INSERT,
         [
-            _words(row_id, episode.summary, episode.content, _json(episode.entities), _json(episode.questions))
-            for row_id, episode in episodes
+            _words(row_id, memory.summary, memory.content, _json(memory.entities), _json(memory.questions))
+            for row_id, memory in memories
         ],
     )
 
 
-def unindex_episode(tx: Tx, row_id: int) -> None:
-    """Take an episode out of the text index; it must stand in the table as it was indexed."""
+def unindex_memory(tx: Tx, row_id: int) -> None:
+    """Take a memory out of the text index; it must stand in the table as it was indexed."""
     tx.run_many(
         "INSERT INTO episode_fts(episode_fts, rowid, summary, content, entities) VALUES ('delete', ?, ?, ?, ?)",
         _indexed(tx, row_id),
     )
 
 
-def rebuild_episode_index(tx: Tx) -> None:
-    """Make the text index of episodes anew."""
+def rebuild_memory_index(tx: Tx) -> None:
+    """Make the text index of memories anew."""
     tx.run("INSERT INTO episode_fts(episode_fts) VALUES ('delete-all')")
     for (row_id,) in tx.rows("SELECT id FROM episode ORDER BY id"):
-        index_episode(tx, int(row_id))
+        index_memory(tx, int(row_id))
 
 
 def _indexed(store: Reader, row_id: int) -> list[tuple[Value, ...]]:
-    """What the index holds of an episode. Content that was packed because of its age is not in it."""
+    """What the index holds of a memory. Content that was packed because of its age is not in it."""
     rows = store.rows("SELECT id, summary, content, entities, questions FROM episode WHERE id = ?", (row_id,))
     return [
         _words(row_id, summary, unpack_text(content), entities, questions)

@@ -18,7 +18,7 @@ from engram.models.engine.statement import RecordReader, in_json_list, prepared
 from engram.models.engine.transaction import Reader
 from engram.text.titles import title_from
 
-# -- Episodes: kept memories with their evidence, text index, entities and history.
+# -- Memories: kept memories with their evidence, text index, entities and history.
 
 #: Longest content of a memory that Engram makes or merges, in characters. What somebody saves may be longer.
 MAX_CONTENT_CHARACTERS = 4_000
@@ -27,7 +27,7 @@ MAX_SUMMARY_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True)
-class Episode:
+class Memory:
     """A kept memory."""
 
     #: ``ep_`` and 12 hex digits.
@@ -107,7 +107,7 @@ class Episode:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """An entry that an episode rests on."""
+    """An entry that a memory rests on."""
 
     uuid: str
     session_id: str = ""
@@ -115,13 +115,13 @@ class Evidence:
     turn_id: int | None = None
 
 
-def new_episode_id() -> str:
+def new_memory_id() -> str:
     """A new id, ``ep_`` and 12 hex digits."""
     return f"ep_{secrets.token_hex(6)}"
 
 
-def is_episode_id(text: str) -> bool:
-    """True for a text of the form of an episode id."""
+def is_memory_id(text: str) -> bool:
+    """True for a text of the form of a memory id."""
     return len(text) == 15 and text.startswith("ep_") and all(c in "0123456789abcdef" for c in text[3:])
 
 
@@ -131,7 +131,7 @@ def slot_of(turn_key: str, kind: str, summary: str) -> str:
     return hashlib.sha256(f"{turn_key}\0{kind}\0{plain}".encode()).hexdigest()[:32]
 
 
-#: Field of an episode → its enum.
+#: Field of a memory → its enum.
 ENUM_FIELDS: Mapping[str, type[StoredEnum]] = {
     "kind": Kind,
     "scope": Scope,
@@ -142,7 +142,7 @@ ENUM_FIELDS: Mapping[str, type[StoredEnum]] = {
 }
 
 
-#: Fields of an episode that are lists of texts.
+#: Fields of a memory that are lists of texts.
 LIST_FIELDS = ("facts", "entities", "questions")
 
 
@@ -155,13 +155,13 @@ def read_texts(stored: object) -> tuple[str, ...]:
     return tuple(value for value in values if isinstance(value, str)) if isinstance(values, list) else ()
 
 
-EPISODES = RecordReader(
-    Episode,
-    tables.Episode,
+MEMORIES = RecordReader(
+    Memory,
+    tables.Memory,
     expressions={
         "session_id": fn.coalesce(tables.Session.session_id, ""),
         "project": fn.coalesce(tables.Project.name, ""),
-        "content": fn.coalesce(tables.Episode.packed_content, tables.Episode.content),
+        "content": fn.coalesce(tables.Memory.packed_content, tables.Memory.content),
     },
     readers={
         "content": unpack_text,
@@ -172,119 +172,117 @@ EPISODES = RecordReader(
 )
 _EVIDENCE = RecordReader(Evidence, tables.Evidence, readers={"uuid": unpack_uuid}, left_out=("episode_ref", "seq"))
 #: Holds for memories that are current.
-IS_CURRENT = tables.Episode.status.in_([status.value for status in CURRENT_STATUSES])
+IS_CURRENT = tables.Memory.status.in_([status.value for status in CURRENT_STATUSES])
 #: Holds for memories of all projects.
-IS_GLOBAL = tables.Episode.scope == Scope.GLOBAL.value
+IS_GLOBAL = tables.Memory.scope == Scope.GLOBAL.value
 
 
-def query_episodes() -> ModelSelect[Any]:
-    """Return a query for episodes, to be narrowed by conditions over ``tables.Episode``, ``Session`` and
+def query_memories() -> ModelSelect[Any]:
+    """Return a query for memories, to be narrowed by conditions over ``tables.Memory``, ``Session`` and
     ``Project``.
     """
-    episode, session, project = tables.Episode, tables.Session, tables.Project
+    memory, session, project = tables.Memory, tables.Session, tables.Project
     return (
-        EPISODES.select()
-        .join_from(episode, session, JOIN.LEFT_OUTER, on=episode.session == session.id)
-        .join_from(episode, project, JOIN.LEFT_OUTER, on=episode.project == project.id)
+        MEMORIES.select()
+        .join_from(memory, session, JOIN.LEFT_OUTER, on=memory.session == session.id)
+        .join_from(memory, project, JOIN.LEFT_OUTER, on=memory.project == project.id)
     )
 
 
-def select_episodes(
-    store: Reader, condition: ColumnBase, *order: ColumnBase, limit: int | None = None
-) -> list[Episode]:
-    """Return the episodes of a condition, by row id where no order is given. For use inside ``engram.models``."""
-    query = query_episodes().where(condition).order_by(*(order or (tables.Episode.id,)))
-    return store.fetch_records(EPISODES, query if limit is None else query.limit(limit))
+def select_memories(store: Reader, condition: ColumnBase, *order: ColumnBase, limit: int | None = None) -> list[Memory]:
+    """Return the memories of a condition, by row id where no order is given. For use inside ``engram.models``."""
+    query = query_memories().where(condition).order_by(*(order or (tables.Memory.id,)))
+    return store.fetch_records(MEMORIES, query if limit is None else query.limit(limit))
 
 
-def find_episode(store: Reader, episode_id: str) -> Episode | None:
-    """Return the episode of an id."""
-    return store.fetch_record(EPISODES, _by_id(episode_id))
+def find_memory(store: Reader, episode_id: str) -> Memory | None:
+    """Return the memory of an id."""
+    return store.fetch_record(MEMORIES, _by_id(episode_id))
 
 
 @prepared
 def _by_id(episode_id: str) -> Query:
-    return query_episodes().where(tables.Episode.episode_id == episode_id)
+    return query_memories().where(tables.Memory.episode_id == episode_id)
 
 
-def episodes_by_row(store: Reader, row_ids: Sequence[int]) -> dict[int, Episode]:
-    """Return row id → episode, for those that exist."""
-    found = store.fetch_records(EPISODES, _by_rows(json.dumps([int(row_id) for row_id in row_ids])))
-    return {episode.id: episode for episode in found}
+def memories_by_row(store: Reader, row_ids: Sequence[int]) -> dict[int, Memory]:
+    """Return row id → memory, for those that exist."""
+    found = store.fetch_records(MEMORIES, _by_rows(json.dumps([int(row_id) for row_id in row_ids])))
+    return {memory.id: memory for memory in found}
 
 
 @prepared
 def _by_rows(row_ids: str) -> Query:
-    return query_episodes().where(in_json_list(tables.Episode.id, row_ids))
+    return query_memories().where(in_json_list(tables.Memory.id, row_ids))
 
 
-def episodes_of_ids(store: Reader, episode_ids: Sequence[str]) -> dict[str, Episode]:
-    """Return id → episode, for those that exist."""
-    found = store.fetch_records(EPISODES, _by_ids(json.dumps(list(episode_ids))))
-    return {episode.episode_id: episode for episode in found}
+def memories_of_ids(store: Reader, episode_ids: Sequence[str]) -> dict[str, Memory]:
+    """Return id → memory, for those that exist."""
+    found = store.fetch_records(MEMORIES, _by_ids(json.dumps(list(episode_ids))))
+    return {memory.episode_id: memory for memory in found}
 
 
 @prepared
 def _by_ids(episode_ids: str) -> Query:
-    return query_episodes().where(in_json_list(tables.Episode.episode_id, episode_ids))
+    return query_memories().where(in_json_list(tables.Memory.episode_id, episode_ids))
 
 
-def all_episodes(store: Reader) -> list[Episode]:
-    """Return every episode, the oldest first."""
-    return store.fetch_records(EPISODES, query_episodes().order_by(tables.Episode.id))
+def all_memories(store: Reader) -> list[Memory]:
+    """Return every memory, the oldest first."""
+    return store.fetch_records(MEMORIES, query_memories().order_by(tables.Memory.id))
 
 
-def episodes_of_session(store: Reader, session_id: str) -> list[Episode]:
-    """Return the episodes that came from a session, the oldest first."""
-    return store.fetch_records(EPISODES, _of_session(session_id))
+def memories_of_session(store: Reader, session_id: str) -> list[Memory]:
+    """Return the memories that came from a session, the oldest first."""
+    return store.fetch_records(MEMORIES, _of_session(session_id))
 
 
 @prepared
 def _of_session(session_id: str) -> Query:
-    return query_episodes().where(tables.Session.session_id == session_id).order_by(tables.Episode.id)
+    return query_memories().where(tables.Session.session_id == session_id).order_by(tables.Memory.id)
 
 
-def episodes_of_turn(store: Reader, turn_id: int) -> list[Episode]:
-    """Return the episodes that rest on a turn."""
-    return store.fetch_records(EPISODES, _of_turn(turn_id))
+def memories_of_turn(store: Reader, turn_id: int) -> list[Memory]:
+    """Return the memories that rest on a turn."""
+    return store.fetch_records(MEMORIES, _of_turn(turn_id))
 
 
 @prepared
 def _of_turn(turn_id: int) -> Query:
-    resting = tables.Evidence.select(tables.Evidence.episode).where(tables.Evidence.turn_id == turn_id)
-    return query_episodes().where(tables.Episode.id.in_(resting)).order_by(tables.Episode.id)
+    resting = tables.Evidence.select(tables.Evidence.memory).where(tables.Evidence.turn_id == turn_id)
+    return query_memories().where(tables.Memory.id.in_(resting)).order_by(tables.Memory.id)
 
 
-def episodes_superseded_by(store: Reader, episode_id: str) -> list[Episode]:
-    """Return the episodes that name this one as what replaced them, or took them up."""
-    return store.fetch_records(EPISODES, _superseded_by(episode_id))
+def memories_superseded_by(store: Reader, episode_id: str) -> list[Memory]:
+    """Return the memories that name this one as what replaced them, or took them up."""
+    return store.fetch_records(MEMORIES, _superseded_by(episode_id))
 
 
 @prepared
 def _superseded_by(episode_id: str) -> Query:
     # The second condition lets SQLite use the partial index.
-    episode = tables.Episode
-    condition = (episode.superseded_by == episode_id) & (episode.superseded_by != SQL("''"))
-    return query_episodes().where(condition).order_by(episode.id)
+    memory = tables.Memory
+    condition = (memory.superseded_by == episode_id) & (memory.superseded_by != SQL("''"))
+    return query_memories().where(condition).order_by(memory.id)
 
 
-def episode_by_slot(store: Reader, slot: str) -> Episode | None:
-    """Return the episode of a slot."""
-    return store.fetch_record(EPISODES, _by_slot(slot))
+def memory_by_slot(store: Reader, slot: str) -> Memory | None:
+    """Return the memory of a slot."""
+    return store.fetch_record(MEMORIES, _by_slot(slot))
 
 
 @prepared
 def _by_slot(slot: str) -> Query:
-    return query_episodes().where(tables.Episode.slot == slot)
+    return query_memories().where(tables.Memory.slot == slot)
 
 
 def evidence_of(store: Reader, row_id: int) -> list[Evidence]:
-    """Return what an episode rests on, in order."""
+    """Return what a memory rests on, in order."""
     return store.fetch_records(_EVIDENCE, _evidence_of(row_id))
 
 
 def evidence_by_row(store: Reader, row_ids: Sequence[int]) -> dict[int, list[Evidence]]:
-    """Return row id → what the episode rests on, in order; for those that rest on anything."""
+    """Return row id → what the memory rests on, in order; for those that rest on anything."""
     evidence: dict[int, list[Evidence]] = {}
     for row in store.fetch(_evidence_by_rows(json.dumps(list(row_ids)))):
         entry = Evidence(uuid=unpack_uuid(row.uuid), session_id=row.session_id, turn_id=row.turn_id)
@@ -294,14 +292,14 @@ def evidence_by_row(store: Reader, row_ids: Sequence[int]) -> dict[int, list[Evi
 
 @prepared
 def _evidence_of(row_id: int) -> Query:
-    return _EVIDENCE.select().where(tables.Evidence.episode == row_id).order_by(tables.Evidence.seq)
+    return _EVIDENCE.select().where(tables.Evidence.memory == row_id).order_by(tables.Evidence.seq)
 
 
 @prepared
 def _evidence_by_rows(row_ids: str) -> Query:
     evidence = tables.Evidence
-    query = evidence.select(evidence.episode, evidence.uuid, evidence.session_id, evidence.turn_id)
-    return query.where(in_json_list(evidence.episode, row_ids)).order_by(evidence.episode, evidence.seq)
+    query = evidence.select(evidence.memory, evidence.uuid, evidence.session_id, evidence.turn_id)
+    return query.where(in_json_list(evidence.memory, row_ids)).order_by(evidence.memory, evidence.seq)
 
 
 # -- SQL conditions on memories that several queries share; their values come from the enums.
@@ -312,7 +310,7 @@ def sql_list(members: Iterable[StoredEnum]) -> str:
     return ", ".join(f"'{member.value}'" for member in members)
 
 
-#: All conditions are over ``e``, a row of the table episode.
+#: All conditions are over ``e``, a row of the table memory.
 CURRENT_SQL = f"e.status IN ({sql_list(CURRENT_STATUSES)})"
 IS_NOT_CURRENT = f"e.status NOT IN ({sql_list(CURRENT_STATUSES)})"
 IS_ACTIVE = f"e.status = '{Status.ACTIVE}'"
@@ -327,21 +325,19 @@ IS_MANUAL = f"e.source = '{Source.MANUAL}'"
 # -- Which project may see a memory, and what of it.
 
 
-def may_see(episode: Episode, project_id: int) -> bool:
+def may_see(memory: Memory, project_id: int) -> bool:
     """True where a project may see a memory: it is global, or the project's own."""
-    return episode.scope == Scope.GLOBAL or episode.project_id == project_id
+    return memory.scope == Scope.GLOBAL or memory.project_id == project_id
 
 
-def may_stand_for(newer: Episode, older: Episode) -> bool:
+def may_stand_for(newer: Memory, older: Memory) -> bool:
     """True where a memory may replace another: it holds everywhere, or was made in the same project."""
     return newer.scope == Scope.GLOBAL or older.project_id == newer.project_id
 
 
-def may_see_context(episode: Episode, project_id: int) -> bool:
+def may_see_context(memory: Memory, project_id: int) -> bool:
     """True where a project may also see what a memory was made from: its content, facts and evidence.
 
     A global memory that was made in another project tells its one line there, and nothing of that project.
     """
-    return episode.project_id in (None, project_id) or (
-        episode.scope == Scope.GLOBAL and episode.source == Source.MANUAL
-    )
+    return memory.project_id in (None, project_id) or (memory.scope == Scope.GLOBAL and memory.source == Source.MANUAL)

@@ -15,7 +15,7 @@ from engram.models.memories.memory_changes import (
     RELEASE,
     REPLACED,
     RESTORE,
-    change_episode,
+    change_memory,
     note_judgement,
     put_back_evidence,
     take_out_evidence,
@@ -31,7 +31,7 @@ from engram.models.memories.memory_history import (
     history_of,
     snapshot,
 )
-from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.memories.memory_records import Memory, find_memory
 
 #: Action of a memory that was changed back, and of one whose undo was taken back.
 UNDO, REDO = "undo", "redo"
@@ -67,9 +67,9 @@ def is_in_the_way(change: Change, later: Change) -> bool:
     return later.id > change.id and later.run_id != change.run_id and not is_independent
 
 
-def fields_changed_since(change: Change, episode: Episode) -> list[str]:
+def fields_changed_since(change: Change, memory: Memory) -> list[str]:
     """Return the fields that a step had set and that have another value now."""
-    now = {"status": episode.status} if is_making(change) else snapshot(episode)
+    now = {"status": memory.status} if is_making(change) else snapshot(memory)
     return [name for name, value in change.after.items() if name in now and _plain(now[name]) != _plain(value)]
 
 
@@ -87,27 +87,27 @@ def undo_change(tx: Tx, change: Change, *, actor: Actor, run_id: int | None = No
         run_id: the run that the new step belongs to; None for none.
         reason: why; the number of the change's run if it is empty.
     """
-    episode = find_episode(tx, change.episode_id)
-    if episode is None:
+    memory = find_memory(tx, change.episode_id)
+    if memory is None:
         return
     action = REDO if change.action == UNDO else UNDO
     reason = reason or f"run {change.run_id}"
     if change.action in JUDGEMENT_ACTIONS.values() or _judgement_taken_back(tx, change) is not None:
-        _undo_judgement(tx, episode, change, reason, actor)
+        _undo_judgement(tx, memory, change, reason, actor)
     elif _COUNT in change.before:
-        taken = take_out_evidence(tx, episode.id, int(change.before[_COUNT]), int(change.after[_COUNT]))
+        taken = take_out_evidence(tx, memory.id, int(change.before[_COUNT]), int(change.after[_COUNT]))
         facts: tuple[Fields, Fields] = {_ENTRIES: taken}, {_ENTRIES: []}
-        add_history(tx, episode.episode_id, action, reason, *facts, actor=actor, run_id=run_id, undoes=change.id)
+        add_history(tx, memory.episode_id, action, reason, *facts, actor=actor, run_id=run_id, undoes=change.id)
     elif _ENTRIES in change.before:
-        first, last = put_back_evidence(tx, episode.id, change.before[_ENTRIES])
+        first, last = put_back_evidence(tx, memory.id, change.before[_ENTRIES])
         facts = {_COUNT: first}, {_COUNT: last}
-        add_history(tx, episode.episode_id, action, reason, *facts, actor=actor, run_id=run_id, undoes=change.id)
+        add_history(tx, memory.episode_id, action, reason, *facts, actor=actor, run_id=run_id, undoes=change.id)
     elif fields := _fields_before(change):
-        change_episode(tx, episode, action, reason, actor=actor, run_id=run_id, undoes=change.id, **fields)
+        change_memory(tx, memory, action, reason, actor=actor, run_id=run_id, undoes=change.id, **fields)
     else:
         if change.action == "pack":
-            memory_rows.set_packed_content(tx, episode.id, pack_text(episode.content), None)
-        add_history(tx, episode.episode_id, action, reason, {}, {}, actor=actor, run_id=run_id, undoes=change.id)
+            memory_rows.set_packed_content(tx, memory.id, pack_text(memory.content), None)
+        add_history(tx, memory.episode_id, action, reason, {}, {}, actor=actor, run_id=run_id, undoes=change.id)
 
 
 def _fields_before(change: Change) -> dict[str, Any]:
@@ -115,11 +115,11 @@ def _fields_before(change: Change) -> dict[str, Any]:
     return {"status": Status.ARCHIVED} if is_making(change) else fields_of_snapshot(change.before)
 
 
-def _undo_judgement(tx: Tx, episode: Episode, change: Change, reason: str, actor: Actor) -> None:
+def _undo_judgement(tx: Tx, memory: Memory, change: Change, reason: str, actor: Actor) -> None:
     """Take a judgement back, or give it again where the change took it back."""
     judged = _judgement_taken_back(tx, change)
     action, why = (TAKE_BACK, reason) if judged is None else (judged.action, judged.reason)
-    note_judgement(tx, episode, action, why, actor=actor, undoes=change.id, **fields_of_snapshot(change.before))
+    note_judgement(tx, memory, action, why, actor=actor, undoes=change.id, **fields_of_snapshot(change.before))
 
 
 def _judgement_taken_back(tx: Tx, change: Change) -> Change | None:

@@ -18,7 +18,7 @@ class TombstoneKind(StrEnum):
     """What a tombstone stands for; the value of the column ``kind``."""
 
     #: A forgotten memory, by its id. Neither an import nor a restore brings it back.
-    EPISODE = "episode"
+    MEMORY = "episode"
     #: The slot of a forgotten memory: no extractor makes the same memory of the same turn again.
     SLOT = "slot"
     #: A forgotten turn, by its key, and each of its entries: they are never read again.
@@ -72,14 +72,14 @@ def add_entry_tombstones(tx: Tx, forgotten: Forgotten) -> None:
     add_tombstones(tx, TombstoneKind.EVIDENCE, map(pack_uuid, forgotten.barred))
 
 
-def is_episode_forgotten(store: Reader, episode_id: str) -> bool:
+def is_memory_forgotten(store: Reader, episode_id: str) -> bool:
     """True where the user forgot the memory of this id."""
-    return _has_any(store, (TombstoneKind.EPISODE,), episode_id)
+    return _has_any(store, (TombstoneKind.MEMORY,), episode_id)
 
 
-def is_episode_gone(store: Reader, episode_id: str) -> bool:
+def is_memory_gone(store: Reader, episode_id: str) -> bool:
     """True where the memory of this id was forgotten or purged."""
-    return _has_any(store, (TombstoneKind.EPISODE, TombstoneKind.PURGED), episode_id)
+    return _has_any(store, (TombstoneKind.MEMORY, TombstoneKind.PURGED), episode_id)
 
 
 def is_slot_forgotten(store: Reader, slot: str) -> bool:

@@ -13,7 +13,7 @@ from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.statement import prepared
 from engram.models.engine.transaction import Reader, Store, Tx
 from engram.models.memories.memory_changes import note_vetoed
-from engram.models.memories.memory_records import Episode, select_episodes
+from engram.models.memories.memory_records import Memory, select_memories
 
 # -- How far a consolidation has looked, so that the next one looks only at what came or changed since.
 
@@ -106,8 +106,8 @@ def _latest_numbers() -> Query:
 @prepared
 def _changed_since(history_id: int, vector_seq: int) -> Query:
     changed = (
-        tables.Episode.select(tables.Episode.id)
-        .join(tables.History, on=tables.History.episode_id == tables.Episode.episode_id)
+        tables.Memory.select(tables.Memory.id)
+        .join(tables.History, on=tables.History.episode_id == tables.Memory.episode_id)
         .where(tables.History.id > history_id)
     )
     embedded = tables.Vector.select(tables.Vector.owner_id).where(
@@ -124,20 +124,20 @@ OPEN_TURN_MS = 1_200_000
 
 def mark_unjoined(tx: Tx, row_id: int) -> None:
     """The memory came or changed: it is to be compared with the others."""
-    tx.run(tables.Episode.update(is_unjoined=1).where(tables.Episode.id == row_id))
+    tx.run(tables.Memory.update(is_unjoined=1).where(tables.Memory.id == row_id))
 
 
 def mark_joined(store: Store, row_id: int) -> None:
     """The memory was compared with the others."""
     with store.transaction() as tx:
-        tx.run(tables.Episode.update(is_unjoined=0).where(tables.Episode.id == row_id))
+        tx.run(tables.Memory.update(is_unjoined=0).where(tables.Memory.id == row_id))
 
 
-def next_unjoined(store: Reader, before_ms: int) -> Episode | None:
+def next_unjoined(store: Reader, before_ms: int) -> Memory | None:
     """The oldest memory, by when it was said, that was said before a time and is not compared yet."""
-    episode = tables.Episode
-    condition = (episode.is_unjoined == SQL("1")) & (episode.created_at_ms < before_ms)
-    waiting = select_episodes(store, condition, episode.created_at_ms, episode.slot, limit=1)
+    memory = tables.Memory
+    condition = (memory.is_unjoined == SQL("1")) & (memory.created_at_ms < before_ms)
+    waiting = select_memories(store, condition, memory.created_at_ms, memory.slot, limit=1)
     return waiting[0] if waiting else None
 
 
@@ -153,13 +153,13 @@ def held_back_rows(store: Reader) -> frozenset[int]:
 
 @prepared
 def _unjoined_rows() -> Query:
-    return tables.Episode.select(tables.Episode.id).where(tables.Episode.is_unjoined == SQL("1"))
+    return tables.Memory.select(tables.Memory.id).where(tables.Memory.is_unjoined == SQL("1"))
 
 
 @prepared
 def _unjoined_rows_since(at_ms: int) -> Query:
-    episode = tables.Episode
-    return episode.select(episode.id).where((episode.is_unjoined == SQL("1")) & (episode.created_at_ms >= at_ms))
+    memory = tables.Memory
+    return memory.select(memory.id).where((memory.is_unjoined == SQL("1")) & (memory.created_at_ms >= at_ms))
 
 
 def rows_of_same_turn(store: Reader, row_id: int) -> Collection[int]:
@@ -170,8 +170,8 @@ def rows_of_same_turn(store: Reader, row_id: int) -> Collection[int]:
 @prepared
 def _rows_of_same_turn(row_id: int) -> Query:
     mine, other = tables.Evidence.alias(), tables.Evidence.alias()
-    turn = mine.select(mine.turn_id).where((mine.episode == row_id) & (mine.seq == 0))
-    return other.select(other.episode).where((other.seq == 0) & (other.turn_id == turn))
+    turn = mine.select(mine.turn_id).where((mine.memory == row_id) & (mine.seq == 0))
+    return other.select(other.memory).where((other.seq == 0) & (other.turn_id == turn))
 
 
 def join_horizon_ms(store: Reader) -> int:

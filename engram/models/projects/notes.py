@@ -149,8 +149,8 @@ def is_seen_by(store: Reader, owner: Owner, project_id: int) -> bool:
     elif owner.kind == "project":
         owner_project = project_id_of_name(store, owner.key)
     elif owner.kind == "memory":
-        episode = tables.Episode
-        row = store.fetch_first(episode.select(episode.scope, episode.project).where(episode.episode_id == owner.key))
+        memory = tables.Memory
+        row = store.fetch_first(memory.select(memory.scope, memory.project).where(memory.episode_id == owner.key))
         if row is not None:
             owner_project = project_id if row.scope == Scope.GLOBAL else row.project_id
     return owner_project == project_id

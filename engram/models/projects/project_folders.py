@@ -16,7 +16,7 @@ from engram.models import tables
 from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.statement import in_json_list, prepared
 from engram.models.engine.transaction import Reader, Store, Tx
-from engram.models.memories.memory_changes import move_episodes, note_projects_merged
+from engram.models.memories.memory_changes import move_memories, note_projects_merged
 from engram.models.memories.tombstones import project_forgotten_ms
 from engram.models.projects.notes import drop_daily_logs
 from engram.models.projects.projects import (
@@ -82,7 +82,7 @@ def list_merges(store: Reader) -> list[Merge]:
 
 def note_merge(tx: Tx, into_id: int, other_id: int) -> None:
     """Keep what belongs to a project that is about to be merged."""
-    project, folder, session, episode = tables.Project, tables.ProjectFolder, tables.Session, tables.Episode
+    project, folder, session, memory = tables.Project, tables.ProjectFolder, tables.Session, tables.Memory
     turn, sessions = tables.Turn, session.select(session.id).where(session.project == other_id)
     row = tx.fetch_first(project.select().where(project.id == other_id))
     records = _load(tx)
@@ -100,7 +100,7 @@ def note_merge(tx: Tx, into_id: int, other_id: int) -> None:
         "folders": tx.fetch_values(folder.select(folder.identity).where(folder.project_id == other_id)),
         # Ids that no other session or memory ever gets.
         "sessions": tx.fetch_values(session.select(session.session_id).where(session.project == other_id)),
-        "memories": tx.fetch_values(episode.select(episode.id).where(episode.project == other_id)),
+        "memories": tx.fetch_values(memory.select(memory.id).where(memory.project == other_id)),
         # A turn may belong to another project than its session.
         "turns": tx.fetch_values(
             turn.select(turn.stable_id).where((turn.project == other_id) & turn.session.not_in(sessions))
@@ -151,7 +151,7 @@ def _move_back(tx: Tx, record: dict[str, Any], into_id: int, project_id: int, ac
     refs = json.dumps(tx.fetch_values(_sessions_still_there(sessions, into_id)))
     memories = tx.fetch_values(_memories_still_there(json.dumps(record["memories"]), into_id))
     is_said = "sorting" not in record
-    move_episodes(tx, memories, project_id, "a merge of projects was undone", actor=actor, is_said=is_said)
+    move_memories(tx, memories, project_id, "a merge of projects was undone", actor=actor, is_said=is_said)
     outcome, turn, passage, session = tables.Outcome, tables.Turn, tables.Passage, tables.Session
     theirs = json.dumps(tx.fetch_values(_turns_still_there(json.dumps(record.get("turns", ())))))
     visits = json.dumps(tx.fetch_values(_turns_still_there(json.dumps(record.get("visits", ())))))
@@ -258,7 +258,7 @@ def move_parts(tx: Tx, number: int, parts: Sequence[Part], *, actor: Actor) -> N
 
 def _move_part(tx: Tx, part: Part, actor: Actor) -> dict[str, Any]:
     """Move a part, but for what has left its project since; returns what has moved."""
-    session, turn, project, episode = tables.Session, tables.Turn, tables.Project, tables.Episode
+    session, turn, project, memory = tables.Session, tables.Turn, tables.Project, tables.Memory
     is_here = (session.id == part.session_ref) & (session.project == part.from_id) & Value(int(part.is_session))
     sessions = tx.fetch_values(session.select(session.session_id).where(is_here))
     wanted = in_json_list(turn.id, json.dumps(part.turn_ids)) & (turn.project == part.from_id)
@@ -266,7 +266,7 @@ def _move_part(tx: Tx, part: Part, actor: Actor) -> dict[str, Any]:
     refs = [part.session_ref] if sessions else []
     memories = move_sessions(tx, refs, part.from_id, part.to_id, actor=actor)
     resting = move_turns(tx, [row.id for row in turns], part.to_id, SORTED, actor=actor)
-    memories += tx.fetch_values(episode.select(episode.id).where(episode.episode_id.in_(resting)))
+    memories += tx.fetch_values(memory.select(memory.id).where(memory.episode_id.in_(resting)))
     # What was summed up of the session may tell of both projects.
     of_part = (session.id == part.session_ref) & (session.project != part.to_id)
     tx.run(session.update(rolling_summary="", **NO_TITLE).where(of_part))
@@ -364,7 +364,7 @@ def _move_part_back(tx: Tx, part: dict[str, Any], actor: Actor) -> None:
     tx.run(session.update(project=from_id).where(session.id.in_(refs)))
     move_turns(tx, turn_ids, from_id, reason, actor=actor)
     memories = tx.fetch_values(_memories_still_there(json.dumps(part["memories"]), to_id))
-    move_episodes(tx, memories, from_id, reason, actor=actor, is_said=False)
+    move_memories(tx, memories, from_id, reason, actor=actor, is_said=False)
     _make_log_due(tx, touched)
     renumber_vectors(tx, [from_id])
 
@@ -404,8 +404,8 @@ def _turns_still_there(stable_ids: str) -> Query:
 
 @prepared
 def _memories_still_there(row_ids: str, into_id: int) -> Query:
-    episode = tables.Episode
-    return episode.select(episode.id).where(in_json_list(episode.id, row_ids) & (episode.project == into_id))
+    memory = tables.Memory
+    return memory.select(memory.id).where(in_json_list(memory.id, row_ids) & (memory.project == into_id))
 
 
 # -- Projects that move: the hints of each, the folders that were joined to it, and the joining itself.
@@ -463,13 +463,13 @@ class ProjectCounts:
 
 def count_projects(store: Reader) -> dict[int, ProjectCounts]:
     """Row id of a project → its sessions and memories."""
-    project, session, episode, turn = tables.Project, tables.Session, tables.Episode, tables.Turn
+    project, session, memory, turn = tables.Project, tables.Session, tables.Memory, tables.Turn
     visits = turn.select(turn.session).where(turn.project == project.id)
     is_of_project = (session.project == project.id) | session.id.in_(visits)
     query = project.select(
         project.id,
         session.select(fn.COUNT(session.id)).where(is_of_project).alias("sessions"),
-        episode.select(fn.COUNT(episode.id)).where(episode.project == project.id).alias("memories"),
+        memory.select(fn.COUNT(memory.id)).where(memory.project == project.id).alias("memories"),
     )
     return {row.id: ProjectCounts(sessions=row.sessions, memories=row.memories) for row in store.fetch(query)}
 

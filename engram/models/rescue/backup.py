@@ -96,7 +96,7 @@ def _began_ms(backup: Path, driver: str) -> float:
 
 def has_content(store: Reader) -> bool:
     """True where memory.db holds anything that is worth a backup."""
-    return any(store.fetch_first(table.select(table.id).limit(1)) for table in (tables.Episode, tables.Turn))
+    return any(store.fetch_first(table.select(table.id).limit(1)) for table in (tables.Memory, tables.Turn))
 
 
 @contextlib.contextmanager

@@ -19,12 +19,12 @@ from engram.models.engine.packed import unpack_text, unpack_uuid
 from engram.models.engine.transaction import Reader, Store, Tx, Value
 from engram.models.forgetting.forgetting import apply_tombstones, wipe_free_space
 from engram.models.forgetting.project_erasing import carry_forgotten_projects
-from engram.models.memories.memory_records import episode_by_slot, find_episode
+from engram.models.memories.memory_records import find_memory, memory_by_slot
 from engram.models.memories.tombstones import (
     TombstoneKind,
     barred_entries,
-    is_episode_forgotten,
-    is_episode_gone,
+    is_memory_forgotten,
+    is_memory_gone,
     is_slot_forgotten,
     is_slot_gone,
 )
@@ -247,10 +247,10 @@ def carry_harmless_tombstones(tx: Tx, tombstones: Sequence[Tombstone]) -> int:
 
 def _names_something(store: Reader, kind: TombstoneKind, key: bytes) -> bool:
     text = key.decode("utf-8", "replace")
-    if kind in (TombstoneKind.EPISODE, TombstoneKind.PURGED):
-        return find_episode(store, text) is not None
+    if kind in (TombstoneKind.MEMORY, TombstoneKind.PURGED):
+        return find_memory(store, text) is not None
     if kind in (TombstoneKind.SLOT, TombstoneKind.PURGED_SLOT):
-        return episode_by_slot(store, text) is not None
+        return memory_by_slot(store, text) is not None
     if kind is TombstoneKind.TURN:
         turn = tables.Turn
         return store.has_any(turn.select(turn.id).where(turn.key == text).limit(1))
@@ -276,7 +276,7 @@ def is_named_by_tombstone(
         source: who made it; what a person saved may rest on anything.
         with_purged: what was purged must not come back either.
     """
-    if (is_episode_gone if with_purged else is_episode_forgotten)(store, episode_id):
+    if (is_memory_gone if with_purged else is_memory_forgotten)(store, episode_id):
         return True
     if slot and (is_slot_gone if with_purged else is_slot_forgotten)(store, slot):
         return True

@@ -30,7 +30,7 @@ from engram.models.forgetting.forgetting import apply_tombstones, wipe_free_spac
 from engram.models.memories import memory_changes, memory_records
 from engram.models.memories.judgements import standing_judgements
 from engram.models.memories.memory_history import BY_HAND_ACTIONS, Change, history_of
-from engram.models.memories.memory_records import IS_MANUAL, Episode, Evidence
+from engram.models.memories.memory_records import IS_MANUAL, Evidence, Memory
 from engram.models.projects import projects
 from engram.models.projects.projects import carry_names
 from engram.models.rescue.backup import drop_database
@@ -129,7 +129,7 @@ def _carry_memories(store: Store, source: Store, older: Sequence[Path], actor: A
     sound = _memories_of(store, older)
     for row_id, name in _rows_by_hand(source).items():
         try:
-            for memory in memory_records.select_episodes(source, tables.Episode.id == row_id):
+            for memory in memory_records.select_memories(source, tables.Memory.id == row_id):
                 copy = sound.get((memory.episode_id, memory.revision))
                 if copy is not None and not _says_the_same(copy, memory):
                     continue  # its words are damaged; the older source brings them
@@ -140,13 +140,13 @@ def _carry_memories(store: Store, source: Store, older: Sequence[Path], actor: A
     return memories, unread
 
 
-def _memories_of(store: Store, paths: Sequence[Path]) -> dict[tuple[str, int], Episode]:
+def _memories_of(store: Store, paths: Sequence[Path]) -> dict[tuple[str, int], Memory]:
     """(id, revision) → each memory kept by hand that can be read in some databases."""
-    memories: dict[tuple[str, int], Episode] = {}
+    memories: dict[tuple[str, int], Memory] = {}
     for path in paths:
         with opened_source(store, path) as source:
             try:
-                for memory in memory_records.select_episodes(source, _is_by_hand()):
+                for memory in memory_records.select_memories(source, _is_by_hand()):
                     memories.setdefault((memory.episode_id, memory.revision), memory)
             except (EngramError, *_UNREADABLE) as error:
                 logger.warning("action=recover source=%s part=comparison reason=%s", path.name, error)
@@ -154,14 +154,14 @@ def _memories_of(store: Store, paths: Sequence[Path]) -> dict[tuple[str, int], E
 
 
 def _is_by_hand() -> ColumnBase:
-    episode, history = tables.Episode, tables.History
+    memory, history = tables.Memory, tables.History
     changed = history.select(history.episode_id).where(history.action.in_(BY_HAND_ACTIONS))
-    is_saved = episode.source == Source.MANUAL.value
-    condition: ColumnBase = is_saved | episode.is_pinned | episode.is_lowered | episode.episode_id.in_(changed)
+    is_saved = memory.source == Source.MANUAL.value
+    condition: ColumnBase = is_saved | memory.is_pinned | memory.is_lowered | memory.episode_id.in_(changed)
     return condition
 
 
-def _says_the_same(first: Episode, second: Episode) -> bool:
+def _says_the_same(first: Memory, second: Memory) -> bool:
     return (first.kind, first.summary, first.content) == (second.kind, second.summary, second.content)
 
 
@@ -202,7 +202,7 @@ def _indexed_rows(source: Store) -> dict[int, str]:
 
 def _is_there(store: Reader, name: str) -> bool:
     """True where a memory came from another source, or is not missed: it was forgotten."""
-    return memory_records.find_episode(store, name) is not None or is_named_by_tombstone(
+    return memory_records.find_memory(store, name) is not None or is_named_by_tombstone(
         store, name, None, (), Source.MANUAL
     )
 
@@ -220,9 +220,9 @@ def _automatic(store: Store, sources: Sequence[Path], names: Set[str]) -> set[st
     return found
 
 
-def _carry(store: Store, source: Store, one: Episode, actor: Actor) -> bool:
+def _carry(store: Store, source: Store, one: Memory, actor: Actor) -> bool:
     """Add one memory, unless it is there or was forgotten; True where it was added."""
-    if not memory_records.is_episode_id(one.episode_id):
+    if not memory_records.is_memory_id(one.episode_id):
         raise BrokenDatabase(f"{one.episode_id[:40]!r} is no id of a memory")
     project = None if one.project_id is None else projects.project_by_id(source, one.project_id)
     session = sessions.find_session(source, one.session_id) if one.session_id else None
@@ -243,7 +243,7 @@ def _carry(store: Store, source: Store, one: Episode, actor: Actor) -> bool:
                 at_ms=session.first_at_ms,
             )
         made = dataclasses.replace(one, id=0, project_id=None if place is None else place.id)
-        memory_changes.add_episode(tx, made, evidence, action="recover", reason="by hand", actor=actor)
+        memory_changes.add_memory(tx, made, evidence, action="recover", reason="by hand", actor=actor)
         for judgement in standing:
             memory_changes.carry_judgement(tx, made, judgement)
     return True
@@ -258,12 +258,12 @@ def _judgements_of(source: Store, episode_id: str) -> list[Change]:
         return []
 
 
-def _is_known(store: Reader, memory: Episode, evidence: Sequence[Evidence]) -> bool:
+def _is_known(store: Reader, memory: Memory, evidence: Sequence[Evidence]) -> bool:
     if is_named_by_tombstone(store, memory.episode_id, memory.slot, [one.uuid for one in evidence], memory.source):
         return True
-    if memory_records.find_episode(store, memory.episode_id) is not None:
+    if memory_records.find_memory(store, memory.episode_id) is not None:
         return True
-    return memory.slot is not None and memory_records.episode_by_slot(store, memory.slot) is not None
+    return memory.slot is not None and memory_records.memory_by_slot(store, memory.slot) is not None
 
 
 # -- Databases of Engram that were set aside beside memory.db: which there are, and what must not stay in them.

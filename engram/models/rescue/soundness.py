@@ -15,7 +15,7 @@ from engram.errors import EngramError
 from engram.models import tables
 from engram.models.engine.transaction import Reader, Row, Store
 from engram.models.memories.memory_history import changes_by_row
-from engram.models.memories.memory_records import LIST_FIELDS, episodes_by_row
+from engram.models.memories.memory_records import LIST_FIELDS, memories_by_row
 from engram.models.sessions.stored_turns import turns_by_row
 
 # -- Is memory.db sound, down to what each row says: SQLite checks its pages, not the values that Engram packs into
@@ -60,7 +60,7 @@ def find_unreadable(store: Reader) -> str:
     """The first row whose values cannot be read; "" where there is none."""
     for table, sql, read in (
         ("meta", "SELECT key, value FROM meta", lambda rows: [str(value) for _, value in rows]),
-        ("episode", "SELECT id FROM episode", lambda rows: _read_episodes(store, _keys(rows))),
+        ("episode", "SELECT id FROM episode", lambda rows: _read_memories(store, _keys(rows))),
         ("turn", "SELECT id FROM turn", lambda rows: turns_by_row(store, _keys(rows))),
         (
             "transcript",
@@ -125,10 +125,10 @@ def _text_columns(store: Reader) -> Iterator[tuple[str, str]]:
             yield f'"{table}"', ", ".join(f'"{name}"' for (name,) in columns)
 
 
-def _read_episodes(store: Reader, row_ids: Sequence[int]) -> None:
-    for episode in episodes_by_row(store, row_ids).values():
-        lists = (text for name in LIST_FIELDS for text in getattr(episode, name))
-        texts = (episode.summary, episode.content, episode.kind, episode.status, *lists)
+def _read_memories(store: Reader, row_ids: Sequence[int]) -> None:
+    for memory in memories_by_row(store, row_ids).values():
+        lists = (text for name in LIST_FIELDS for text in getattr(memory, name))
+        texts = (memory.summary, memory.content, memory.kind, memory.status, *lists)
         if not all(isinstance(text, str) for text in texts):
             raise ValueError("a text is no text")
 

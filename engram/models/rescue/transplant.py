@@ -15,7 +15,7 @@ from engram.models import tables
 from engram.models.engine.database import DATABASE_ERRORS
 from engram.models.engine.meta import get_meta
 from engram.models.engine.transaction import Reader, Store, Tx
-from engram.models.memories.memory_index import index_episode
+from engram.models.memories.memory_index import index_memory
 from engram.models.projects.projects import ProjectRow, ensure_project, find_project_of_identity
 
 #: A session that began elsewhere and worked in the project is the project's in the target.
@@ -23,8 +23,8 @@ _IS_OF_PROJECT = "(project_id = {p} OR id IN (SELECT session_ref FROM source.tur
 _SESSIONS = f"SELECT id FROM source.session WHERE {_IS_OF_PROJECT}"
 _SESSION_IDS = f"SELECT session_id FROM source.session WHERE {_IS_OF_PROJECT}"
 _TURNS = "SELECT id FROM source.turn WHERE project_id = {p}"
-_EPISODES = "SELECT id FROM source.episode WHERE project_id = {p}"
-_EPISODE_IDS = "SELECT episode_id FROM source.episode WHERE project_id = {p}"
+_MEMORIES = "SELECT id FROM source.episode WHERE project_id = {p}"
+_MEMORY_IDS = "SELECT episode_id FROM source.episode WHERE project_id = {p}"
 #: What the ids of quotations of the project begin with (``engram.models.sessions.stored_turns``).
 _QUOTED = f"SELECT printf('q_%012x', (key >> 16) & 281474976710655) FROM source.entry WHERE turn_id IN ({_TURNS})"
 _TRANSCRIPTS = (
@@ -76,17 +76,17 @@ _COPIES: tuple[tuple[str, str, dict[str, str]], ...] = (
     ),
     (
         "evidence",
-        f"episode_ref IN ({_EPISODES})",
+        f"episode_ref IN ({_MEMORIES})",
         {"episode_ref": "episode_ref + {episode}", "turn_id": _TURN_OR_NONE},
     ),
     (
         "history",
-        f"episode_id IN ({_EPISODE_IDS}) OR substr(episode_id, 1, 14) IN ({_QUOTED})",
+        f"episode_id IN ({_MEMORY_IDS}) OR substr(episode_id, 1, 14) IN ({_QUOTED})",
         {"id": "id + {history}", "run_id": "NULL", "undoes": "undoes + {history}"},
     ),
     (
         "contradiction",
-        f"older_id IN ({_EPISODE_IDS}) AND newer_id IN ({_EPISODE_IDS})",
+        f"older_id IN ({_MEMORY_IDS}) AND newer_id IN ({_MEMORY_IDS})",
         {"id": "id + {contradiction}", "run_id": "NULL"},
     ),
     ("injection", f"session_id IN ({_SESSION_IDS})", {"id": "id + {injection}"}),
@@ -137,7 +137,7 @@ def copy_project(target: Store, source: Path, project: ProjectRow) -> ProjectRow
 
 
 def _is_copied(tx: Tx, project_id: int) -> bool:
-    for table, key, rows in (("session", "session_id", _SESSION_IDS), ("episode", "episode_id", _EPISODE_IDS)):
+    for table, key, rows in (("session", "session_id", _SESSION_IDS), ("episode", "episode_id", _MEMORY_IDS)):
         if tx.value(f"SELECT 1 FROM {table} WHERE {key} IN ({rows.format(p=project_id)}) LIMIT 1"):
             return True
     return False
@@ -220,8 +220,8 @@ def _copy_rows(tx: Tx, name: str, condition: str, columns: dict[str, str], numbe
 
 
 def _copy_entities(tx: Tx, numbers: dict[str, int]) -> None:
-    episodes = _EPISODES.format(**numbers)
-    linked = f"SELECT entity_id FROM source.episode_entity WHERE episode_ref IN ({episodes})"
+    memories = _MEMORIES.format(**numbers)
+    linked = f"SELECT entity_id FROM source.episode_entity WHERE episode_ref IN ({memories})"
     tx.run(
         f"INSERT OR IGNORE INTO main.entity (kind, name) SELECT kind, name FROM source.entity WHERE id IN ({linked})"
     )
@@ -229,13 +229,13 @@ def _copy_entities(tx: Tx, numbers: dict[str, int]) -> None:
         "INSERT OR IGNORE INTO main.episode_entity (entity_id, episode_ref) "
         f"SELECT e.id, l.episode_ref + {numbers['episode']} FROM source.episode_entity l "
         "JOIN source.entity s ON s.id = l.entity_id JOIN main.entity e ON e.kind = s.kind AND e.name = s.name "
-        f"WHERE l.episode_ref IN ({episodes})"
+        f"WHERE l.episode_ref IN ({memories})"
     )
 
 
 def _fill_text_indexes(tx: Tx, numbers: dict[str, int]) -> None:
     for (row_id,) in tx.rows("SELECT id FROM main.episode WHERE id > ?", (numbers["episode"],)):
-        index_episode(tx, row_id)
+        index_memory(tx, row_id)
     tx.run(
         "INSERT INTO passage_fts(rowid, own, before, after) SELECT id, own, before, after FROM main.passage_context "
         "WHERE id > ?",

@@ -14,7 +14,7 @@ from engram.enums import Importance, Scope, Status
 from engram.models import tables
 from engram.models.engine.statement import RecordReader, Statement, in_json_list, prepared
 from engram.models.engine.transaction import Reader, Store, Tx
-from engram.models.memories.memory_index import rebuild_episode_index
+from engram.models.memories.memory_index import rebuild_memory_index
 from engram.models.memories.memory_records import GLOBAL_SQL, IS_OF_PROJECT
 from engram.text.words import UNSPACED_LETTERS, asked_in_pairs, in_pairs
 
@@ -71,7 +71,7 @@ def search_passages(
     return _best_passages(store, expression, weights, limit, project_id)
 
 
-def search_episodes(
+def search_memories(
     store: Reader,
     terms: Sequence[Term],
     limit: int,
@@ -80,13 +80,13 @@ def search_episodes(
     project_id: int | None = None,
     with_global: bool = True,
 ) -> list[tuple[int, float]]:
-    """``(episode row id, BM25)`` of the best episodes, higher is better; of all projects unless one is named."""
+    """``(memory row id, BM25)`` of the best memories, higher is better; of all projects unless one is named."""
     expression = match_expression(terms)
     if not expression:
         return []
     if project_id is None:
-        return _scores(store, _episodes(expression, *weights, limit))
-    return _scores(store, _episodes_of_project(expression, project_id, weights, limit, with_global=with_global))
+        return _scores(store, _memories(expression, *weights, limit))
+    return _scores(store, _memories_of_project(expression, project_id, weights, limit, with_global=with_global))
 
 
 def search_notes(
@@ -155,7 +155,7 @@ def _scores(store: Reader, query: Statement) -> list[tuple[int, float]]:
 
 
 def document_counts(store: Reader, table: str, terms: Sequence[str], total: int) -> dict[str, int]:
-    """How many of the ``total`` rows of an index (passage_fts, episode_fts, note_fts) hold each term.
+    """How many of the ``total`` rows of an index (passage_fts, memory_fts, note_fts) hold each term.
 
     Stemmed as the index does. Exact up to ``COUNTED_ROWS``, about right beyond.
     """
@@ -178,7 +178,7 @@ def rebuild_indexes(store: Store) -> None:
         with store.transaction() as tx:
             _rebuild(tx, table)
     with store.transaction() as tx:
-        rebuild_episode_index(tx)
+        rebuild_memory_index(tx)
 
 
 # -- queries
@@ -206,8 +206,8 @@ def _passages_of_project(
 
 
 @prepared
-def _episodes(expression: str, summary: float, content: float, entities: float, limit: int) -> Query:
-    return _ranked(tables.EpisodeIndex, expression, (summary, content, entities), limit)
+def _memories(expression: str, summary: float, content: float, entities: float, limit: int) -> Query:
+    return _ranked(tables.MemoryIndex, expression, (summary, content, entities), limit)
 
 
 @prepared
@@ -225,10 +225,10 @@ def _notes_of_project(expression: str, project_id: int, heading: float, text: fl
 # -- raw SQL
 
 
-def _episodes_of_project(
+def _memories_of_project(
     expression: str, project_id: int, weights: Sequence[float], limit: int, *, with_global: bool
 ) -> Statement:
-    """The best episodes that a project may see.
+    """The best memories that a project may see.
 
     Raw SQL: rows of memories are long, and only those up to the last hit are to be looked at. CROSS JOIN makes SQLite
     rank first, and the LIMIT of the inner query keeps the order; peewee can say neither.
@@ -257,12 +257,12 @@ def _rebuild(tx: Tx, table: str) -> None:
     tx.run(f"INSERT INTO {table}({table}) VALUES ('rebuild')")
 
 
-# -- What a search needs of episodes and note chunks, and the size of each text index.
+# -- What a search needs of memories and note chunks, and the size of each text index.
 
 
 @dataclass(frozen=True, slots=True)
-class EpisodeRow:
-    """What ranking needs to know of an episode."""
+class MemoryRow:
+    """What ranking needs to know of a memory."""
 
     id: int
     project_id: int | None
@@ -295,9 +295,9 @@ class NoteRowText:
     project: str = ""
 
 
-def episode_rows(store: Reader, ids: Sequence[int]) -> dict[int, EpisodeRow]:
-    """Row id → what ranking needs of the episode."""
-    return {row.id: row for row in store.fetch_records(_EPISODES, _rows_of_episodes(json.dumps(list(ids))))}
+def memory_rows(store: Reader, ids: Sequence[int]) -> dict[int, MemoryRow]:
+    """Row id → what ranking needs of the memory."""
+    return {row.id: row for row in store.fetch_records(_MEMORIES, _rows_of_memories(json.dumps(list(ids))))}
 
 
 def note_rows(store: Reader, ids: Sequence[int], project_id: int | None = None) -> dict[int, NoteRowText]:
@@ -308,16 +308,16 @@ def note_rows(store: Reader, ids: Sequence[int], project_id: int | None = None) 
 
 
 def count_documents(store: Reader, table: str) -> int:
-    """About how many rows a text index (passage_fts, episode_fts, note_fts) has: the highest row id."""
+    """About how many rows a text index (passage_fts, memory_fts, note_fts) has: the highest row id."""
     return int(store.fetch_value(_HIGHEST_IDS[table]()))
 
 
-_EPISODES = RecordReader(
-    EpisodeRow,
-    tables.Episode,
+_MEMORIES = RecordReader(
+    MemoryRow,
+    tables.Memory,
     expressions={
-        "is_global": tables.Episode.scope == Scope.GLOBAL,
-        "session_ref": fn.COALESCE(tables.Episode.session, 0),
+        "is_global": tables.Memory.scope == Scope.GLOBAL,
+        "session_ref": fn.COALESCE(tables.Memory.session, 0),
     },
     readers={"is_global": bool, "status": Status.from_stored, "importance": Importance.from_stored},
     is_whole=False,
@@ -338,8 +338,8 @@ _NOTES = RecordReader(
 
 
 @prepared
-def _rows_of_episodes(ids: str) -> Query:
-    return _EPISODES.select().where(in_json_list(tables.Episode.id, ids))
+def _rows_of_memories(ids: str) -> Query:
+    return _MEMORIES.select().where(in_json_list(tables.Memory.id, ids))
 
 
 def _notes_with_owner(ids: str) -> ModelSelect[Any]:
@@ -367,6 +367,6 @@ def _highest_id(table: Any) -> Callable[[], Statement]:
 #: Text index → the query for the highest id of the rows that it indexes.
 _HIGHEST_IDS = {
     "passage_fts": _highest_id(tables.Passage),
-    "episode_fts": _highest_id(tables.Episode),
+    "episode_fts": _highest_id(tables.Memory),
     "note_fts": _highest_id(tables.NoteChunk),
 }

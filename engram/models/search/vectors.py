@@ -1,4 +1,4 @@
-"""Vectors in memory.db: of passages (p), episodes (e) and note chunks (n). Each names its model; float16 outside."""
+"""Vectors in memory.db: of passages (p), memories (e) and note chunks (n). Each names its model; float16 outside."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ class Missing:
 
 
 #: Owner kind → the table whose rows it stands for, in the order in which rows get their vectors.
-_OWNERS: dict[str, Any] = {"e": tables.Episode, "n": tables.NoteChunk, "p": tables.Passage}
+_OWNERS: dict[str, Any] = {"e": tables.Memory, "n": tables.NoteChunk, "p": tables.Passage}
 
 
 def missing_vectors(store: Reader, model: str, limit: int) -> list[Missing]:
-    """Rows without a current vector: episodes first, then notes, then the newest passages."""
+    """Rows without a current vector: memories first, then notes, then the newest passages."""
     model_id = _model_id(store, model)
     missing = [
         Missing(owner="e", owner_id=row.id, text=row.summary, questions=read_texts(row.questions))
-        for row in store.fetch(_missing_episodes(model_id, limit))
+        for row in store.fetch(_missing_memories(model_id, limit))
     ]
     if len(missing) < limit:
         missing += [
@@ -157,9 +157,9 @@ def vectors_of(store: Reader, owner: str, model: str, owner_ids: Sequence[int]) 
 
 
 def embeddable_watermark(store: Reader) -> tuple[int, int, int]:
-    """What differs once a passage, an episode or a note has come or changed; cheap at any size."""
+    """What differs once a passage, a memory or a note has come or changed; cheap at any size."""
     row = store.fetch_first(_latest_embeddable())
-    return row.passage_id, row.episode_at_ms, row.note_chunk_id
+    return row.passage_id, row.memory_at_ms, row.note_chunk_id
 
 
 def _unpacked(rows: Sequence[Any]) -> list[tuple[int, int, bytes]]:
@@ -182,13 +182,11 @@ def _without_current_vector(query: ModelSelect[Any], table: Any, owner: str, mod
 
 
 @prepared
-def _missing_episodes(model_id: int, limit: int) -> Query:
-    episode = tables.Episode
-    query = _without_current_vector(
-        episode.select(episode.id, episode.summary, episode.questions), episode, "e", model_id
-    )
+def _missing_memories(model_id: int, limit: int) -> Query:
+    memory = tables.Memory
+    query = _without_current_vector(memory.select(memory.id, memory.summary, memory.questions), memory, "e", model_id)
     # The newest first: what was just saved is looked for next.
-    return query.order_by(episode.id.desc()).limit(limit)
+    return query.order_by(memory.id.desc()).limit(limit)
 
 
 @prepared
@@ -256,7 +254,7 @@ def _latest_embeddable() -> Query:
     return Select(
         columns=[
             fn.COALESCE(tables.Passage.select(fn.MAX(tables.Passage.id)), 0).alias("passage_id"),
-            fn.COALESCE(tables.Episode.select(fn.MAX(tables.Episode.updated_at_ms)), 0).alias("episode_at_ms"),
+            fn.COALESCE(tables.Memory.select(fn.MAX(tables.Memory.updated_at_ms)), 0).alias("memory_at_ms"),
             fn.COALESCE(tables.NoteChunk.select(fn.MAX(tables.NoteChunk.id)), 0).alias("note_chunk_id"),
         ]
     )

@@ -127,11 +127,11 @@ def sessions_with_outcomes(store: Reader, beginning: str) -> list[str]:
     return store.fetch_values(tables.Outcome.select(session_id).distinct().where(is_match).order_by(session_id))
 
 
-def outcomes_of_episode(store: Reader, episode_id: str, limit: int = MAX_OUTCOMES) -> list[Outcome]:
+def outcomes_of_memory(store: Reader, episode_id: str, limit: int = MAX_OUTCOMES) -> list[Outcome]:
     """Return the outcomes for which a memory was considered, the latest first, each with this memory alone."""
     outcome, candidate = tables.Outcome, tables.OutcomeCandidate
-    of_episode = candidate.select(candidate.outcome).where(candidate.episode_id == episode_id)
-    query = outcome.select().where(outcome.id.in_(of_episode)).order_by(outcome.at_ms.desc(), outcome.id.desc())
+    of_memory = candidate.select(candidate.outcome).where(candidate.episode_id == episode_id)
+    query = outcome.select().where(outcome.id.in_(of_memory)).order_by(outcome.at_ms.desc(), outcome.id.desc())
     return _with_candidates(store, store.fetch(query.limit(limit)), episode_id)
 
 
@@ -239,9 +239,9 @@ def has_old_outcomes(store: Reader, before_ms: int, max_outcomes: int = MAX_OUTC
 
 
 def _known_ids(store: Reader, episode_ids: set[str]) -> set[str]:
-    episode = tables.Episode
-    listed = in_json_list(episode.episode_id, json.dumps(sorted(episode_ids)))
-    return set(store.fetch_values(episode.select(episode.episode_id).where(listed))) if episode_ids else set()
+    memory = tables.Memory
+    listed = in_json_list(memory.episode_id, json.dumps(sorted(episode_ids)))
+    return set(store.fetch_values(memory.select(memory.episode_id).where(listed))) if episode_ids else set()
 
 
 def _with_candidates(store: Reader, rows: Sequence[Any], episode_id: str | None = None) -> list[Outcome]:

@@ -122,7 +122,7 @@ def passages_of_evidence(store: Reader, episode_ids: Sequence[int]) -> list[tupl
     The passages are those of the turns that the memories rest on.
     """
     rows = store.fetch(_of_evidence(json.dumps(list(episode_ids))))
-    return [(row.episode, row.passage, bool(row.is_source)) for row in rows]
+    return [(row.memory, row.passage, bool(row.is_source)) for row in rows]
 
 
 def passages_between(
@@ -318,12 +318,12 @@ def _turns_of(ids: str) -> Query:
 def _of_evidence(episode_ids: str) -> Query:
     evidence, passage, block = tables.Evidence, tables.Passage, tables.TextBlock
     query = evidence.select(
-        evidence.episode.alias("episode"),
+        evidence.memory.alias("memory"),
         passage.id.alias("passage"),
         fn.MAX(fn.COALESCE(block.uuid == evidence.uuid, 0)).alias("is_source"),
     )
     query = query.join(passage, on=passage.turn_id == evidence.turn_id).join(block, on=passage.text_block == block.id)
-    return query.where(in_json_list(evidence.episode, episode_ids)).group_by(evidence.episode, passage.id)
+    return query.where(in_json_list(evidence.memory, episode_ids)).group_by(evidence.memory, passage.id)
 
 
 @prepared

@@ -13,7 +13,7 @@ from engram.models import tables
 from engram.models.engine.packed import unpack_calls, unpack_facts
 from engram.models.engine.statement import in_json_list, prepared
 from engram.models.engine.transaction import Reader
-from engram.models.memories.memory_records import IS_GLOBAL, Episode, select_episodes
+from engram.models.memories.memory_records import IS_GLOBAL, Memory, select_memories
 from engram.models.sessions.sessions import SESSIONS, SessionRow
 from engram.models.sessions.stored_turns import StoredTurn, load_turn_row
 from engram.transcripts.turns import Action, Opening, Role
@@ -117,11 +117,11 @@ def last_turn_of_project_ms(store: Reader, project_id: int) -> int:
     return int(store.fetch_value(_last_turn_of(project_id)))
 
 
-def pinned_episodes(store: Reader, project_id: int, limit: int = 100) -> list[Episode]:
+def pinned_memories(store: Reader, project_id: int, limit: int = 100) -> list[Memory]:
     """Pinned memories of a project and of global scope, the newest first; an id of no project: global ones alone."""
-    episode = tables.Episode
-    condition = (episode.is_pinned == 1) & _is_active_in(project_id)
-    return select_episodes(store, condition, episode.created_at_ms.desc(), episode.id.desc(), limit=limit)
+    memory = tables.Memory
+    condition = (memory.is_pinned == 1) & _is_active_in(project_id)
+    return select_memories(store, condition, memory.created_at_ms.desc(), memory.id.desc(), limit=limit)
 
 
 def count_active(store: Reader, project_id: int) -> int:
@@ -180,7 +180,7 @@ def _prompt_of_turn(turn_id: int, user: str) -> Query:
 @prepared
 def _actions_of_evidence(episode_ref: int) -> Query:
     turn, evidence = tables.Turn, tables.Evidence
-    turn_ids = evidence.select(evidence.turn_id).where(evidence.episode == episode_ref)
+    turn_ids = evidence.select(evidence.turn_id).where(evidence.memory == episode_ref)
     return turn.select(turn.actions).where(turn.id.in_(turn_ids)).order_by(turn.id)
 
 
@@ -189,7 +189,7 @@ def _texts_of_evidence(episode_ref: int) -> Query:
     block, evidence = tables.TextBlock, tables.Evidence
     is_cited = (evidence.turn_id == block.turn) & (evidence.uuid == block.uuid)
     query = block.select(block.role, block.text).join(evidence, on=is_cited)
-    return query.where(evidence.episode == episode_ref).order_by(block.turn, block.seq)
+    return query.where(evidence.memory == episode_ref).order_by(block.turn, block.seq)
 
 
 @prepared
@@ -234,11 +234,11 @@ def _latest_actions_of(project_id: int, limit: int) -> Query:
 
 @prepared
 def _count_active(project_id: int) -> Query:
-    return tables.Episode.select(fn.COUNT(tables.Episode.id)).where(_is_active_in(project_id))
+    return tables.Memory.select(fn.COUNT(tables.Memory.id)).where(_is_active_in(project_id))
 
 
 def _is_active_in(project_id: int) -> ColumnBase:
     """The condition that a memory is active and seen in a project."""
-    episode = tables.Episode
-    condition: ColumnBase = (episode.status == Status.ACTIVE) & (IS_GLOBAL | (episode.project == project_id))
+    memory = tables.Memory
+    condition: ColumnBase = (memory.status == Status.ACTIVE) & (IS_GLOBAL | (memory.project == project_id))
     return condition

@@ -14,8 +14,8 @@ from engram.models.engine.meta import get_meta
 from engram.models.engine.packed import entry_key
 from engram.models.engine.statement import RecordReader, in_json_list, prepared
 from engram.models.engine.transaction import Reader, Tx, Value
-from engram.models.memories.memory_changes import change_episode, move_episodes_of_session
-from engram.models.memories.memory_records import episodes_of_turn, evidence_of
+from engram.models.memories.memory_changes import change_memory, move_memories_of_session
+from engram.models.memories.memory_records import evidence_of, memories_of_turn
 from engram.models.sessions.stored_turns import turn_of_entry
 from engram.models.shown.injections import AGENT_KEY
 from engram.text.titles import MAX_TITLE_CHARACTERS, title_from
@@ -132,7 +132,7 @@ def _give_to_project(tx: Tx, session_ref: int, project_id: int | None) -> None:
     tx.run(tables.Turn.update(project=project_id).where(tables.Turn.session == session_ref))
     tx.run(tables.Passage.update(project_id=project_id).where(tables.Passage.session_ref == session_ref))
     # A queued prompt may have been extracted before any line told the folder; its vectors are made anew.
-    move_episodes_of_session(tx, session_ref, project_id, "its folder became known", actor=Actor.TIDYING)
+    move_memories_of_session(tx, session_ref, project_id, "its folder became known", actor=Actor.TIDYING)
 
 
 def touch_session(tx: Tx, row_id: int, *, at_ms: int, branch: str, new_messages: int) -> None:
@@ -278,7 +278,7 @@ def sessions_of_entries(store: Reader, uuids: Sequence[str]) -> dict[str, str]:
     return {by_key[row.key]: row.session_id for row in store.fetch(_sessions_of_keys(json.dumps(list(by_key))))}
 
 
-def episodes_in_context(store: Reader, session_id: str, began_at_ms: int) -> set[str]:
+def memories_in_context(store: Reader, session_id: str, began_at_ms: int) -> set[str]:
     """Ids of the memories whose source is still in a session's context: they would only repeat what the agent sees.
 
     These rest on what the session itself said, or on what it repeats of the sessions it was forked from; and what
@@ -316,18 +316,18 @@ def _sessions_of_keys(keys: str) -> Query:
 
 @prepared
 def _made_in_session(session_id: str, after_ms: int, until_ms: int) -> Query:
-    episode = tables.Episode
-    query = episode.select(episode.episode_id).join(tables.Session)
-    said = (episode.created_at_ms > after_ms) & (episode.created_at_ms <= until_ms)
+    memory = tables.Memory
+    query = memory.select(memory.episode_id).join(tables.Session)
+    said = (memory.created_at_ms > after_ms) & (memory.created_at_ms <= until_ms)
     return query.where((tables.Session.session_id == session_id) & said)
 
 
 @prepared
 def _resting_on_session(session_id: str, after_ms: int, until_ms: int) -> Query:
-    episode, evidence, turn = tables.Episode, tables.Evidence, tables.Turn
-    query = evidence.select(episode.episode_id).join(episode)
+    memory, evidence, turn = tables.Memory, tables.Evidence, tables.Turn
+    query = evidence.select(memory.episode_id).join(memory)
     query = query.join_from(evidence, turn, JOIN.LEFT_OUTER, on=turn.id == evidence.turn_id)
-    said_at_ms = fn.COALESCE(turn.started_at_ms, episode.created_at_ms)
+    said_at_ms = fn.COALESCE(turn.started_at_ms, memory.created_at_ms)
     return query.where((evidence.session_id == session_id) & (said_at_ms > after_ms) & (said_at_ms <= until_ms))
 
 
@@ -339,7 +339,7 @@ def _shown_to_session(session_id: str, after_ms: int, until_ms: int) -> Query:
     return injection.select(injection.episode_id).where((injection.session_id == session_id) & shown & is_own)
 
 
-# -- What an extraction leaves behind beside its episodes: how far a session was extracted, and counts for the caps.
+# -- What an extraction leaves behind beside its memories: how far a session was extracted, and counts for the caps.
 
 #: Why a memory of a turn that grew is archived or changed.
 WENT_ON = "the turn went on"
@@ -369,11 +369,11 @@ def set_rolling_summary(tx: Tx, session_ref: int, text: str) -> None:
     tx.run(tables.Session.update(rolling_summary=text).where(tables.Session.id == session_ref))
 
 
-def count_auto_episodes(store: Reader, from_ms: int, to_ms: int) -> int:
+def count_auto_memories(store: Reader, from_ms: int, to_ms: int) -> int:
     """How many memories of these moments were kept by an extractor."""
-    episode = tables.Episode
-    said = (episode.created_at_ms >= from_ms) & (episode.created_at_ms < to_ms)
-    return int(store.fetch_value(episode.select(fn.COUNT(episode.id)).where(said & (episode.source == Source.AUTO))))
+    memory = tables.Memory
+    said = (memory.created_at_ms >= from_ms) & (memory.created_at_ms < to_ms)
+    return int(store.fetch_value(memory.select(fn.COUNT(memory.id)).where(said & (memory.source == Source.AUTO))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -396,10 +396,10 @@ def extracted_of_session(store: Reader, session_ref: int) -> list[Extracted]:
 
 def withdraw_memories(tx: Tx, turn_id: int) -> None:
     """Archive what was extracted from a queued prompt that proved to be no turn of its own."""
-    for episode in episodes_of_turn(tx, turn_id):
-        is_automatic = episode.source == Source.AUTO and episode.is_current
-        if is_automatic and not episode.is_pinned and evidence_of(tx, episode.id)[0].turn_id == turn_id:
-            change_episode(tx, episode, "archive", PROMPT_MOVED, status=Status.ARCHIVED, actor=Actor.TIDYING)
+    for memory in memories_of_turn(tx, turn_id):
+        is_automatic = memory.source == Source.AUTO and memory.is_current
+        if is_automatic and not memory.is_pinned and evidence_of(tx, memory.id)[0].turn_id == turn_id:
+            change_memory(tx, memory, "archive", PROMPT_MOVED, status=Status.ARCHIVED, actor=Actor.TIDYING)
 
 
 def has_due_turns(store: Reader, session_ref: int) -> bool:
@@ -413,22 +413,22 @@ def sessions_with_due_turns(store: Reader) -> list[str]:
 
 
 def _step_of(column: ColumnBase, *conditions: ColumnBase, is_latest: bool) -> Select:
-    """A column of the first or latest step in an episode's history that meets some conditions."""
+    """A column of the first or latest step in a memory's history that meets some conditions."""
     history = tables.History
     order = history.id.desc() if is_latest else history.id
-    of_episode = history.episode_id == tables.Episode.episode_id
-    return history.select(column).where(of_episode, *conditions).order_by(order).limit(1)
+    of_memory = history.episode_id == tables.Memory.episode_id
+    return history.select(column).where(of_memory, *conditions).order_by(order).limit(1)
 
 
 _SUMMARY_BEFORE = fn.json_extract(tables.History.before, "$.summary")
 _STATUS_AFTER = fn.json_extract(tables.History.after, "$.status")
-_IS_ARCHIVED = tables.Episode.status == Status.ARCHIVED
+_IS_ARCHIVED = tables.Memory.status == Status.ARCHIVED
 _ARCHIVED_FOR = _step_of(tables.History.reason, _STATUS_AFTER == Status.ARCHIVED, is_latest=True)
 _EXTRACTED = RecordReader(
     Extracted,
-    tables.Episode,
+    tables.Memory,
     expressions={
-        "row_id": tables.Episode.id,
+        "row_id": tables.Memory.id,
         "summary": fn.COALESCE(
             _step_of(
                 _SUMMARY_BEFORE,
@@ -436,10 +436,10 @@ _EXTRACTED = RecordReader(
                 ~_SUMMARY_BEFORE.is_null(),
                 is_latest=False,
             ),
-            tables.Episode.summary,
+            tables.Memory.summary,
         ),
         "turn_id": tables.Evidence.select(tables.Evidence.turn_id)
-        .where(tables.Evidence.episode == tables.Episode.id)
+        .where(tables.Evidence.memory == tables.Memory.id)
         .order_by(tables.Evidence.seq)
         .limit(1),
         "is_withdrawn": _IS_ARCHIVED & fn.COALESCE(_ARCHIVED_FOR, "").in_(WITHDRAWN),
@@ -451,9 +451,9 @@ _EXTRACTED = RecordReader(
 
 @prepared
 def _extracted_of(session_ref: int) -> Query:
-    episode = tables.Episode
-    query = _EXTRACTED.select().where((episode.session == session_ref) & (episode.source == Source.AUTO))
-    return query.order_by(episode.id)
+    memory = tables.Memory
+    query = _EXTRACTED.select().where((memory.session == session_ref) & (memory.source == Source.AUTO))
+    return query.order_by(memory.id)
 
 
 @prepared

@@ -21,7 +21,7 @@ from engram.models.engine.packed import entry_key, unpack_actions, unpack_entrie
 from engram.models.engine.statement import RecordReader, in_json_list, prepared
 from engram.models.engine.transaction import Reader, Tx
 from engram.models.memories.memory_history import BY_HAND_ACTIONS, Change
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.memories.tombstones import TombstoneKind
 from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
 
@@ -392,13 +392,13 @@ def note_model_reading(tx: Tx, turns: Iterable[StoredTurn], *, is_second: bool =
         tx.run(_put_reading(turn.id, turn.revision, is_second))
 
 
-def is_replaceable(episode: Episode, history: Sequence[Change]) -> bool:
+def is_replaceable(memory: Memory, history: Sequence[Change]) -> bool:
     """Return True for a memory of the local extractor in force that nobody changed, judged, saved or pinned."""
-    is_local = episode.source == Source.AUTO and episode.extractor.startswith(LOCAL_PREFIX)
-    is_free = not (episode.is_pinned or episode.is_lowered or episode.suspect or episode.graduated_at_ms)
+    is_local = memory.source == Source.AUTO and memory.extractor.startswith(LOCAL_PREFIX)
+    is_free = not (memory.is_pinned or memory.is_lowered or memory.suspect or memory.graduated_at_ms)
     return (
         is_local
-        and episode.is_current
+        and memory.is_current
         and is_free
         and not any(change.action in KEPT_ACTIONS or change.is_by_hand for change in history)
     )
@@ -465,14 +465,14 @@ def _waiting() -> Query:
 
     A session of which rules kept nothing waits as well: most say what only a model can conclude.
     """
-    episode, turn, session, reading = tables.Episode, tables.Turn, tables.Session, tables.ModelReading
+    memory, turn, session, reading = tables.Memory, tables.Turn, tables.Session, tables.ModelReading
     evidence, said = tables.Evidence, tables.TextBlock
     columns = [session.id, session.session_id, session.project.alias("project_id"), session.last_at_ms]
-    by_model = (episode.source == Source.AUTO) & ~episode.extractor.startswith(LOCAL_PREFIX)
+    by_model = (memory.source == Source.AUTO) & ~memory.extractor.startswith(LOCAL_PREFIX)
     # Turns that a model read before readings were noted.
     was_read = (
         evidence.select(1)
-        .join(episode, on=episode.id == evidence.episode)
+        .join(memory, on=memory.id == evidence.memory)
         .where((evidence.turn_id == turn.id) & (evidence.seq == 0) & by_model)
     )
     query = (

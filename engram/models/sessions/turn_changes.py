@@ -15,7 +15,7 @@ from engram.models.engine.packed import entry_key, in_order, pack_actions, pack_
 from engram.models.engine.statement import in_json_list, prepared
 from engram.models.engine.transaction import Store, Tx
 from engram.models.engine.transaction import Value as StoredValue
-from engram.models.memories.memory_changes import move_episodes, move_episodes_of_project
+from engram.models.memories.memory_changes import move_memories, move_memories_of_project
 from engram.models.memories.tombstones import TombstoneKind, add_tombstones
 from engram.models.sessions.outcomes import drop_outcomes_of_turn
 from engram.models.sessions.outcomes_of_turns import replace_failed_calls
@@ -45,7 +45,7 @@ def join_in(tx: Tx, into: int, others: Sequence[int], *, actor: Actor, is_said: 
     reason = "two projects became one" if is_said else SORTED
     renumber_vectors(tx, others)
     for project_id in others:
-        move_episodes_of_project(tx, project_id, into, reason, actor=actor, is_said=is_said)
+        move_memories_of_project(tx, project_id, into, reason, actor=actor, is_said=is_said)
     _move_rows(tx, tables.Turn, others, into)
     _move_rows(tx, tables.Passage, others, into)
     _move_rows(tx, tables.Outcome, others, into)
@@ -60,11 +60,11 @@ def move_turns(tx: Tx, turn_ids: Sequence[int], project_id: int | None, reason: 
     ids = json.dumps(list(turn_ids))
     memories = tx.fetch(_resting_on_alone(ids))
     row_ids = [row.id for row in memories]
-    move_episodes(tx, row_ids, project_id, reason, actor=actor, is_said=False)
+    move_memories(tx, row_ids, project_id, reason, actor=actor, is_said=False)
     tx.run(tables.Turn.update(project=project_id).where(in_json_list(tables.Turn.id, ids)))
     tx.run(tables.Passage.update(project_id=project_id).where(in_json_list(tables.Passage.turn_id, ids)))
     _renumber(tx, "p", tables.Passage.select(tables.Passage.id).where(in_json_list(tables.Passage.turn_id, ids)))
-    _renumber(tx, "e", tables.Episode.select(tables.Episode.id).where(tables.Episode.id.in_(row_ids)))
+    _renumber(tx, "e", tables.Memory.select(tables.Memory.id).where(tables.Memory.id.in_(row_ids)))
     return [row.episode_id for row in memories]
 
 
@@ -74,15 +74,15 @@ def move_sessions(tx: Tx, session_refs: Sequence[int], from_id: int, to_id: int,
     Their turns and notes do not move: ``move_turns`` and ``renumber_notes`` do that. A hub is told nothing.
     """
     refs = json.dumps(list(session_refs))
-    session, episode, outcome = tables.Session, tables.Episode, tables.Outcome
+    session, memory, outcome = tables.Session, tables.Memory, tables.Outcome
     memories = tx.fetch_values(
-        episode.select(episode.id).where(in_json_list(episode.session, refs) & (episode.project == from_id))
+        memory.select(memory.id).where(in_json_list(memory.session, refs) & (memory.project == from_id))
     )
-    move_episodes(tx, memories, to_id, SORTED, actor=actor, is_said=False)
+    move_memories(tx, memories, to_id, SORTED, actor=actor, is_said=False)
     names = session.select(session.session_id).where(in_json_list(session.id, refs))
     tx.run(outcome.update(project_id=to_id).where(outcome.session_id.in_(names) & (outcome.project_id == from_id)))
     tx.run(session.update(project=to_id).where(in_json_list(session.id, refs) & (session.project == from_id)))
-    _renumber(tx, "e", episode.select(episode.id).where(in_json_list(episode.id, json.dumps(memories))))
+    _renumber(tx, "e", memory.select(memory.id).where(in_json_list(memory.id, json.dumps(memories))))
     return [int(row_id) for row_id in memories]
 
 
@@ -90,7 +90,7 @@ def renumber_vectors(tx: Tx, projects: Sequence[int]) -> None:
     """Give the vectors of these projects new numbers, so that an index in memory reads them again."""
     renumber_notes(tx, projects)
     _renumber_vectors(tx, "p", tables.Passage, projects)
-    _renumber_vectors(tx, "e", tables.Episode, projects)
+    _renumber_vectors(tx, "e", tables.Memory, projects)
 
 
 def renumber_notes(tx: Tx, projects: Sequence[int]) -> None:
@@ -119,14 +119,14 @@ def _renumber(tx: Tx, owner: str, owned: Query) -> None:
 
 @prepared
 def _resting_on_alone(turn_ids: str) -> Query:
-    episode, evidence = tables.Episode, tables.Evidence
-    here = evidence.select(evidence.episode).where(in_json_list(evidence.turn_id, turn_ids))
+    memory, evidence = tables.Memory, tables.Evidence
+    here = evidence.select(evidence.memory).where(in_json_list(evidence.turn_id, turn_ids))
     elsewhere = evidence.select(Value(1)).where(
-        (evidence.episode == episode.id)
+        (evidence.memory == memory.id)
         & (evidence.turn_id.is_null() | evidence.turn_id.not_in(Select([fn.json_each(turn_ids)], [SQL("value")])))
     )
-    is_own = (episode.source == Source.AUTO.value) & (episode.scope == Scope.PROJECT.value)
-    return episode.select(episode.id, episode.episode_id).where(episode.id.in_(here) & is_own & ~fn.EXISTS(elsewhere))
+    is_own = (memory.source == Source.AUTO.value) & (memory.scope == Scope.PROJECT.value)
+    return memory.select(memory.id, memory.episode_id).where(memory.id.in_(here) & is_own & ~fn.EXISTS(elsewhere))
 
 
 @prepared

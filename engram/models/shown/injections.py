@@ -100,7 +100,7 @@ def drop_told_at_start(tx: Tx, session_id: str) -> None:
 
 
 def injected_ids(store: Reader, session_id: str) -> set[str]:
-    """Episodes that this session was shown since it was last cleared, pending ones included.
+    """Memories that this session was shown since it was last cleared, pending ones included.
 
     What its subagents were shown is not among them.
     """
@@ -113,8 +113,8 @@ def injections_of_session(store: Reader, session_id: str) -> list[Injection]:
     return store.fetch_records(_INJECTIONS, query.order_by(tables.Injection.id))
 
 
-def injections_of_episode(store: Reader, episode_id: str) -> list[Injection]:
-    """Where an episode was shown, the latest first."""
+def injections_of_memory(store: Reader, episode_id: str) -> list[Injection]:
+    """Where a memory was shown, the latest first."""
     query = _INJECTIONS.select().where(tables.Injection.episode_id == episode_id)
     return store.fetch_records(_INJECTIONS, query.order_by(tables.Injection.id.desc()))
 

@@ -70,15 +70,15 @@ class Usage:
 
 def usage_since(store: Store, since_ms: int) -> Usage:
     """Figures from ``since_ms`` until now, in one consistent view."""
-    session, episode = tables.Session, tables.Episode
+    session, memory = tables.Session, tables.Memory
     with store.snapshot() as reader:
         return Usage(
             sessions=_count(reader, session, session.last_at_ms >= since_ms),
             prompts=count_prompts_since(reader, since_ms),
-            memories=_count(reader, episode, episode.created_at_ms >= since_ms),
+            memories=_count(reader, memory, memory.created_at_ms >= since_ms),
             projects_with_none=_projects_with_none(reader, since_ms),
             shown=_count(reader, tables.Injection, WAS_SHOWN & (tables.Injection.at_ms >= since_ms)),
-            opened=_count(reader, episode, episode.accessed_at_ms >= since_ms),
+            opened=_count(reader, memory, memory.accessed_at_ms >= since_ms),
             most_used=_most_used(reader, since_ms),
             late=late_since(reader, since_ms),
             refused=_tally_since(reader, _REFUSED, since_ms),
@@ -100,39 +100,39 @@ def _is_prompt_since(since_ms: int) -> ColumnBase:
 
 
 def _projects_with_none(store: Reader, since_ms: int) -> tuple[str, ...]:
-    project, turn, episode = tables.Project, tables.Turn, tables.Episode
+    project, turn, memory = tables.Project, tables.Turn, tables.Memory
     prompts = turn.select(turn.id).where((turn.project == project.id) & _is_prompt_since(since_ms))
-    memories = episode.select(episode.id).where((episode.project == project.id) & (episode.created_at_ms >= since_ms))
+    memories = memory.select(memory.id).where((memory.project == project.id) & (memory.created_at_ms >= since_ms))
     query = project.select(project.name).where(fn.EXISTS(prompts) & ~fn.EXISTS(memories)).order_by(project.name)
     return tuple(store.fetch_values(query))
 
 
 def _most_used(store: Reader, since_ms: int) -> MostUsed | None:
-    injection, episode, project = tables.Injection, tables.Episode, tables.Project
+    injection, memory, project = tables.Injection, tables.Memory, tables.Project
     number = fn.COUNT(injection.id)
     # A briefing tells the same memories each time: that is no use of them.
     is_asked = WAS_SHOWN & (injection.channel != AT_START) & (injection.at_ms >= since_ms)
     bites = injection.select(injection.episode_id, number.alias("uses")).where(is_asked)
     expanded = injection.select(injection.episode_id, number).where(injection.used_at_ms >= since_ms)
-    opened = episode.select(episode.episode_id, SQL("1")).where(episode.accessed_at_ms >= since_ms)
+    opened = memory.select(memory.episode_id, SQL("1")).where(memory.accessed_at_ms >= since_ms)
     uses = bites.group_by(injection.episode_id) + expanded.group_by(injection.episode_id) + opened
     uses = uses.alias("used")
-    may_be_shown = episode.status.in_(CURRENT_STATUSES) & (episode.suspect == "") & (episode.is_lowered == 0)
+    may_be_shown = memory.status.in_(CURRENT_STATUSES) & (memory.suspect == "") & (memory.is_lowered == 0)
     row = store.fetch_first(
-        episode.select(
-            episode.episode_id,
-            episode.summary,
+        memory.select(
+            memory.episode_id,
+            memory.summary,
             fn.COALESCE(project.name, "").alias("project"),
-            episode.project.alias("project_id"),
-            episode.scope,
+            memory.project.alias("project_id"),
+            memory.scope,
             fn.SUM(uses.c.uses).alias("uses"),
             may_be_shown.alias("may_be_shown"),
         )
-        .join(uses, on=uses.c.episode_id == episode.episode_id)
-        .join_from(episode, project, JOIN.LEFT_OUTER)
-        .where(episode.episode_id.in_(injection.select(injection.episode_id).where(is_asked)))
-        .group_by(episode.id)
-        .order_by(SQL("uses").desc(), episode.created_at_ms.desc())
+        .join(uses, on=uses.c.episode_id == memory.episode_id)
+        .join_from(memory, project, JOIN.LEFT_OUTER)
+        .where(memory.episode_id.in_(injection.select(injection.episode_id).where(is_asked)))
+        .group_by(memory.id)
+        .order_by(SQL("uses").desc(), memory.created_at_ms.desc())
         .limit(1)
     )
     if row is None:
@@ -201,7 +201,7 @@ class Totals:
     transcripts: int
     turns: int
     #: Memories that are not archived or superseded.
-    episodes: int
+    memories: int
     archived: int
     suspects: int
     injections: int
@@ -212,28 +212,28 @@ class Totals:
 
 def count_totals(store: Store) -> Totals:
     """How much of everything there is, in one consistent view."""
-    episode, transcript = tables.Episode, tables.Transcript
+    memory, transcript = tables.Memory, tables.Transcript
     with store.snapshot() as reader:
-        current = _count_rows(reader, episode, episode.status.in_(_CURRENT))
+        current = _count_rows(reader, memory, memory.status.in_(_CURRENT))
         return Totals(
             projects=_count_rows(reader, tables.Project),
             sessions=_count_rows(reader, tables.Session),
             transcripts=_count_rows(reader, transcript),
             turns=_count_rows(reader, tables.Turn),
-            episodes=current,
-            archived=_count_rows(reader, episode) - current,
+            memories=current,
+            archived=_count_rows(reader, memory) - current,
             # The literal lets SQLite use the partial index.
-            suspects=_count_rows(reader, episode, episode.suspect != SQL("''")),
+            suspects=_count_rows(reader, memory, memory.suspect != SQL("''")),
             injections=_count_rows(reader, tables.Injection, WAS_SHOWN),
             bad_lines=_count_rows(reader, tables.BadLine),
             unreadable=_count_rows(reader, transcript, transcript.last_error != ""),
         )
 
 
-def count_episodes_since(store: Reader, since_ms: int, project_id: int | None = None) -> int:
+def count_memories_since(store: Reader, since_ms: int, project_id: int | None = None) -> int:
     """How many memories were kept after a time; of a project, or of all. Looks at the latest of them alone."""
-    episode = tables.Episode
-    query = episode.select(episode.kept_at_ms, episode.project).order_by(episode.id.desc()).limit(MAX_COUNTED)
+    memory = tables.Memory
+    query = memory.select(memory.kept_at_ms, memory.project).order_by(memory.id.desc()).limit(MAX_COUNTED)
     rows = store.fetch(query)
     return sum(row.kept_at_ms > since_ms and project_id in (None, row.project_id) for row in rows)
 
@@ -264,7 +264,7 @@ class ProjectTotals:
     turns: int
     #: Turns that begin with a prompt.
     prompts: int
-    episodes: int
+    memories: int
 
 
 def count_projects(store: Reader) -> list[ProjectTotals]:
@@ -273,13 +273,13 @@ def count_projects(store: Reader) -> list[ProjectTotals]:
     query = project.select(project.name, *_project_figures(project.id)).order_by(project.name)
     totals = [_project_totals(row) for row in store.fetch(query)]
     rest = _project_totals(store.fetch_first(Select(columns=[Value("").alias("name"), *_project_figures(None)])))
-    is_empty = not (rest.sessions or rest.turns or rest.prompts or rest.episodes)
+    is_empty = not (rest.sessions or rest.turns or rest.prompts or rest.memories)
     return totals if is_empty else [*totals, rest]
 
 
 def _project_figures(project_id: ColumnBase | None) -> list[ColumnBase]:
     """The figures of one project as columns of a query; of what belongs to none where there is no id."""
-    turn, episode = tables.Turn, tables.Episode
+    turn, memory = tables.Turn, tables.Memory
 
     def of_project(table: Any, *conditions: ColumnBase) -> ColumnBase:
         owner = table.project.is_null() if project_id is None else table.project == project_id
@@ -290,13 +290,13 @@ def _project_figures(project_id: ColumnBase | None) -> list[ColumnBase]:
         of_project(tables.Session).alias("sessions"),
         of_project(turn).alias("turns"),
         of_project(turn, turn.opening != Opening.CONTINUATION).alias("prompts"),
-        of_project(episode, episode.status.in_(_CURRENT)).alias("episodes"),
+        of_project(memory, memory.status.in_(_CURRENT)).alias("memories"),
     ]
 
 
 def _project_totals(row: Any) -> ProjectTotals:
     return ProjectTotals(
-        name=row.name, sessions=row.sessions, turns=row.turns, prompts=row.prompts, episodes=row.episodes
+        name=row.name, sessions=row.sessions, turns=row.turns, prompts=row.prompts, memories=row.memories
     )
 
 
@@ -305,7 +305,7 @@ class SessionTotals:
     """How much there is of one session."""
 
     turns: int
-    episodes: int
+    memories: int
     #: Bites that Claude was shown.
     shown: int
     #: Tokens (characters / 4) of everything that Claude was shown.
@@ -314,7 +314,7 @@ class SessionTotals:
 
 def count_sessions(store: Reader, session_ids: Collection[str]) -> Mapping[str, SessionTotals]:
     """Session id → figures, of these sessions."""
-    session, turn, episode = tables.Session, tables.Turn, tables.Episode
+    session, turn, memory = tables.Session, tables.Turn, tables.Memory
     injection, shown = tables.Injection, tables.Shown
     is_shown = (injection.session_id == session.session_id) & WAS_SHOWN
     bite_tokens = injection.select(fn.COALESCE(fn.SUM(injection.tokens), 0)).where(is_shown)
@@ -322,16 +322,16 @@ def count_sessions(store: Reader, session_ids: Collection[str]) -> Mapping[str, 
     query = session.select(
         session.session_id,
         turn.select(fn.COUNT(turn.id)).where(turn.session == session.id).alias("turns"),
-        episode.select(fn.COUNT(episode.id))
-        .where((episode.session == session.id) & episode.status.in_(_CURRENT))
-        .alias("episodes"),
+        memory.select(fn.COUNT(memory.id))
+        .where((memory.session == session.id) & memory.status.in_(_CURRENT))
+        .alias("memories"),
         injection.select(fn.COUNT(injection.id)).where(is_shown).alias("shown"),
         bite_tokens.alias("bite_tokens"),
         other_tokens.alias("other_tokens"),
     ).where(in_json_list(session.session_id, json.dumps(list(session_ids))))
     return {
         row.session_id: SessionTotals(
-            turns=row.turns, episodes=row.episodes, shown=row.shown, tokens=row.bite_tokens + row.other_tokens
+            turns=row.turns, memories=row.memories, shown=row.shown, tokens=row.bite_tokens + row.other_tokens
         )
         for row in store.fetch(query)
     }
@@ -385,7 +385,7 @@ def count_without_vector(store: Reader) -> int:
     A vector goes with its owner, and the first piece of each has the number 0: nothing needs to be looked up.
     """
     vector = tables.Vector
-    owners = sum(_count_rows(store, table) for table in (tables.Episode, tables.NoteChunk, tables.Passage))
+    owners = sum(_count_rows(store, table) for table in (tables.Memory, tables.NoteChunk, tables.Passage))
     # The literal lets SQLite use the partial index.
     with_vector = _count_rows(store, vector) - _count_rows(store, vector, vector.piece > SQL("0"))
     return owners - with_vector
@@ -426,14 +426,14 @@ class LatestPrompt:
 
 def counts_since(store: Reader, since_ms: int, project_id: int | None = None) -> DayCounts:
     """Count what happened since a time; of a project, or of all."""
-    injection, episode, history, shown = tables.Injection, tables.Episode, tables.History, tables.Shown
-    of_project = episode.select(episode.episode_id).where(episode.project == project_id)
+    injection, memory, history, shown = tables.Injection, tables.Memory, tables.History, tables.Shown
+    of_project = memory.select(memory.episode_id).where(memory.project == project_id)
     is_bite: ColumnBase = WAS_SHOWN & (injection.at_ms >= since_ms) & _is_recent(injection)
-    is_kept: ColumnBase = episode.created_at_ms >= since_ms
+    is_kept: ColumnBase = memory.created_at_ms >= since_ms
     is_change: ColumnBase = (history.at_ms >= since_ms) & _is_recent(history)
     if project_id is not None:
         is_bite &= injection.episode_id.in_(of_project)
-        is_kept &= episode.project == project_id
+        is_kept &= memory.project == project_id
         is_change &= history.episode_id.in_(of_project)
     bites = store.fetch_first(
         injection.select(
@@ -448,7 +448,7 @@ def counts_since(store: Reader, since_ms: int, project_id: int | None = None) ->
     return DayCounts(
         shown=bites.number,
         tokens=bites.tokens + (0 if project_id is not None else told),
-        kept=store.fetch_value(episode.select(fn.COUNT(SQL("*"))).where(is_kept)),
+        kept=store.fetch_value(memory.select(fn.COUNT(SQL("*"))).where(is_kept)),
         replaced=by_action.get("supersede", 0),
         wrong=by_action.get("bad", 0),
     )
@@ -456,20 +456,20 @@ def counts_since(store: Reader, since_ms: int, project_id: int | None = None) ->
 
 def kept_by_day(store: Reader, days: Sequence[tuple[int, int]], project_id: int | None = None) -> list[int]:
     """Count the memories that were said in each of some spans of time, given as start and end in milliseconds."""
-    episode = tables.Episode
-    condition = (episode.created_at_ms >= days[0][0]) & (episode.created_at_ms < days[-1][1])
+    memory = tables.Memory
+    condition = (memory.created_at_ms >= days[0][0]) & (memory.created_at_ms < days[-1][1])
     if project_id is not None:
-        condition &= episode.project == project_id
-    return _by_day(store.fetch_values(episode.select(episode.created_at_ms).where(condition)), days)
+        condition &= memory.project == project_id
+    return _by_day(store.fetch_values(memory.select(memory.created_at_ms).where(condition)), days)
 
 
 def shown_by_day(store: Reader, days: Sequence[tuple[int, int]], project_id: int | None = None) -> list[int]:
     """Count the bites that Claude was shown in each of some spans of time."""
-    injection, episode = tables.Injection, tables.Episode
+    injection, memory = tables.Injection, tables.Memory
     condition = WAS_SHOWN & (injection.at_ms >= days[0][0]) & (injection.at_ms < days[-1][1])
     condition &= _is_recent(injection)
     if project_id is not None:
-        own = episode.select(episode.episode_id).where(episode.project == project_id)
+        own = memory.select(memory.episode_id).where(memory.project == project_id)
         condition &= injection.episode_id.in_(own)
     return _by_day(store.fetch_values(injection.select(injection.at_ms).where(condition)), days)
 

@@ -1,6 +1,6 @@
 """The tables of memory.db as peewee models: their columns, indexes and constraints are declared here and nowhere else.
 
-Use them qualified (``tables.Episode``): the records that the rest of the program gets have the same names.
+Use them qualified (``tables.Memory``): the records that the rest of the program gets have the same names.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from engram.models.tables.hub_tables import HubMember, HubMemory, HubRule, HubSe
 from engram.models.tables.memory_tables import (
     Contradiction,
     Entity,
-    Episode,
-    EpisodeEntity,
-    EpisodeIndex,
     Evidence,
     History,
+    Memory,
+    MemoryEntity,
+    MemoryIndex,
     Run,
     Tombstone,
 )
@@ -58,9 +58,6 @@ __all__ = [
     "CopiedHistory",
     "Entity",
     "Entry",
-    "Episode",
-    "EpisodeEntity",
-    "EpisodeIndex",
     "Evidence",
     "FailedCall",
     "FormerName",
@@ -74,6 +71,9 @@ __all__ = [
     "Injection",
     "KnownValue",
     "Lease",
+    "Memory",
+    "MemoryEntity",
+    "MemoryIndex",
     "MetaValue",
     "ModelReading",
     "Note",
@@ -132,10 +132,10 @@ ALL_TABLES: tuple[type[Table], ...] = (
     FailedCall,
     ModelReading,
     Passage,
-    Episode,
+    Memory,
     Evidence,
     Entity,
-    EpisodeEntity,
+    MemoryEntity,
     History,
     Contradiction,
     VectorModel,
@@ -172,7 +172,7 @@ ALL_VIEWS: tuple[type[View], ...] = (
     NoteWords,
 )
 #: Every full-text index.
-ALL_TEXT_INDEXES: tuple[type[Model], ...] = (PassageIndex, EpisodeIndex, NoteIndex)
+ALL_TEXT_INDEXES: tuple[type[Model], ...] = (PassageIndex, MemoryIndex, NoteIndex)
 
 for _table in ALL_TABLES:
     add_column_constraints(_table)

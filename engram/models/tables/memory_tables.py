@@ -13,10 +13,10 @@ from engram.models.tables.passage_tables import TOKENIZER
 from engram.models.tables.project_tables import Project
 from engram.models.tables.session_tables import Session
 
-# -- Episodes: the kept memories, with their evidence, entities, history and contradictions.
+# -- The kept memories, with their evidence, entities, history and contradictions.
 
 
-class Episode(Table):
+class Memory(Table):
     """A kept memory."""
 
     id = AutoIncrementField()
@@ -69,6 +69,8 @@ class Episode(Table):
     title = TextField(default="")
 
     class Meta:
+        # The stored table and its columns keep the word for a memory that they began with.
+        table_name = "episode"
         indexes = (
             (("project", "status", "created_at_ms"), False),
             (("session",), False),
@@ -88,17 +90,17 @@ class Episode(Table):
 #: Holds everything by which lists of memories are narrowed, counted and ordered.
 SORT_INDEX = "episode_sorts"
 _SORTS = ("project", "kind", "status", "is_pinned", "is_lowered", "suspect", "created_at_ms")
-Episode.add_index(Episode.index(*(getattr(Episode, name) for name in _SORTS), name=SORT_INDEX))
+Memory.add_index(Memory.index(*(getattr(Memory, name) for name in _SORTS), name=SORT_INDEX))
 #: What a memory that goes had replaced.
-Episode.add_index(Episode.index(Episode.superseded_by, name="episode_superseded").where(Episode.superseded_by != ""))
-Episode.add_index(Episode.index(Episode.created_at_ms, name="episode_suspect").where(Episode.suspect != ""))
-Episode.add_index(Episode.index(Episode.created_at_ms, name="episode_unjoined").where(Episode.is_unjoined == 1))
+Memory.add_index(Memory.index(Memory.superseded_by, name="episode_superseded").where(Memory.superseded_by != ""))
+Memory.add_index(Memory.index(Memory.created_at_ms, name="episode_suspect").where(Memory.suspect != ""))
+Memory.add_index(Memory.index(Memory.created_at_ms, name="episode_unjoined").where(Memory.is_unjoined == 1))
 
 
 class Evidence(Table):
-    """An entry of a transcript that an episode rests on."""
+    """An entry of a transcript that a memory rests on."""
 
-    episode = reference(Episode, "episode_ref", cascade=True)
+    memory = reference(Memory, "episode_ref", cascade=True)
     seq = IntegerField()
     uuid = BlobField(null=True)
     #: No foreign key: the evidence of a saved memory outlives the turn.
@@ -106,13 +108,13 @@ class Evidence(Table):
     session_id = TextField()
 
     class Meta:
-        primary_key = CompositeKey("episode", "seq")
+        primary_key = CompositeKey("memory", "seq")
         without_rowid = True
         indexes = ((("turn_id",), False), (("session_id",), False))
 
 
 class Entity(Table):
-    """A name that episodes speak of: a file, a tool, a person."""
+    """A name that memories speak of: a file, a tool, a person."""
 
     id = AutoField()
     kind = TextField()
@@ -122,20 +124,21 @@ class Entity(Table):
         indexes = ((("kind", "name"), True),)
 
 
-class EpisodeEntity(Table):
-    """Which episode speaks of which name."""
+class MemoryEntity(Table):
+    """Which memory speaks of which name."""
 
     entity = reference(Entity, "entity_id")
-    episode = reference(Episode, "episode_ref", cascade=True)
+    memory = reference(Memory, "episode_ref", cascade=True)
 
     class Meta:
-        primary_key = CompositeKey("entity", "episode")
+        table_name = "episode_entity"
+        primary_key = CompositeKey("entity", "memory")
         without_rowid = True
-        indexes = ((("episode",), False),)
+        indexes = ((("memory",), False),)
 
 
-class EpisodeIndex(FTS5Model):
-    """The full-text index of episodes. It holds no text: an episode leaves it by the words it was indexed with."""
+class MemoryIndex(FTS5Model):
+    """The full-text index of memories. It holds no text: a memory leaves it by the words it was indexed with."""
 
     summary = SearchField()
     content = SearchField()
@@ -148,7 +151,7 @@ class EpisodeIndex(FTS5Model):
 
 
 class History(Table):
-    """One change of an episode: what, when, why and by whom, with the fields as they were before and after."""
+    """One change of a memory: what, when, why and by whom, with the fields as they were before and after."""
 
     id = AutoIncrementField()
     #: The text id, so that the history of a memory can be kept apart from its row.

@@ -100,7 +100,7 @@ class PassageIndex(FTS5Model):
         options: ClassVar = {"content": "passage_context", "content_rowid": "id", "tokenize": TOKENIZER}
 
 
-# -- Vectors of episodes (e), note chunks (n) and passages (p): float16, by the model that made them.
+# -- Vectors of memories (e), note chunks (n) and passages (p): float16, by the model that made them.
 
 
 class VectorModel(Table):

@@ -17,7 +17,7 @@ from engram.page.view import Answer, Notice, PageRequest, Route, View, ask_comma
 MAX_ROWS, MAX_DAYS = 30, 30
 #: What a tombstone that a person can count stands for.
 KINDS = {
-    TombstoneKind.EPISODE: "memories forgotten",
+    TombstoneKind.MEMORY: "memories forgotten",
     TombstoneKind.TURN: "turns forgotten",
     TombstoneKind.PROJECT: "projects forgotten",
     TombstoneKind.PURGED: "memories purged",
@@ -63,7 +63,7 @@ def _answer(request: PageRequest, notice: Notice | None = None) -> Answer:
         (day, [(KINDS[one.kind], one.number) for one in some]) for day, some in groupby(counts, lambda one: one.day)
     ]
     values = {
-        "archived": listing.episodes,
+        "archived": listing.memories,
         "total": total,
         "next": offset + MAX_ROWS if offset + MAX_ROWS < total else 0,
         "days": days[:MAX_DAYS],

@@ -86,7 +86,7 @@ def flow_of(health: Health) -> list[Step]:
     return [
         step(0, "transcripts", unread.found, files, "ingest"),
         step(1, "turns read", totals.turns, "", "ingest"),
-        step(2, "memories kept", totals.episodes, sessions, "extract"),
+        step(2, "memories kept", totals.memories, sessions, "extract"),
         step(3, "texts with a vector", 0, texts, "embed"),
         step(4, "shown to Claude", totals.injections, "", "recollect"),
     ]

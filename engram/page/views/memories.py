@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from engram.enums import Kind
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.projects.projects import list_projects
 from engram.models.search.fulltext import search_passages
 from engram.models.search.memory_lists import Selection, State, browse
 from engram.models.sessions.passage_rows import passage_rows, passage_turns
-from engram.models.shown.usage import count_episodes_since
+from engram.models.shown.usage import count_memories_since
 from engram.page.view import Answer, PageRequest, Route, View
 from engram.text.words import MAX_QUERY_CHARS, question_words_of
 from engram.worker.client import ask_worker
@@ -37,7 +37,7 @@ def show(request: PageRequest) -> Answer:
         "text": selection.text,
         "kind": selection.kind,
         "state": selection.state.value if selection.state else "",
-        "episodes": listing.episodes,
+        "memories": listing.memories,
         "facets": facets,
         "projects": []
         if facets is None
@@ -46,7 +46,7 @@ def show(request: PageRequest) -> Answer:
             for project_id, number in list(facets.projects.items())[:MAX_PROJECTS]
             if project_id in names
         ],
-        "next": offset + MAX_ROWS if len(listing.episodes) == MAX_ROWS else None,
+        "next": offset + MAX_ROWS if len(listing.memories) == MAX_ROWS else None,
         "offset": offset,
         "is_meant": len(selection.text) >= MIN_MEANT_CHARACTERS and not offset,
         "detail": None,
@@ -62,7 +62,7 @@ def show_meant(request: PageRequest) -> Answer:
     selection = _selection(request)
     listed = set(request.query.get("listed", "").split(","))
     meant = _meant(request, selection.text)
-    found = [(episode, score) for episode, score in meant or () if episode.episode_id not in listed]
+    found = [(memory, score) for memory, score in meant or () if memory.episode_id not in listed]
     return Answer(
         "meant.html",
         {
@@ -76,10 +76,10 @@ def show_meant(request: PageRequest) -> Answer:
 
 def count_new(store: Store, since_ms: int, project_id: int | None) -> int:
     """Count the memories that were kept since a time."""
-    return count_episodes_since(store, since_ms, project_id)
+    return count_memories_since(store, since_ms, project_id)
 
 
-def _meant(request: PageRequest, text: str) -> list[tuple[Episode, float]] | None:
+def _meant(request: PageRequest, text: str) -> list[tuple[Memory, float]] | None:
     """Return memories by meaning, the best first; None if no worker answers."""
     question = {
         "op": "rank",
@@ -91,8 +91,8 @@ def _meant(request: PageRequest, text: str) -> list[tuple[Episode, float]] | Non
     answer = ask_worker(request.settings.places, question, timeout_seconds=MEANING_SECONDS)
     if answer is None or "hits" not in answer:
         return None
-    found = [(find_episode(request.store, hit["id"]), hit["score"]) for hit in answer["hits"]]
-    return [(episode, score) for episode, score in found if episode is not None]
+    found = [(find_memory(request.store, hit["id"]), hit["score"]) for hit in answer["hits"]]
+    return [(memory, score) for memory, score in found if memory is not None]
 
 
 def _said(request: PageRequest, text: str) -> list[tuple[str, str, int]]:

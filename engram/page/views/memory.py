@@ -8,15 +8,15 @@ from typing import Any
 from engram.consolidation.undo import UndoPlan, plan_undo, undo_last_change
 from engram.enums import Actor, Importance, Judgement, Scope
 from engram.errors import BadRequest
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.forgetting.forget_files import withdraw_bites
 from engram.forgetting.forget_preview import preview_forget
 from engram.memories.correct import supersede_memory
 from engram.memories.feedback import judge_memory, take_back_judgement
-from engram.memories.save import edit_memory, pin_memory, require_episode
+from engram.memories.save import edit_memory, pin_memory, require_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.branches import branch_remark
-from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.sessions.outcomes import Outcome
 from engram.models.sessions.passage_rows import require_quotation
 from engram.models.sessions.recent import prompt_near
@@ -39,25 +39,25 @@ FORGET_SECONDS = 6
 
 def ask_edit(request: PageRequest) -> Answer:
     """Show the form that edits a memory."""
-    return _detail(request, _episode(request), form="edit")
+    return _detail(request, _memory(request), form="edit")
 
 
 def edit(request: PageRequest) -> Answer:
     """Change text, importance or scope; only what differs is changed."""
-    episode, form = _episode(request), request.form
+    memory, form = _memory(request), request.form
     summary, content = form.get("summary", "").strip(), form.get("content", "").replace("\r\n", "\n").strip()
     importance, scope = Importance.parse(form.get("importance", "")), Scope.parse(form.get("scope", ""))
     changes = {
-        "summary": summary if summary != episode.summary else None,
-        "content": content if content != episode.content.strip() else None,
-        "importance": importance if importance is not episode.importance else None,
-        "scope": scope if scope is not episode.scope else None,
+        "summary": summary if summary != memory.summary else None,
+        "content": content if content != memory.content.strip() else None,
+        "importance": importance if importance is not memory.importance else None,
+        "scope": scope if scope is not memory.scope else None,
     }
     if all(value is None for value in changes.values()):
-        return _detail(request, episode, notice=Notice("Nothing was changed."))
+        return _detail(request, memory, notice=Notice("Nothing was changed."))
     changed = edit_memory(
         request.store,
-        episode.episode_id,
+        memory.episode_id,
         redact,
         actor=Actor.USER,
         summary=summary if changes["summary"] is not None else None,
@@ -65,95 +65,95 @@ def edit(request: PageRequest) -> Answer:
         importance=importance if changes["importance"] is not None else None,
         scope=scope if changes["scope"] is not None else None,
     )
-    withdraw_bites(request.settings.places, episode.episode_id)
+    withdraw_bites(request.settings.places, memory.episode_id)
     return _changed(request, changed, "Edited.")
 
 
 def pin(request: PageRequest) -> Answer:
     """Pin a memory, or unpin it."""
-    episode = _episode(request)
-    changed = pin_memory(request.store, episode.episode_id, actor=Actor.USER, is_pinned=not episode.is_pinned)
+    memory = _memory(request)
+    changed = pin_memory(request.store, memory.episode_id, actor=Actor.USER, is_pinned=not memory.is_pinned)
     return _changed(request, changed, "Pinned: every briefing begins with it." if changed.is_pinned else "Unpinned.")
 
 
 def judge_wrong(request: PageRequest) -> Answer:
     """Judge a memory wrong, or take that back."""
-    episode = _episode(request)
-    if episode.is_lowered:
-        changed, _ = take_back_judgement(request.store, episode.episode_id, actor=Actor.USER)
+    memory = _memory(request)
+    if memory.is_lowered:
+        changed, _ = take_back_judgement(request.store, memory.episode_id, actor=Actor.USER)
         return _changed(request, changed, "It may be shown again.")
     why = request.form.get("why", "").strip() or NO_REASON
-    changed = judge_memory(request.store, episode.episode_id, Judgement.WRONG, why, redact, actor=Actor.USER)
+    changed = judge_memory(request.store, memory.episode_id, Judgement.WRONG, why, redact, actor=Actor.USER)
     return _changed(request, changed, "Wrong: Claude is never shown it again.")
 
 
 def ask_successor(request: PageRequest) -> Answer:
     """Show the form that names what replaces a memory."""
-    return _detail(request, _episode(request), form="supersede")
+    return _detail(request, _memory(request), form="supersede")
 
 
 def supersede(request: PageRequest) -> Answer:
     """Let another memory replace this one."""
     successor = request.form.get("successor", "").strip()
-    changed = supersede_memory(request.store, _episode(request).episode_id, successor, actor=Actor.USER)
+    changed = supersede_memory(request.store, _memory(request).episode_id, successor, actor=Actor.USER)
     return _changed(request, changed, f"Replaced by {successor}.")
 
 
 def undo(request: PageRequest) -> Answer:
     """Take back the last change of a memory, if it is still the one that the person saw."""
-    episode, step = _episode(request), request.path["step"]
+    memory, step = _memory(request), request.path["step"]
     if not step.isdecimal():
         raise BadRequest("say which change to undo")
-    plan = undo_last_change(request.store, request.settings, episode.episode_id, actor=Actor.USER, step=int(step))
+    plan = undo_last_change(request.store, request.settings, memory.episode_id, actor=Actor.USER, step=int(step))
     done = "The undo was undone" if plan.is_redo else f"Undone: {plan.change.action}"
-    return _changed(request, _episode(request), f"{done}.")
+    return _changed(request, _memory(request), f"{done}.")
 
 
 def ask_forget(request: PageRequest) -> Answer:
     """Show exactly what forgetting would delete, and ask."""
-    episode = _episode(request)
+    memory = _memory(request)
     also_source = request.query.get("source") == "yes"
-    preview = preview_forget(request.store, request.settings.places, episode.episode_id, also_source=also_source)
-    return _detail(request, episode, form="forget", preview=preview, also_source=also_source)
+    preview = preview_forget(request.store, request.settings.places, memory.episode_id, also_source=also_source)
+    return _detail(request, memory, form="forget", preview=preview, also_source=also_source)
 
 
 def wait_forget(request: PageRequest) -> Answer:
     """Wait a moment before it is forgotten, with a way out."""
     also_source = request.form.get("source") == "yes"
-    values = {"episode": _episode(request), "also_source": also_source, "seconds": FORGET_SECONDS}
+    values = {"memory": _memory(request), "also_source": also_source, "seconds": FORGET_SECONDS}
     return Answer("forgetting.html", values)
 
 
 def forget(request: PageRequest) -> Answer | Redirect:
     """Forget a memory for good."""
-    report = forget_episode(
+    report = forget_memory(
         request.store,
         request.settings.places,
-        _episode(request).episode_id,
+        _memory(request).episode_id,
         also_source=request.form.get("source") == "yes",
         actor=Actor.USER,
     )
     return Answer("forgotten_now.html", {"report": report}, is_change=True)
 
 
-def _episode(request: PageRequest) -> Episode:
-    return require_episode(request.store, request.path["episode_id"])
+def _memory(request: PageRequest) -> Memory:
+    return require_memory(request.store, request.path["episode_id"])
 
 
-def _changed(request: PageRequest, episode: Episode, sentence: str) -> Answer:
+def _changed(request: PageRequest, memory: Memory, sentence: str) -> Answer:
     """Answer a change with the memory as it is now, and with the way to undo it."""
-    step = plan_undo(request.store, episode).change.id
-    notice = Notice(sentence, undo=("m", episode.episode_id, "undo", str(step)), target=request.target)
+    step = plan_undo(request.store, memory).change.id
+    notice = Notice(sentence, undo=("m", memory.episode_id, "undo", str(step)), target=request.target)
     if request.target == "detail":
-        return _detail(request, episode, notice=notice, is_change=True)
-    return Answer("memory.html", {"episode": episode}, block="actions", notice=notice, is_change=True)
+        return _detail(request, memory, notice=notice, is_change=True)
+    return Answer("memory.html", {"memory": memory}, block="actions", notice=notice, is_change=True)
 
 
 def _detail(
-    request: PageRequest, episode: Episode, *, notice: Notice | None = None, is_change: bool = False, **values: object
+    request: PageRequest, memory: Memory, *, notice: Notice | None = None, is_change: bool = False, **values: object
 ) -> Answer:
 
-    shown = memory_values(request, episode) | values
+    shown = memory_values(request, memory) | values
     return Answer("memory.html", shown, block="detail", notice=notice, is_change=is_change)
 
 
@@ -210,31 +210,31 @@ def show(request: PageRequest) -> Answer | Redirect:
     if is_quotation_id(request.path["episode_id"]):
         stored = require_quotation(request.store, request.path["episode_id"]).stored
         return Redirect(("s", stored.turn.session_id, "t", str(stored.id)))
-    episode = require_episode(request.store, request.path["episode_id"])
+    memory = require_memory(request.store, request.path["episode_id"])
     block = "detail" if request.is_fragment else ""
-    return Answer("memory.html", memory_values(request, episode), block=block)
+    return Answer("memory.html", memory_values(request, memory), block=block)
 
 
-def memory_values(request: PageRequest, episode: Episode) -> dict[str, Any]:
+def memory_values(request: PageRequest, memory: Memory) -> dict[str, Any]:
     """Return everything that the template shows of a memory."""
     store = request.store
-    report = report_memory(store, episode)
-    why = why_memory(store, episode.episode_id, MAX_MOMENTS)
+    report = report_memory(store, memory)
+    why = why_memory(store, memory.episode_id, MAX_MOMENTS)
     return {
-        "episode": episode,
-        "successor": find_episode(store, episode.superseded_by) if episode.superseded_by else None,
+        "memory": memory,
+        "successor": find_memory(store, memory.superseded_by) if memory.superseded_by else None,
         "report": report,
         "branch_remark": branch_remark(report.branch),
-        "sources": source_turns(store, episode),
+        "sources": source_turns(store, memory),
         "shown_times": why.shown,
         "moments": [_moment(store, outcome) for outcome in why.outcomes],
         "steps": [
-            (step, ACTIONS.get(step.action, step.action), who_changed(step, episode.extractor))
+            (step, ACTIONS.get(step.action, step.action), who_changed(step, memory.extractor))
             for step in report.history[: -MAX_STEPS - 1 : -1]
         ],
         "hidden_steps": max(0, len(report.history) - MAX_STEPS),
-        "undo": _undo_plan(store, episode),
-        "shares": where_shared(store, episode),
+        "undo": _undo_plan(store, memory),
+        "shares": where_shared(store, memory),
         "form": "",
     }
 
@@ -251,9 +251,9 @@ def _moment(store: Store, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def _undo_plan(store: Store, episode: Episode) -> UndoPlan | None:
+def _undo_plan(store: Store, memory: Memory) -> UndoPlan | None:
     try:
-        return plan_undo(store, episode)
+        return plan_undo(store, memory)
     except BadRequest:
         return None
 

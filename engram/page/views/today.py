@@ -11,14 +11,14 @@ from engram.enums import Channel
 from engram.models.engine.transaction import Store
 from engram.models.memories.judgements import open_contradictions
 from engram.models.memories.memory_history import list_runs
-from engram.models.memories.memory_records import Episode, episodes_of_ids
+from engram.models.memories.memory_records import Memory, memories_of_ids
 from engram.models.projects.projects import ProjectRow, list_projects, project_by_id
 from engram.models.search.memory_lists import latest_kept
 from engram.models.sessions.outcomes import SAME_MOMENT_MS, Outcome, count_outcomes_since, list_outcomes
 from engram.models.sessions.sessions import list_sessions
 from engram.models.shown.usage import (
     LatestPrompt,
-    count_episodes_since,
+    count_memories_since,
     counts_since,
     kept_by_day,
     latest_turn_prompts,
@@ -48,8 +48,8 @@ class Event:
     prompt: str = ""
     outcome: Outcome | None = None
     reason: str = ""
-    shown: tuple[tuple[Episode, float], ...] = ()
-    kept: Episode | None = None
+    shown: tuple[tuple[Memory, float], ...] = ()
+    kept: Memory | None = None
     run: str = ""
 
 
@@ -88,19 +88,19 @@ def show_briefing(request: PageRequest) -> Answer:
 def count_new(store: Store, since_ms: int, project_id: int | None) -> int:
     """Count the prompts and the memories since a time."""
     prompts = count_outcomes_since(store, since_ms, project_id, Channel.PROMPT)
-    return prompts + count_episodes_since(store, since_ms, project_id)
+    return prompts + count_memories_since(store, since_ms, project_id)
 
 
 def _events(store: Store, project_id: int | None) -> list[Event]:
     names = {project.id: project.name for project in list_projects(store)}
     outcomes = list_outcomes(store, project_id=project_id, channels=(Channel.PROMPT,), limit=MAX_PROMPTS)
     ids = {candidate.episode_id for outcome in outcomes for candidate in outcome.considered}
-    memories = episodes_of_ids(store, sorted(ids))
+    memories = memories_of_ids(store, sorted(ids))
     prompts = latest_turn_prompts(store)
     events = [_prompt_event(outcome, names, memories, prompts) for outcome in outcomes]
     events += [
-        Event(at_ms=episode.kept_at_ms, project=episode.project, kept=episode)
-        for episode in latest_kept(store, MAX_KEPT, project_id=project_id)
+        Event(at_ms=memory.kept_at_ms, project=memory.project, kept=memory)
+        for memory in latest_kept(store, MAX_KEPT, project_id=project_id)
     ]
     if project_id is None:
         events += [
@@ -116,7 +116,7 @@ def _tidied(changes: int) -> str:
 
 
 def _prompt_event(
-    outcome: Outcome, names: Mapping[int, str], memories: Mapping[str, Episode], prompts: Sequence[LatestPrompt]
+    outcome: Outcome, names: Mapping[int, str], memories: Mapping[str, Memory], prompts: Sequence[LatestPrompt]
 ) -> Event:
     near = [
         prompt

@@ -131,9 +131,9 @@ class VectorCache:
 # -- Embed rows without a current vector: outside any transaction, then stored in a short one.
 
 #: Memories that are embedded at a time.
-EPISODE_BATCH = 16
+MEMORY_BATCH = 16
 #: Memories that are embedded while a client waits.
-NEWEST_EPISODES = 4
+NEWEST_MEMORIES = 4
 #: Maximum number of words of a prompt that are embedded with a passage of its reply.
 MAX_PROMPT_WORDS = 60
 #: The role in front of a text that names its own speaker, as in a chat.
@@ -154,10 +154,10 @@ def embed_missing(store: Store, embedder: Embedder, limit: int = 64) -> int:
     return len(missing)
 
 
-def embed_episodes(store: Store, embedder: Embedder) -> int:
+def embed_memories(store: Store, embedder: Embedder) -> int:
     """Embed every memory without a current vector, and nothing else; return how many. Raises EmbeddingError."""
     total = 0
-    while missing := [row for row in missing_vectors(store, embedder.model_id, EPISODE_BATCH) if row.owner == "e"]:
+    while missing := [row for row in missing_vectors(store, embedder.model_id, MEMORY_BATCH) if row.owner == "e"]:
         vectors = _embed(missing, embedder)
         with store.transaction() as tx:
             put_vectors(tx, embedder.model_id, vectors)
@@ -165,12 +165,12 @@ def embed_episodes(store: Store, embedder: Embedder) -> int:
     return total
 
 
-def embed_newest_episodes(store: Store, embedder: Embedder) -> int:
+def embed_newest_memories(store: Store, embedder: Embedder) -> int:
     """Embed the newest memories without a current vector, a few at most; return how many.
 
     So a memory is found by its meaning as soon as it was saved. Raises EmbeddingError.
     """
-    missing = [row for row in missing_vectors(store, embedder.model_id, NEWEST_EPISODES) if row.owner == "e"]
+    missing = [row for row in missing_vectors(store, embedder.model_id, NEWEST_MEMORIES) if row.owner == "e"]
     if not missing:
         return 0
     vectors = _embed(missing, embedder)

@@ -85,7 +85,7 @@ def _figures(machine: Machine) -> Iterator[str]:
         return
     totals = health.totals
     yield f"{totals.transcripts} transcripts, {totals.sessions} sessions, {totals.turns} turns"
-    yield f"{totals.episodes} memories, {health.waiting} tasks due, {health.missing_vectors} texts without a vector"
+    yield f"{totals.memories} memories, {health.waiting} tasks due, {health.missing_vectors} texts without a vector"
     yield f"{health.unread.files} unread transcripts, {health.unread.bytes} bytes"
     for name, stage in health.stages.items():
         failing = ", failing" if stage.last_error else ""

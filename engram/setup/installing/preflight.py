@@ -17,11 +17,11 @@ from typing import Final
 from engram.embedding.source import BUNDLED, is_bundled_intact
 from engram.enums import Actor
 from engram.errors import EngramError, InstallError
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.ingest.read_sources import ingest_all
 from engram.models.engine.transaction import Store
 from engram.models.rescue.copies import open_memory
-from engram.models.search.memory_lists import latest_episodes
+from engram.models.search.memory_lists import latest_memories
 from engram.redaction import redact
 from engram.search.question import Query
 from engram.settings import Settings
@@ -222,7 +222,7 @@ def _test(settings: Settings, folder: Path) -> bool:
 
         drain(runtime, with_waiting=True)
         episode_id = _recall(store, runtime)
-        forget_episode(store, own.places, episode_id, actor=Actor.USER, also_source=True)
+        forget_memory(store, own.places, episode_id, actor=Actor.USER, also_source=True)
         runtime.refresh_index()
         if _hits(runtime):
             raise EngramError("a forgotten memory was found again")
@@ -233,7 +233,7 @@ def _test(settings: Settings, folder: Path) -> bool:
 
 
 def _recall(store: Store, runtime: Runtime) -> str:
-    memories = latest_episodes(store)
+    memories = latest_memories(store)
     if not any(CANARY in memory.summary for memory in memories):
         raise EngramError("no memory was made of a session")
     runtime.refresh_index()

@@ -27,8 +27,8 @@ from engram.system.atomic import locked_folder, read_regular
 
 # -- Databases of the earlier Engram, by their tables: the one named memory.db, and those that were moved aside.
 
-#: Columns that the episodes of its second version have; its first version has the table ``chunks`` instead.
-EPISODE_COLUMNS = frozenset({"id", "session_id", "summary", "created_at"})
+#: Columns that the memories of its second version have; its first version has the table ``chunks`` instead.
+MEMORY_COLUMNS = frozenset({"id", "session_id", "summary", "created_at"})
 #: Names under which its database may lie in the memory folder.
 PATTERNS = ("memory.db", "memory.v2*.db")
 
@@ -38,10 +38,10 @@ class EarlierDatabase:
     """A database of the earlier Engram."""
 
     path: Path
-    #: 1: indexed notes only. 2: episodes.
+    #: 1: indexed notes only. 2: memories.
     version: int
-    #: Number of episodes; 0 where they cannot be counted.
-    episodes: int
+    #: Number of memories; 0 where they cannot be counted.
+    memories: int
 
 
 def find_databases(folder: Path, scratch: Path) -> list[EarlierDatabase]:
@@ -77,7 +77,7 @@ def _look_at(path: Path, scratch: Path) -> EarlierDatabase | None:
 
 def version_of(database: ForeignDatabase) -> int:
     """Return 2 or 1 for a database of the earlier Engram by its tables, 0 for another program's."""
-    if database.columns("episodes") >= EPISODE_COLUMNS:
+    if database.columns("episodes") >= MEMORY_COLUMNS:
         return 2
     return int(bool(database.columns("chunks")) and bool(database.columns("fts")))
 
@@ -173,7 +173,7 @@ class EarlierEngram:
             *(f"process {process.pid}: {process.command[:MAX_SHOWN_CHARACTERS]}" for process in self.processes),
             *([f"{self.listener.described} listens on {self.listener.path}"] if self.listener else []),
             *(_line_of_entry(entry) for entry in self.entries),
-            *(f"database {database.path}: {database.episodes} memories" for database in self.databases),
+            *(f"database {database.path}: {database.memories} memories" for database in self.databases),
             *([f"{len(self.notes)} notes in {self.notes[0].parent}"] if self.notes else []),
         ]
 

@@ -143,8 +143,8 @@ def test_the_memory_is_sound_and_found_by_its_words(old: Path, driver: str) -> N
         assert store.value("SELECT count(*) FROM pragma_foreign_key_check") == 0
         assert store.value("PRAGMA foreign_keys") == 1
         assert fulltext.search_passages(store, ["cursor"], 5)
-        (tide, *_) = [row for row, _ in fulltext.search_episodes(store, ["crane"], 5)]
-        assert memory_records.episodes_by_row(store, [tide])[tide].summary == "The crane was painted after the backup."
+        (tide, *_) = [row for row, _ in fulltext.search_memories(store, ["crane"], 5)]
+        assert memory_records.memories_by_row(store, [tide])[tide].summary == "The crane was painted after the backup."
         assert fulltext.search_notes(store, ["Brigitte"], 5)
 
 
@@ -179,7 +179,7 @@ def test_what_was_forgotten_since_an_old_copy_was_made_goes(old: Path, driver: s
     connection.close()
 
     with open_store(old, driver=driver) as store:
-        assert memory_records.find_episode(store, saved["episode_id"]) is None
+        assert memory_records.find_memory(store, saved["episode_id"]) is None
         assert history_of(store, saved["episode_id"]) == []
         assert find_all_damage(store) == ""
 
@@ -259,7 +259,7 @@ def test_a_backup_of_version_4_is_restored(old: Path, tmp_path: Path) -> None:
     with open_store(home / "memory.db") as store:
         assert store.schema_version() == migrations.newest_version()
         assert find_all_damage(store) == ""
-        assert memory_records.find_episode(store, saved[0]["episode_id"]) is not None, (
+        assert memory_records.find_memory(store, saved[0]["episode_id"]) is not None, (
             "what was saved since is carried over"
         )
     assert read_schema(home / "memory.db") == fresh_schema(tmp_path, "auto")

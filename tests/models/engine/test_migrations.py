@@ -50,7 +50,7 @@ INJECTION_5 = (
     'CREATE INDEX "injection_session_id_id" ON "injection" ("session_id", "id")',
     'CREATE INDEX "injection_episode_id" ON "injection" ("episode_id")',
 )
-EPISODE_FTS_5 = (
+MEMORY_FTS_5 = (
     'CREATE VIRTUAL TABLE "episode_fts" USING fts5 ("summary", "content", "entities", content=\'\', '
     "tokenize=\"porter unicode61 remove_diacritics 2 tokenchars '_'\")"
 )
@@ -125,7 +125,7 @@ def first(path: Path) -> Path:
         "DROP INDEX episode_suspect",
         "DROP INDEX episode_sorts",
         "DROP TABLE episode_fts",
-        EPISODE_FTS_5,
+        MEMORY_FTS_5,
         "ALTER TABLE history DROP COLUMN undoes",
         "DROP INDEX episode_created_at_ms_id",
         "DROP TABLE model_reading",

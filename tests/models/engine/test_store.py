@@ -1,4 +1,4 @@
-"""memory.db: turns, episodes and their index live and die together, on both drivers."""
+"""memory.db: turns, memories and their index live and die together, on both drivers."""
 
 from __future__ import annotations
 
@@ -136,35 +136,35 @@ def test_a_cursor_moves_only_from_where_it_was_read(store: Store) -> None:
         sources.move_cursor(tx, before, after, before.transcript_id)
 
 
-def test_an_episode_keeps_its_history_and_its_index_follows_its_text(store: Store) -> None:
+def test_an_memory_keeps_its_history_and_its_index_follows_its_text(store: Store) -> None:
     with store.transaction() as tx:
-        made = memory_changes.add_episode(
+        made = memory_changes.add_memory(
             tx,
-            memory_records.Episode(memory_records.new_episode_id(), "fix", "flock leaks", "zebra"),
+            memory_records.Memory(memory_records.new_memory_id(), "fix", "flock leaks", "zebra"),
             [],
             actor=Actor.MODEL,
         )
-        memory_changes.change_episode(tx, made, "edit", "better words", summary="lock is held", actor=Actor.USER)
+        memory_changes.change_memory(tx, made, "edit", "better words", summary="lock is held", actor=Actor.USER)
 
-    assert fulltext.search_episodes(store, ["flock"], 5) == []
-    assert fulltext.search_episodes(store, ["held"], 5)[0][0] == made.id
+    assert fulltext.search_memories(store, ["flock"], 5) == []
+    assert fulltext.search_memories(store, ["held"], 5)[0][0] == made.id
     changes = memory_history.history_of(store, made.episode_id)
     assert [c.action for c in changes] == ["add", "edit"]
     assert changes[1].before == {"summary": "flock leaks"}
 
 
-def test_a_deleted_episode_leaves_a_tombstone_for_its_slot(store: Store) -> None:
+def test_a_deleted_memory_leaves_a_tombstone_for_its_slot(store: Store) -> None:
     slot = memory_records.slot_of("turn", "fix", "flock leaks")
     with store.transaction() as tx:
-        made = memory_changes.add_episode(
+        made = memory_changes.add_memory(
             tx,
-            memory_records.Episode(memory_records.new_episode_id(), "fix", "flock leaks", "zebra", slot=slot),
+            memory_records.Memory(memory_records.new_memory_id(), "fix", "flock leaks", "zebra", slot=slot),
             [],
             actor=Actor.MODEL,
         )
-        memory_changes.delete_episode(tx, made, actor=Actor.USER)
+        memory_changes.delete_memory(tx, made, actor=Actor.USER)
 
-    assert memory_records.find_episode(store, made.episode_id) is None
+    assert memory_records.find_memory(store, made.episode_id) is None
     assert tombstones.is_slot_gone(store, slot)
 
 
@@ -249,18 +249,18 @@ def test_every_uuid_survives_packing(text: str) -> None:
 
 def test_who_may_see_a_memory_is_known_to_its_vector_too(store: Store) -> None:
     with store.transaction() as tx:
-        made = memory_changes.add_episode(
+        made = memory_changes.add_memory(
             tx,
-            memory_records.Episode(memory_records.new_episode_id(), "fact", "a summary", "content"),
+            memory_records.Memory(memory_records.new_memory_id(), "fact", "a summary", "content"),
             [],
             actor=Actor.MODEL,
         )
         vectors.put_vectors(tx, "m", [("e", made.id, 0, b"\0\0")])
-        memory_changes.change_episode(tx, made, "edit", is_pinned=True, actor=Actor.USER)
+        memory_changes.change_memory(tx, made, "edit", is_pinned=True, actor=Actor.USER)
     kept = vectors.load_vectors(store, "e", "m")
 
     with store.transaction() as tx:
-        memory_changes.change_episode(tx, made, "edit", scope="global", actor=Actor.USER)
+        memory_changes.change_memory(tx, made, "edit", scope="global", actor=Actor.USER)
 
     assert [row_id for row_id, _, _ in kept] == [made.id]
     assert vectors.load_vectors(store, "e", "m") == []

@@ -9,7 +9,7 @@ from engram.enums import Actor
 from engram.models.engine.transaction import Store
 from engram.models.forgetting import erasing
 from engram.models.memories.memory_history import history_of
-from engram.models.memories.memory_records import Episode, Evidence, find_episode
+from engram.models.memories.memory_records import Evidence, Memory, find_memory
 from engram.models.sessions.stored_turns import load_turn
 from engram.transcripts.turns import Action
 from tests.models.conversations import make_turn, store_turn
@@ -67,22 +67,22 @@ def test_a_read_or_extraction_under_way_begins_anew(store: Store) -> None:
     assert store.value("SELECT rolling_summary FROM session") == ""
 
 
-def test_a_memory_that_quotes_the_entry_keeps_its_summary_alone(store: Store, keep: Callable[..., Episode]) -> None:
+def test_a_memory_that_quotes_the_entry_keeps_its_summary_alone(store: Store, keep: Callable[..., Memory]) -> None:
     turn_id = store_turn(store, make_turn(PROMPT, "ask", "the walrus knows"))
     memory = keep(
         "who knows", content="the walrus knows", facts=("walrus.py",), evidence=[Evidence(REPLY, "s1", turn_id)]
     )
-    assert [one.episode_id for one in erasing.episodes_resting_on_source(store, REPLY)] == [memory.episode_id]
+    assert [one.episode_id for one in erasing.memories_resting_on_source(store, REPLY)] == [memory.episode_id]
 
     erase(store, REPLY)
 
-    after = find_episode(store, memory.episode_id)
+    after = find_memory(store, memory.episode_id)
     assert after is not None
     assert (after.summary, after.content, after.facts) == ("who knows", "", ())
     assert [step.action for step in history_of(store, memory.episode_id)] == ["erase"]
 
 
-def test_a_queued_prompt_goes_by_the_key_of_its_turn(store: Store, keep: Callable[..., Episode]) -> None:
+def test_a_queued_prompt_goes_by_the_key_of_its_turn(store: Store, keep: Callable[..., Memory]) -> None:
     turn = make_turn("queued-key", "about the zebra")
     without_uuid = tuple(dataclasses.replace(block, uuid="") for block in turn.said)
     turn_id = store_turn(store, make_turn("queued-key", "", said=without_uuid, entries=()))

@@ -14,12 +14,12 @@ from engram.models.forgetting import forgetting
 from engram.models.memories import memory_changes
 from engram.models.memories.judgements import note_contradiction, open_contradictions
 from engram.models.memories.memory_history import add_run, find_run, history_of
-from engram.models.memories.memory_records import Episode, Evidence, evidence_of, find_episode
-from engram.models.memories.tombstones import CutMemory, Forgotten, TombstoneKind, add_tombstones, is_episode_forgotten
+from engram.models.memories.memory_records import Evidence, Memory, evidence_of, find_memory
+from engram.models.memories.tombstones import CutMemory, Forgotten, TombstoneKind, add_tombstones, is_memory_forgotten
 from engram.models.sessions.stored_turns import load_turn
 from tests.models.conversations import make_turn, store_turn
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 WORD = "zebrafinch"
 
 
@@ -41,8 +41,8 @@ def test_the_turns_of_a_memory_are_found_by_row_and_by_entry(store: Store, keep:
     turn_ids = forgetting.turn_ids_of(store, memory)
 
     assert turn_ids == [by_row, by_entry]
-    assert [one.episode_id for one in forgetting.episodes_resting_on(store, turn_ids)] == [memory.episode_id]
-    assert forgetting.episodes_resting_on(store, [other]) == []
+    assert [one.episode_id for one in forgetting.memories_resting_on(store, turn_ids)] == [memory.episode_id]
+    assert forgetting.memories_resting_on(store, [other]) == []
     assert forgetting.turn_texts(store, turn_ids) == ["first", "second"]
     assert forgetting.sessions_of_turns(store, turn_ids) == ["s1", "s2"]
     assert forgetting.turn_keys(store, turn_ids) == ["t1", "t2"]
@@ -56,17 +56,17 @@ def test_named_memories_and_turns_go_and_what_is_not_there_is_passed_over(store:
     done = delete(store, Forgotten(episode_ids=(goes.episode_id, "ep_000000000000"), turn_keys=("t1", "unknown")))
 
     assert done == 2
-    assert (find_episode(store, goes.episode_id), load_turn(store, "t1")) == (None, None)
-    assert find_episode(store, stays.episode_id) == stays
+    assert (find_memory(store, goes.episode_id), load_turn(store, "t1")) == (None, None)
+    assert find_memory(store, stays.episode_id) == stays
     assert load_turn(store, "t2") is not None
-    assert is_episode_forgotten(store, goes.episode_id)
+    assert is_memory_forgotten(store, goes.episode_id)
 
 
 def test_a_memory_that_had_taken_up_the_words_is_cut_and_no_history_tells_them(store: Store, keep: Keep) -> None:
     goes = keep(WORD)
     host = keep("host", evidence=[Evidence("a" * 32, "s1"), Evidence("b" * 32, "s1")])
     with store.transaction() as tx:
-        host = memory_changes.change_episode(
+        host = memory_changes.change_memory(
             tx, host, "merge", f"from {goes.episode_id}", actor=Actor.TIDYING, summary=f"host | {WORD}"
         )
 
@@ -79,7 +79,7 @@ def test_a_memory_that_had_taken_up_the_words_is_cut_and_no_history_tells_them(s
         ),
     )
 
-    after = find_episode(store, host.episode_id)
+    after = find_memory(store, host.episode_id)
     assert after is not None
     assert after.summary == "host"
     assert [one.uuid for one in evidence_of(store, host.id)] == ["a" * 32]
@@ -104,21 +104,21 @@ def test_tombstones_take_automatic_memories_of_erased_words(
         add_tombstones(tx, kind, [pack_uuid("a" * 32)])
         forgetting.apply_tombstones(tx, actor=Actor.TIDYING)
 
-    assert (find_episode(store, memory.episode_id) is None) == is_deleted
-    assert find_episode(store, other.episode_id) is not None
+    assert (find_memory(store, memory.episode_id) is None) == is_deleted
+    assert find_memory(store, other.episode_id) is not None
 
 
 def test_what_a_forgotten_memory_had_replaced_is_in_force_again(store: Store, keep: Keep) -> None:
     older, newer = keep("older"), keep("newer")
     with store.transaction() as tx:
-        memory_changes.change_episode(
+        memory_changes.change_memory(
             tx, older, "supersede", actor=Actor.MODEL, status=Status.SUPERSEDED, superseded_by=newer.episode_id
         )
-        add_tombstones(tx, TombstoneKind.EPISODE, [newer.episode_id.encode()])
+        add_tombstones(tx, TombstoneKind.MEMORY, [newer.episode_id.encode()])
 
         assert forgetting.apply_tombstones(tx, actor=Actor.TIDYING) == 1
 
-    after = find_episode(store, older.episode_id)
+    after = find_memory(store, older.episode_id)
     assert after is not None
     assert (after.status, after.superseded_by) == (Status.ACTIVE, "")
 
@@ -147,8 +147,8 @@ def test_a_note_that_an_undo_shall_leave_is_left_out(store: Store) -> None:
 def test_steps_and_contradictions_that_quote_it_are_cleaned(store: Store, keep: Keep) -> None:
     first, second = keep("first"), keep("second")
     with store.transaction() as tx:
-        memory_changes.change_episode(tx, first, "edit", actor=Actor.USER, summary=f"{WORD} \u2028 quoted")
-        memory_changes.change_episode(tx, second, "edit", "a typo", actor=Actor.USER, summary="other")
+        memory_changes.change_memory(tx, first, "edit", actor=Actor.USER, summary=f"{WORD} \u2028 quoted")
+        memory_changes.change_memory(tx, second, "edit", "a typo", actor=Actor.USER, summary="other")
         note_contradiction(tx, first.episode_id, second.episode_id, f"both say {WORD}")
         forgetting.clean_reasons(tx, is_kept)
 

@@ -8,7 +8,7 @@ from engram.enums import Actor, Scope
 from engram.models.engine.transaction import Store
 from engram.models.forgetting import project_erasing
 from engram.models.memories.memory_history import history_of
-from engram.models.memories.memory_records import Episode, Evidence, evidence_of, find_episode
+from engram.models.memories.memory_records import Evidence, Memory, evidence_of, find_memory
 from engram.models.search import fulltext
 from engram.models.sessions.stored_turns import is_forgotten, load_turn
 from engram.models.shown.injections import injections_of_session
@@ -17,7 +17,7 @@ from tests.models.conversations import make_turn, store_project, store_turn
 
 
 def test_memories_are_sorted_by_whether_they_go_stay_or_only_lose_support(
-    store: Store, keep: Callable[..., Episode]
+    store: Store, keep: Callable[..., Memory]
 ) -> None:
     here, there = store_project(store, "a"), store_project(store, "b")
     turn_id = store_turn(store, make_turn("t1", "said here"), "a")
@@ -44,7 +44,7 @@ def test_only_what_was_said_until_a_time_is_counted(store: Store) -> None:
     assert contents.turn_ids == (early,)
 
 
-def test_what_others_hold_of_a_project_is_taken_out_of_them(store: Store, keep: Callable[..., Episode]) -> None:
+def test_what_others_hold_of_a_project_is_taken_out_of_them(store: Store, keep: Callable[..., Memory]) -> None:
     here, there = store_project(store, "a"), store_project(store, "b")
     turn_id = store_turn(store, make_turn("t1", "said here"), "a")
     released = keep("everyone's", project_id=here.id, entities=("zebra",), questions=("Is it here?",))
@@ -57,7 +57,7 @@ def test_what_others_hold_of_a_project_is_taken_out_of_them(store: Store, keep: 
         contents = project_erasing.contents_of_project(tx, here)
         project_erasing.release_memories(tx, contents, actor=Actor.USER)
 
-    left = find_episode(store, released.episode_id)
+    left = find_memory(store, released.episode_id)
     assert left is not None
     assert (left.summary, left.content, left.entities, left.questions) == ("everyone's", "", (), ())
     assert left.project_id is None
@@ -65,7 +65,7 @@ def test_what_others_hold_of_a_project_is_taken_out_of_them(store: Store, keep: 
 
 
 def test_erased_turns_and_memories_leave_no_word_and_do_not_come_back(
-    store: Store, keep: Callable[..., Episode]
+    store: Store, keep: Callable[..., Memory]
 ) -> None:
     turn_id = store_turn(store, make_turn("t1", "the banana"))
     memory = keep("the banana", project_id=store_project(store, "a").id, scope=Scope.PROJECT)
@@ -74,7 +74,7 @@ def test_erased_turns_and_memories_leave_no_word_and_do_not_come_back(
         project_erasing.erase_turns(tx, [turn_id])
         project_erasing.erase_memories(tx, [memory], actor=Actor.USER)
 
-    assert fulltext.search_passages(store, ["banana"], 5) == fulltext.search_episodes(store, ["banana"], 5) == []
+    assert fulltext.search_passages(store, ["banana"], 5) == fulltext.search_memories(store, ["banana"], 5) == []
     assert load_turn(store, "t1") is None
     assert is_forgotten(store, "t1")
     assert history_of(store, memory.episode_id) == []
@@ -82,7 +82,7 @@ def test_erased_turns_and_memories_leave_no_word_and_do_not_come_back(
 
 
 def test_a_forgotten_project_is_carried_into_a_copy_once(
-    store: Store, clock: FixedClock, keep: Callable[..., Episode]
+    store: Store, clock: FixedClock, keep: Callable[..., Memory]
 ) -> None:
     project = store_project(store, "a")
     other = store_turn(store, make_turn("t9", "elsewhere", session_id="s9"), "b")

@@ -9,19 +9,19 @@ from engram.models.engine.transaction import Store
 from engram.models.forgetting import forgetting
 from engram.models.memories import memory_changes
 from engram.models.memories.memory_history import add_run
-from engram.models.memories.memory_records import Episode, find_episode
-from engram.models.memories.tombstones import is_episode_forgotten, is_episode_gone, is_slot_forgotten, is_slot_gone
+from engram.models.memories.memory_records import Memory, find_memory
+from engram.models.memories.tombstones import is_memory_forgotten, is_memory_gone, is_slot_forgotten, is_slot_gone
 from engram.models.search.vectors import put_vectors
 from engram.system.clock import FixedClock
 from tests.models.conversations import store_project
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 
-def purge(store: Store, *memories: Episode) -> int:
+def purge(store: Store, *memories: Memory) -> int:
     with store.transaction() as tx:
         run_id = forgetting.begin_purge(tx)
-        forgetting.purge_episodes(tx, run_id, memories, actor=Actor.USER)
+        forgetting.purge_memories(tx, run_id, memories, actor=Actor.USER)
         return run_id
 
 
@@ -32,7 +32,7 @@ def test_what_was_used_or_changed_since_is_not_untouched(store: Store, clock: Fi
     clock.advance(100)
     memory_changes.note_access(store, used.episode_id)
     with store.transaction() as tx:
-        memory_changes.change_episode(tx, changed, "edit", actor=Actor.USER, summary="other words")
+        memory_changes.change_memory(tx, changed, "edit", actor=Actor.USER, summary="other words")
     since_ms = store.now_ms() - 50_000
 
     untouched = forgetting.untouched_since(store, Status.ARCHIVED, since_ms)
@@ -52,7 +52,7 @@ def test_words_vectors_and_history_are_counted_in_bytes(store: Store, keep: Keep
         put_vectors(tx, "m", [("e", memory.id, 0, b"\0" * 64)])
     with_vector = forgetting.bytes_of(store, memory)
     with store.transaction() as tx:
-        memory_changes.change_episode(tx, memory, "pin", "w" * 1_000, actor=Actor.USER, is_pinned=True)
+        memory_changes.change_memory(tx, memory, "pin", "w" * 1_000, actor=Actor.USER, is_pinned=True)
 
     assert words >= 20
     assert words + 32 <= with_vector <= words + 64
@@ -65,11 +65,11 @@ def test_a_purged_memory_is_gone_but_was_not_forgotten(store: Store, keep: Keep)
 
     purge(store, memory)
 
-    assert find_episode(store, memory.episode_id) is None
-    assert find_episode(store, stays.episode_id) == stays
-    assert is_episode_gone(store, memory.episode_id)
+    assert find_memory(store, memory.episode_id) is None
+    assert find_memory(store, stays.episode_id) == stays
+    assert is_memory_gone(store, memory.episode_id)
     assert is_slot_gone(store, "slot of it")
-    assert not is_episode_forgotten(store, memory.episode_id)
+    assert not is_memory_forgotten(store, memory.episode_id)
     assert not is_slot_forgotten(store, "slot of it")
 
 
@@ -77,7 +77,7 @@ def test_the_log_names_memories_and_the_runs_that_had_changed_them(store: Store,
     changed, other = keep("changed"), keep("other")
     with store.transaction() as tx:
         consolidation = add_run(tx, "consolidate")
-        memory_changes.change_episode(
+        memory_changes.change_memory(
             tx, changed, "archive", actor=Actor.TIDYING, run_id=consolidation, status=Status.ARCHIVED
         )
 
@@ -101,7 +101,7 @@ def test_a_purge_in_slices_is_one_entry_of_the_log(store: Store, keep: Keep) -> 
         run_id = forgetting.begin_purge(tx)
     for memory in memories:
         with store.transaction() as tx:
-            forgetting.purge_episodes(tx, run_id, [memory], actor=Actor.USER)
+            forgetting.purge_memories(tx, run_id, [memory], actor=Actor.USER)
 
     (logged,) = forgetting.list_purges(store)
     assert logged.episode_ids == tuple(memory.episode_id for memory in memories)

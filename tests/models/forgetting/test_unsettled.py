@@ -7,14 +7,14 @@ from collections.abc import Callable
 from engram.enums import Source
 from engram.models.engine.transaction import Store
 from engram.models.forgetting.project_erasing import drop_unsettled_turns
-from engram.models.memories.memory_records import Episode, Evidence, find_episode
+from engram.models.memories.memory_records import Evidence, Memory, find_memory
 from engram.models.sessions.sessions import find_session, touch_session
 from engram.models.sessions.stored_turns import is_forgotten, load_turn
 from tests.models.conversations import make_turn, store_session, store_turn
 
 
 def test_only_what_was_said_in_a_pause_goes_with_the_memories_made_of_it(
-    store: Store, keep: Callable[..., Episode]
+    store: Store, keep: Callable[..., Memory]
 ) -> None:
     before = store_turn(store, make_turn("t1", "before", at_ms=99), None)
     within = store_turn(store, make_turn("t2", "within", at_ms=100), None)
@@ -29,8 +29,8 @@ def test_only_what_was_said_in_a_pause_goes_with_the_memories_made_of_it(
 
     assert dropped == 1
     assert [load_turn(store, key) is None for key in ("t1", "t2", "t3")] == [False, True, False]
-    assert [find_episode(store, memory.episode_id) is None for memory in memories] == [False, True, False]
-    assert find_episode(store, saved.episode_id) is not None
+    assert [find_memory(store, memory.episode_id) is None for memory in memories] == [False, True, False]
+    assert find_memory(store, saved.episode_id) is not None
     noted = find_session(store, "s1")
     assert noted is not None
     assert noted.message_count == 2

@@ -13,8 +13,8 @@ from engram.models.engine.transaction import Store
 from engram.models.hub.arriving import Incoming, take_statement, take_statements
 from engram.models.hub.said import said_in_space
 from engram.models.hub.spaces import Space
-from engram.models.memories.memory_changes import delete_episode
-from engram.models.memories.memory_records import all_episodes, find_episode
+from engram.models.memories.memory_changes import delete_memory
+from engram.models.memories.memory_records import all_memories, find_memory
 from engram.models.open_memory import open_store
 from engram.system.clock import FixedClock
 from tests.models.hub.test_hub_incoming import incoming, words
@@ -44,13 +44,13 @@ def page() -> list[Incoming]:
 def state(store: Store, space: Space) -> dict[str, Any]:
     """Everything that statements leave, without ids that are made at random and the order of rows."""
     left_out = {"id", "project_id", "updated_at_ms", "revision"}
-    episodes = {
-        episode.summary: {
-            field.name: getattr(episode, field.name)
-            for field in dataclasses.fields(episode)
-            if field.name not in left_out and (field.name != "episode_id" or episode.episode_id.startswith("ep_0000"))
+    memories = {
+        kept.summary: {
+            field.name: getattr(kept, field.name)
+            for field in dataclasses.fields(kept)
+            if field.name not in left_out and (field.name != "episode_id" or kept.episode_id.startswith("ep_0000"))
         }
-        for episode in all_episodes(store)
+        for kept in all_memories(store)
     }
     said = {
         memory.memory_id: (dict(memory.said), memory.version, memory.pushed, memory.is_forgotten, memory.waits_for)
@@ -59,7 +59,7 @@ def state(store: Store, space: Space) -> dict[str, Any]:
     match = "SELECT count(*) FROM episode_fts WHERE episode_fts MATCH ?"
     rows = "SELECT e.summary, {} FROM episode e JOIN {} ORDER BY 1, 2"
     return {
-        "episodes": episodes,
+        "episodes": memories,
         "said": said,
         "history": sorted(store.rows("SELECT action, reason, actor, before, after FROM history")),
         "evidence": store.rows(rows.format("v.seq, v.uuid", "evidence v ON v.episode_ref = e.id")),
@@ -90,7 +90,7 @@ def test_a_page_leaves_what_its_statements_leave_one_by_one(tmp_path: Path, is_b
                     row = dataclasses.replace(before.row, memory_id=bytes([number]) * 8)
                     made = take_statement(tx, space, dataclasses.replace(before, row=row))
                     assert made is not None
-                    delete_episode(tx, made, actor=Actor.USER, is_purge=bool(number))
+                    delete_memory(tx, made, actor=Actor.USER, is_purge=bool(number))
             if is_backwards:
                 statements.reverse()
             with store.transaction() as tx:
@@ -100,7 +100,7 @@ def test_a_page_leaves_what_its_statements_leave_one_by_one(tmp_path: Path, is_b
                     for statement in statements:
                         take_statement(tx, space, statement)
             states.append(state(store, space))
-            replaced = find_episode(store, "ep_000000000003")
+            replaced = find_memory(store, "ep_000000000003")
             assert replaced is not None
             assert (replaced.status, replaced.superseded_by) == (Status.SUPERSEDED, "ep_000000000004")
 

@@ -11,15 +11,15 @@ from engram.hub.protocol.frames import Row
 from engram.hub.protocol.statements import Statement
 from engram.memories.save import pin_memory
 from engram.models.engine.transaction import Store
-from engram.models.hub.arriving import Incoming, known_episodes, take_forgotten, take_statement
+from engram.models.hub.arriving import Incoming, known_memories, take_forgotten, take_statement
 from engram.models.hub.said import find_said
 from engram.models.hub.spaces import Space, count_outgoing
-from engram.models.memories.memory_changes import change_episode, delete_episode
-from engram.models.memories.memory_records import Episode, all_episodes, find_episode
+from engram.models.memories.memory_changes import change_memory, delete_memory
+from engram.models.memories.memory_records import Memory, all_memories, find_memory
 from engram.models.memories.watermarks import undone
 from tests.models.hub_spaces_made import MEMBER, join_made_up
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 OTHER = 8
 
 
@@ -50,19 +50,19 @@ def take(store: Store, space: Space, *statements: Incoming) -> None:
             take_statement(tx, space, statement)
 
 
-def only(store: Store) -> Episode:
-    (episode,) = all_episodes(store)
-    return episode
+def only(store: Store) -> Memory:
+    (memory,) = all_memories(store)
+    return memory
 
 
 def test_a_memory_is_made_as_it_was_said_and_waits_for_no_push(store: Store) -> None:
     space = join_made_up(store)
     take(store, space, incoming("one", {"text": (5, words("pnpm")), "pinned": (6, True)}, id="ep_0123456789ab", g=1))
 
-    episode = only(store)
-    assert (episode.episode_id, episode.summary, episode.is_pinned) == ("ep_0123456789ab", "pnpm", True)
-    assert (episode.voice, episode.source, episode.scope) == (Voice.USER, Source.MANUAL, Scope.GLOBAL)
-    assert (episode.created_at_ms, episode.kept_at_ms) == (5, 6)
+    memory = only(store)
+    assert (memory.episode_id, memory.summary, memory.is_pinned) == ("ep_0123456789ab", "pnpm", True)
+    assert (memory.voice, memory.source, memory.scope) == (Voice.USER, Source.MANUAL, Scope.GLOBAL)
+    assert (memory.created_at_ms, memory.kept_at_ms) == (5, 6)
     assert count_outgoing(store, space.id) == 0
 
 
@@ -83,11 +83,11 @@ def test_a_successor_that_arrives_later_is_waited_for(store: Store) -> None:
     assert only(store).status == Status.ACTIVE
     take(store, space, new)
 
-    replaced = find_episode(store, "ep_000000000001")
+    replaced = find_memory(store, "ep_000000000001")
     assert replaced is not None
     assert (replaced.status, replaced.superseded_by) == (Status.SUPERSEDED, "ep_000000000002")
     take(store, space, dataclasses.replace(incoming("one", {"next": (9, None), "ends": (9, 77)}), text=None))
-    ended = find_episode(store, "ep_000000000001")
+    ended = find_memory(store, "ep_000000000001")
     assert ended is not None
     assert (ended.status, ended.superseded_by, ended.valid_to_ms) == (Status.ARCHIVED, "", 77)
 
@@ -97,13 +97,13 @@ def test_what_was_forgotten_here_is_forgotten_everywhere_and_what_was_purged_sta
 ) -> None:
     forgotten, purged = keep("forgotten"), keep("purged")
     with store.transaction() as tx:
-        delete_episode(tx, forgotten, actor=Actor.USER)
-        delete_episode(tx, purged, actor=Actor.USER, is_purge=True)
+        delete_memory(tx, forgotten, actor=Actor.USER)
+        delete_memory(tx, purged, actor=Actor.USER, is_purge=True)
     space = join_made_up(store)
     take(store, space, incoming("one", {"text": (5, words("forgotten"))}, id=forgotten.episode_id))
     take(store, space, incoming("two", {"text": (5, words("purged"))}, id=purged.episode_id))
 
-    assert all_episodes(store) == []
+    assert all_memories(store) == []
     assert count_outgoing(store, space.id) == 1
 
 
@@ -112,18 +112,18 @@ def test_the_same_proposal_of_the_same_turn_is_kept_once(store: Store, keep: Kee
     mine = keep("we deploy on Fridays", slot="slot-1")
     take(store, space, incoming("one", {"extracted": (5, words("we deploy on Fridays"))}, sl="slot-1", s="auto"))
 
-    other = next(episode for episode in all_episodes(store) if episode.episode_id != mine.episode_id)
+    other = next(memory for memory in all_memories(store) if memory.episode_id != mine.episode_id)
     assert (other.status, other.superseded_by, other.slot) == (Status.ARCHIVED, mine.episode_id, None)
 
 
 def test_a_text_of_elsewhere_brings_back_what_tidying_had_merged_here(store: Store, keep: Keep) -> None:
     space = join_made_up(store)
     take(store, space, incoming("one", {"text": (5, words("one"))}, id="ep_000000000001"))
-    host, merged = find_episode(store, "ep_000000000001"), keep("two")
+    host, merged = find_memory(store, "ep_000000000001"), keep("two")
     assert host is not None
     with store.transaction() as tx:
-        change_episode(tx, host, "merge", "alike", actor=Actor.TIDYING, content="one and two")
-        change_episode(
+        change_memory(tx, host, "merge", "alike", actor=Actor.TIDYING, content="one and two")
+        change_memory(
             tx,
             merged,
             "archive",
@@ -134,7 +134,7 @@ def test_a_text_of_elsewhere_brings_back_what_tidying_had_merged_here(store: Sto
         )
     take(store, space, incoming("one", {"text": (9, words("one, edited"))}))
 
-    after, back = find_episode(store, host.episode_id), find_episode(store, merged.episode_id)
+    after, back = find_memory(store, host.episode_id), find_memory(store, merged.episode_id)
     assert after is not None
     assert back is not None
     assert (after.content, back.status) == ("one, edited", Status.ACTIVE)
@@ -146,9 +146,9 @@ def test_another_persons_memory_has_no_voice_and_holds_nowhere_but_in_its_projec
     theirs = dataclasses.replace(incoming("one", fields, g=1, im=1), origin="teammate Eve")
     take(store, space, theirs)
 
-    episode = only(store)
-    assert (episode.voice, episode.source, episode.origin) == (Voice.ASSISTANT, Source.AUTO, "teammate Eve")
-    assert (episode.is_pinned, episode.scope, episode.importance) == (False, Scope.PROJECT, "normal")
+    memory = only(store)
+    assert (memory.voice, memory.source, memory.origin) == (Voice.ASSISTANT, Source.AUTO, "teammate Eve")
+    assert (memory.is_pinned, memory.scope, memory.importance) == (False, Scope.PROJECT, "normal")
 
 
 def test_vetoes_and_forgotten_rows_are_taken_over(store: Store) -> None:
@@ -156,7 +156,7 @@ def test_vetoes_and_forgotten_rows_are_taken_over(store: Store) -> None:
     one = incoming("one", {"text": (5, words("one")), "vetoes": (6, ["merge"])}, id="ep_000000000001")
     take(store, space, one)
     assert ("merge", "ep_000000000001") in undone(store)
-    assert known_episodes(store, space, [one.row]) == ["ep_000000000001"]
+    assert known_memories(store, space, [one.row]) == ["ep_000000000001"]
 
     pin_memory(store, "ep_000000000001", actor=Actor.USER)
     with store.transaction() as tx:

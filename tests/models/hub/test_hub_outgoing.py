@@ -22,21 +22,21 @@ from engram.models.hub.outgoing import (
     say_with_new_key,
 )
 from engram.models.hub.spaces import count_outgoing, raise_clock, space_by_id
-from engram.models.memories.memory_changes import change_episode
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_changes import change_memory
+from engram.models.memories.memory_records import Memory
 from engram.redaction import redact
 from engram.system.clock import FixedClock
 from tests.models.hub_spaces_made import DEVICE, MEMBER, join_made_up
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 
 def test_what_was_there_before_is_said_as_it_was_said_and_not_as_tidying_left_it(store: Store, keep: Keep) -> None:
     pinned, merged, old = keep("pinned"), keep("merged"), keep("old")
     pin_memory(store, pinned.episode_id, actor=Actor.USER)
     with store.transaction() as tx:
-        change_episode(tx, merged, "merge", "alike", actor=Actor.TIDYING, content="other words")
-        change_episode(tx, old, "age", "unused", actor=Actor.TIDYING, status=Status.ARCHIVED)
+        change_memory(tx, merged, "merge", "alike", actor=Actor.TIDYING, content="other words")
+        change_memory(tx, old, "age", "unused", actor=Actor.TIDYING, status=Status.ARCHIVED)
     space = join_made_up(store)
     with store.transaction() as tx:
         begin_enqueuing(tx, space.id)
@@ -54,9 +54,9 @@ def test_what_was_there_before_is_said_as_it_was_said_and_not_as_tidying_left_it
 
 def test_what_is_said_while_a_page_is_on_its_way_still_waits(store: Store, keep: Keep) -> None:
     space = join_made_up(store)
-    episode = keep("we deploy on Fridays")
+    kept = keep("we deploy on Fridays")
     (memory,) = load_outgoing(store, space.id, 10)
-    pin_memory(store, episode.episode_id, actor=Actor.USER)
+    pin_memory(store, kept.episode_id, actor=Actor.USER)
     with store.transaction() as tx:
         mark_pushed(tx, space.id, [(memory.author, memory.memory_id, memory.version)])
     assert count_outgoing(store, space.id) == 1
@@ -107,7 +107,7 @@ def test_a_copy_says_what_was_not_pushed_as_another_device(store: Store, keep: K
 
 def test_after_a_loss_everything_is_said_again_with_a_version(store: Store, keep: Keep) -> None:
     space = join_made_up(store)
-    episode = keep("we deploy on Fridays")
+    kept = keep("we deploy on Fridays")
     (memory,) = load_outgoing(store, space.id, 10)
     key = (memory.author, memory.memory_id, memory.version)
     with store.transaction() as tx:
@@ -121,5 +121,5 @@ def test_after_a_loss_everything_is_said_again_with_a_version(store: Store, keep
         mark_pushed(tx, space.id, [(again.author, again.memory_id, again.version)])
         say_with_new_key(tx, space.id, MEMBER)
     assert count_outgoing(store, space.id) == 1
-    edit_memory(store, episode.episode_id, redact, actor=Actor.USER, content="by hand")
+    edit_memory(store, kept.episode_id, redact, actor=Actor.USER, content="by hand")
     assert load_outgoing(store, space.id, 10)[0].version == 4

@@ -10,12 +10,12 @@ from engram.models.engine.transaction import Store
 from engram.models.forgetting.project_erasing import clean_sessions, contents_of_project
 from engram.models.hub.rules import add_rule, candidates, drop_rule, list_rules
 from engram.models.hub.spaces import drop_space
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.projects.project_folders import merge_projects
 from engram.models.projects.projects import ensure_project
 from tests.models.hub_spaces_made import join_made_up, join_team_made_up
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 
 def test_a_rule_names_new_memories_of_its_project_and_goes_with_it(store: Store, keep: Keep) -> None:
@@ -33,7 +33,7 @@ def test_a_rule_names_new_memories_of_its_project_and_goes_with_it(store: Store,
         keep(f"left out {changes}", project_id=place.id, scope=Scope.PROJECT, **changes)
     keep("elsewhere", project_id=other.id, scope=Scope.PROJECT)
     (waiting,) = candidates(store, again)
-    assert waiting.episode.episode_id == here.episode_id
+    assert waiting.memory.episode_id == here.episode_id
     assert waiting.due_ms >= here.kept_at_ms + 2000
 
     with store.transaction() as tx:

@@ -21,11 +21,11 @@ from engram.models.hub.shares import (
     shares_of,
     take_share,
 )
-from engram.models.memories.memory_changes import change_episode, erase_fields, remove_episode
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_changes import change_memory, erase_fields, remove_memory
+from engram.models.memories.memory_records import Memory
 from tests.models.hub_spaces_made import MEMBER, join_made_up, join_team_made_up
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 TEXT_OF_SHARE = {"s": "shared words", "c": "shared words", "f": [], "e": []}
 
 
@@ -34,24 +34,24 @@ def test_a_share_has_a_text_of_its_own_and_goes_with_the_words_of_its_memory(sto
     team = join_team_made_up(store)
     first, second, third = keep("first"), keep("second"), keep("third")
     with store.transaction() as tx:
-        assert [add_share(tx, team, episode, TEXT_OF_SHARE, None) for episode in (first, second, third)] == [True] * 3
+        assert [add_share(tx, team, memory, TEXT_OF_SHARE, None) for memory in (first, second, third)] == [True] * 3
         assert not add_share(tx, team, first, TEXT_OF_SHARE, None)
         assert add_share(tx, team, first, TEXT_OF_SHARE | {"s": "newer"}, ["example.org/x", "", "x"])
-        change_episode(tx, first, "edit", actor=Actor.USER, summary="other")
+        change_memory(tx, first, "edit", actor=Actor.USER, summary="other")
     statements = build_shares(load_outgoing(store, team.id, 10))
     statement = statements[copy_id(team.ns_id, first.stable_id)]
     assert statement.fields[TEXT][2] == TEXT_OF_SHARE | {"s": "newer"}
     assert set(statement.birth) == {"k", "c", "o", "p"}
 
     with store.transaction() as tx:
-        change_episode(tx, second, "archive", actor=Actor.TIDYING, status=Status.ARCHIVED)
-        change_episode(tx, third, "archive", actor=Actor.USER, status=Status.ARCHIVED, valid_to_ms=77)
+        change_memory(tx, second, "archive", actor=Actor.TIDYING, status=Status.ARCHIVED)
+        change_memory(tx, third, "archive", actor=Actor.USER, status=Status.ARCHIVED, valid_to_ms=77)
     ends = [build_shares([shares_of(store, e.episode_id)[0].said]) for e in (second, third)]
     assert ["ends" in next(iter(built.values())).fields for built in ends] == [False, True]
     with store.transaction() as tx:
         erase_fields(tx, first, "forgotten", actor=Actor.USER, content="")
-        remove_episode(tx, second, actor=Actor.USER)
-        remove_episode(tx, third, actor=Actor.USER, is_purge=True)
+        remove_memory(tx, second, actor=Actor.USER)
+        remove_memory(tx, third, actor=Actor.USER, is_purge=True)
     rows = store.fetch(tables.HubMemory.select().where(tables.HubMemory.space == team.id))
     assert [row.own_text for row in rows] == [None] * 3
     assert sorted(row.is_forgotten for row in rows) == [0, 1, 1]
@@ -63,18 +63,18 @@ def test_a_share_has_a_text_of_its_own_and_goes_with_the_words_of_its_memory(sto
 def test_a_share_that_was_taken_back_is_another_one_when_it_comes_again(store: Store, keep: Keep) -> None:
     join_made_up(store)
     team = join_team_made_up(store)
-    episode = keep("kept back")
+    memory = keep("kept back")
     with store.transaction() as tx:
-        bar_share(tx, team, episode)
-    assert (load_outgoing(store, team.id, 10), shares_of(store, episode.episode_id)) == ([], [])
+        bar_share(tx, team, memory)
+    assert (load_outgoing(store, team.id, 10), shares_of(store, memory.episode_id)) == ([], [])
     with store.transaction() as tx:
-        add_share(tx, team, episode, TEXT_OF_SHARE, None)
-    (share,) = shares_of(store, episode.episode_id)
-    assert share.said.memory_id != copy_id(team.ns_id, episode.stable_id)
+        add_share(tx, team, memory, TEXT_OF_SHARE, None)
+    (share,) = shares_of(store, memory.episode_id)
+    assert share.said.memory_id != copy_id(team.ns_id, memory.stable_id)
     assert share.is_waiting
     with store.transaction() as tx:
         mark_pushed(tx, team.id, [(MEMBER, share.said.memory_id, 1)])
-    assert not shares_of(store, episode.episode_id)[0].is_waiting
+    assert not shares_of(store, memory.episode_id)[0].is_waiting
 
 
 def test_what_another_machine_shared_finds_its_memory_whichever_comes_first(store: Store, keep: Keep) -> None:

@@ -9,7 +9,7 @@ import pytest
 from engram.enums import CURRENT_STATUSES, Scope, Source, Status
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 
 
 def matching(store: Store, condition: str) -> set[str]:
@@ -20,7 +20,7 @@ def test_values_are_listed_as_literals() -> None:
     assert memory_records.sql_list([Status.ACTIVE, Status.ARCHIVED]) == "'active', 'archived'"
 
 
-def test_every_status_is_current_or_not(store: Store, keep: Callable[..., Episode]) -> None:
+def test_every_status_is_current_or_not(store: Store, keep: Callable[..., Memory]) -> None:
     for status in Status:
         keep(status.value, status=status)
 
@@ -44,7 +44,7 @@ def test_every_status_is_current_or_not(store: Store, keep: Callable[..., Episod
     ],
 )
 def test_a_condition_holds_for_its_value_alone(
-    store: Store, keep: Callable[..., Episode], condition: str, field: str, value: Status | Scope | Source
+    store: Store, keep: Callable[..., Memory], condition: str, field: str, value: Status | Scope | Source
 ) -> None:
     for member in type(value):
         keep(member.value, **{field: member})

@@ -8,12 +8,12 @@ from engram.enums import Actor, Status
 from engram.models.engine.transaction import Store
 from engram.models.memories import judgements, memory_changes
 from engram.models.memories.memory_history import add_run
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 
-def note(store: Store, older: Episode, newer: Episode) -> int:
+def note(store: Store, older: Memory, newer: Memory) -> int:
     with store.transaction() as tx:
         return judgements.note_contradiction(tx, older.episode_id, newer.episode_id, "both cannot hold")
 
@@ -46,7 +46,7 @@ def test_only_pairs_in_force_wait_and_they_are_found_by_memory_and_number(store:
     assert waiting(episode_id=third.episode_id) == numbers[1:]
     assert waiting(number=numbers[0]) == numbers[:1]
     with store.transaction() as tx:
-        memory_changes.change_episode(tx, first, "archive", actor=Actor.USER, status=Status.ARCHIVED)
+        memory_changes.change_memory(tx, first, "archive", actor=Actor.USER, status=Status.ARCHIVED)
     assert waiting() == numbers[1:]
 
 

@@ -8,27 +8,27 @@ from engram.enums import Actor, Judgement, Scope, Status
 from engram.models.engine.transaction import Store
 from engram.models.memories import judgements, memory_changes
 from engram.models.memories.memory_history import JUDGEMENT_ACTIONS, TAKE_BACK, history_of
-from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.memories.memory_records import Memory, find_memory
 from engram.system.clock import FixedClock
 from tests.models.conversations import store_project
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 
-def judge(store: Store, episode: Episode, judgement: Judgement, why: str = "") -> None:
+def judge(store: Store, memory: Memory, judgement: Judgement, why: str = "") -> None:
     changes: dict[str, object] = {
         Judgement.WRONG: {"is_lowered": True},
         Judgement.OUTDATED: {"status": Status.ARCHIVED},
         Judgement.HELPFUL: {"weight": 1.1},
     }[judgement]
-    act(store, episode, JUDGEMENT_ACTIONS[judgement], why, **changes)
+    act(store, memory, JUDGEMENT_ACTIONS[judgement], why, **changes)
 
 
-def act(store: Store, episode: Episode, action: str, why: str = "", **changes: object) -> None:
+def act(store: Store, memory: Memory, action: str, why: str = "", **changes: object) -> None:
     with store.transaction() as tx:
-        now = find_episode(tx, episode.episode_id)
+        now = find_memory(tx, memory.episode_id)
         assert now is not None
-        memory_changes.change_episode(tx, now, action, why, actor=Actor.USER, **changes)
+        memory_changes.change_memory(tx, now, action, why, actor=Actor.USER, **changes)
 
 
 def test_what_was_taken_back_does_not_stand(store: Store, keep: Keep) -> None:
@@ -59,7 +59,7 @@ def test_wrong_and_outdated_memories_are_listed_with_their_reason_and_time(
 
     listed = judgements.judged_memories(store, None)
 
-    assert [(one.episode.summary, one.judgement, one.reason, one.at_ms) for one in listed] == [
+    assert [(one.memory.summary, one.judgement, one.reason, one.at_ms) for one in listed] == [
         ("wrong", Judgement.WRONG, "the port is another", store.now_ms()),
         ("outdated", Judgement.OUTDATED, "moved in March", store.now_ms()),
     ]
@@ -81,4 +81,4 @@ def test_judgements_of_another_project_are_not_seen(store: Store, keep: Keep) ->
 
     listed = judgements.judged_memories(store, here.id)
 
-    assert {one.episode.summary for one in listed} == {"of a", "everyone's"}
+    assert {one.memory.summary for one in listed} == {"of a", "everyone's"}

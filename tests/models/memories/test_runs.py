@@ -8,11 +8,11 @@ from engram.enums import Actor, Status
 from engram.models.engine.transaction import Store
 from engram.models.forgetting.forgetting import begin_purge
 from engram.models.memories import memory_changes, memory_history
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.system.clock import FixedClock
 from tests.models.conversations import make_turn, store_turn
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 
 def test_an_interrupted_consolidation_goes_on_where_it_was(store: Store) -> None:
@@ -33,7 +33,7 @@ def test_a_run_that_changed_nothing_is_not_in_the_log(store: Store, keep: Keep) 
     memory = keep("a memory")
     with store.transaction() as tx:
         idle, busy = memory_history.add_run(tx, "extract"), memory_history.add_run(tx, "extract")
-        memory_changes.change_episode(tx, memory, "archive", actor=Actor.MODEL, run_id=busy, status=Status.ARCHIVED)
+        memory_changes.change_memory(tx, memory, "archive", actor=Actor.MODEL, run_id=busy, status=Status.ARCHIVED)
         memory_history.close_run(tx, idle, ["nothing"])
         memory_history.close_run(tx, busy, ["archived one"])
 
@@ -73,7 +73,7 @@ def test_the_digest_differs_with_words_and_packing_and_not_with_use(store: Store
         memory_changes.pack_old_content(tx, memory, "old", actor=Actor.TIDYING)
     packed = memory_history.content_digest(store)
     with store.transaction() as tx:
-        memory_changes.change_episode(tx, memory, "edit", actor=Actor.USER, summary="other words")
+        memory_changes.change_memory(tx, memory, "edit", actor=Actor.USER, summary="other words")
 
     assert after_use == before
     assert len({before, packed, memory_history.content_digest(store)}) == 3

@@ -24,8 +24,8 @@ def bury(store: Store, kind: TombstoneKind, key: bytes) -> None:
 @pytest.mark.parametrize(
     ("question", "answered_by"),
     [
-        (tombstones.is_episode_forgotten, {TombstoneKind.EPISODE}),
-        (tombstones.is_episode_gone, {TombstoneKind.EPISODE, TombstoneKind.PURGED}),
+        (tombstones.is_memory_forgotten, {TombstoneKind.MEMORY}),
+        (tombstones.is_memory_gone, {TombstoneKind.MEMORY, TombstoneKind.PURGED}),
         (tombstones.is_slot_forgotten, {TombstoneKind.SLOT}),
         (tombstones.is_slot_gone, {TombstoneKind.SLOT, TombstoneKind.PURGED_SLOT}),
     ],
@@ -72,11 +72,11 @@ def test_any_number_of_entries_can_be_asked_for(store: Store) -> None:
 
 
 def test_a_second_tombstone_leaves_the_time_of_the_first(store: Store, clock: FixedClock) -> None:
-    bury(store, TombstoneKind.EPISODE, KEY.encode())
+    bury(store, TombstoneKind.MEMORY, KEY.encode())
     at_ms = store.now_ms()
     clock.advance(100)
 
-    bury(store, TombstoneKind.EPISODE, KEY.encode())
+    bury(store, TombstoneKind.MEMORY, KEY.encode())
 
     assert store.rows("SELECT at_ms FROM tombstone") == [(at_ms,)]
 

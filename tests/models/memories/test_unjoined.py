@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from engram.models.engine.transaction import Store
 from engram.models.memories import watermarks
-from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.work import work
 from engram.system.clock import FixedClock
 from tests.models.conversations import make_turn, store_turn
 
 
-def test_the_oldest_waits_first_and_only_until_it_was_compared(store: Store, keep: Callable[..., Episode]) -> None:
+def test_the_oldest_waits_first_and_only_until_it_was_compared(store: Store, keep: Callable[..., Memory]) -> None:
     late, early = keep("late", created_at_ms=200), keep("early", created_at_ms=100)
     with store.transaction() as tx:
         for memory in (late, early):
@@ -28,7 +28,7 @@ def test_the_oldest_waits_first_and_only_until_it_was_compared(store: Store, kee
 
 
 def test_a_turn_that_is_open_or_waits_for_its_extraction_holds_later_memories_up(
-    store: Store, clock: FixedClock, keep: Callable[..., Episode]
+    store: Store, clock: FixedClock, keep: Callable[..., Memory]
 ) -> None:
     now = clock.now_ms()
     memory = keep("said after", created_at_ms=now - 500)
@@ -48,7 +48,7 @@ def test_a_turn_that_is_open_or_waits_for_its_extraction_holds_later_memories_up
     assert watermarks.held_back_rows(store) == {memory.id}
 
 
-def test_memories_of_one_turn_know_each_other(store: Store, keep: Callable[..., Episode]) -> None:
+def test_memories_of_one_turn_know_each_other(store: Store, keep: Callable[..., Memory]) -> None:
     turns = [store_turn(store, make_turn(key, "said")) for key in ("t1", "t2")]
     first, second, other = (
         keep(f"memory {number}", evidence=[Evidence("", "s1", turn_id)])

@@ -6,9 +6,9 @@ import pytest
 
 from engram.enums import Actor, Judgement
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import add_episode, change_episode, note_access, note_judgement
+from engram.models.memories.memory_changes import add_memory, change_memory, note_access, note_judgement
 from engram.models.memories.memory_history import JUDGEMENT_ACTIONS, TAKE_BACK
-from engram.models.memories.memory_records import Episode, find_episode, new_episode_id
+from engram.models.memories.memory_records import Memory, find_memory, new_memory_id
 from engram.models.memories.usefulness import (
     HELPFUL_LIFT,
     MAX_SINK,
@@ -27,14 +27,14 @@ MINUTE_MS = 60_000
 
 
 @pytest.fixture
-def memory(store: Store) -> Episode:
+def memory(store: Store) -> Memory:
     with store.transaction() as tx:
-        made = Episode(new_episode_id(), "fact", "The tide gate opens at six", "")
-        return add_episode(tx, made, [], actor=Actor.MODEL)
+        made = Memory(new_memory_id(), "fact", "The tide gate opens at six", "")
+        return add_memory(tx, made, [], actor=Actor.MODEL)
 
 
 def show(
-    store: Store, clock: FixedClock, memory: Episode, *sessions: str, channel: str = "prompt", state: str = "shown"
+    store: Store, clock: FixedClock, memory: Memory, *sessions: str, channel: str = "prompt", state: str = "shown"
 ) -> None:
     """Show a memory to sessions, a minute apart."""
     for session_id in sessions:
@@ -53,17 +53,15 @@ def show(
     clock.advance(60)
 
 
-def uses(store: Store, memory: Episode) -> Usefulness:
+def uses(store: Store, memory: Memory) -> Usefulness:
     return usefulness_of(store, [memory.episode_id]).get(memory.episode_id, Usefulness())
 
 
-def test_a_memory_that_was_never_shown_has_no_uses(store: Store, memory: Episode) -> None:
+def test_a_memory_that_was_never_shown_has_no_uses(store: Store, memory: Memory) -> None:
     assert usefulness_of(store, [memory.episode_id]) == usefulness_of(store, []) == {}
 
 
-def test_a_session_that_expands_what_it_was_shown_uses_it_once(
-    store: Store, clock: FixedClock, memory: Episode
-) -> None:
+def test_a_session_that_expands_what_it_was_shown_uses_it_once(store: Store, clock: FixedClock, memory: Memory) -> None:
     show(store, clock, memory, "s1", "s2")
 
     for _ in range(2):
@@ -72,7 +70,7 @@ def test_a_session_that_expands_what_it_was_shown_uses_it_once(
     assert uses(store, memory) == Usefulness(shown=2, used=1)
 
 
-def test_no_other_expand_is_a_use(store: Store, clock: FixedClock, memory: Episode) -> None:
+def test_no_other_expand_is_a_use(store: Store, clock: FixedClock, memory: Memory) -> None:
     show(store, clock, memory, "s1")
     show(store, clock, memory, "s2", state="pending")
 
@@ -83,13 +81,13 @@ def test_no_other_expand_is_a_use(store: Store, clock: FixedClock, memory: Episo
         assert mark_used(tx, "s1", {memory.episode_id: clock.now_ms() - 10 * MINUTE_MS}) == 0  # before it was shown
 
     assert uses(store, memory) == Usefulness(shown=1, unused=1)
-    now = find_episode(store, memory.episode_id)
+    now = find_memory(store, memory.episode_id)
     assert now is not None
     assert now.access_count == 3
 
 
 def test_what_a_briefing_tells_counts_when_it_is_used_and_not_when_it_is_not(
-    store: Store, clock: FixedClock, memory: Episode
+    store: Store, clock: FixedClock, memory: Memory
 ) -> None:
     show(store, clock, memory, "s1", "s2", channel=AT_START)
 
@@ -98,14 +96,14 @@ def test_what_a_briefing_tells_counts_when_it_is_used_and_not_when_it_is_not(
     assert uses(store, memory) == Usefulness(used=1)
 
 
-def test_several_showings_in_one_session_count_once(store: Store, clock: FixedClock, memory: Episode) -> None:
+def test_several_showings_in_one_session_count_once(store: Store, clock: FixedClock, memory: Memory) -> None:
     show(store, clock, memory, *["s1"] * 9)
 
     assert uses(store, memory) == Usefulness(shown=1, unused=1)
     assert uses(store, memory).sink == 0
 
 
-def test_a_use_begins_the_count_of_unused_showings_anew(store: Store, clock: FixedClock, memory: Episode) -> None:
+def test_a_use_begins_the_count_of_unused_showings_anew(store: Store, clock: FixedClock, memory: Memory) -> None:
     show(store, clock, memory, "s1", "s2", "s3")
     note_access(store, memory.episode_id, session_id="s3")
 
@@ -114,14 +112,14 @@ def test_a_use_begins_the_count_of_unused_showings_anew(store: Store, clock: Fix
     assert uses(store, memory) == Usefulness(shown=4, used=1, unused=1)
 
 
-def test_an_edit_begins_the_count_anew_and_ageing_does_not(store: Store, clock: FixedClock, memory: Episode) -> None:
+def test_an_edit_begins_the_count_anew_and_ageing_does_not(store: Store, clock: FixedClock, memory: Memory) -> None:
     show(store, clock, memory, "s1", "s2")
     with store.transaction() as tx:
-        aged = change_episode(tx, memory, "age", "old", actor=Actor.TIDYING, weight=0.7)
+        aged = change_memory(tx, memory, "age", "old", actor=Actor.TIDYING, weight=0.7)
     assert uses(store, memory).unused == 2
 
     with store.transaction() as tx:
-        change_episode(tx, aged, "edit", "by hand", actor=Actor.USER, summary="The tide gate opens at seven")
+        change_memory(tx, aged, "edit", "by hand", actor=Actor.USER, summary="The tide gate opens at seven")
 
     assert uses(store, memory) == Usefulness(shown=2)
 
@@ -134,7 +132,7 @@ def test_the_sink_is_a_bounded_share_and_a_helpful_memory_rises_instead() -> Non
     assert Usefulness(shown=900, unused=900, judgement=Judgement.HELPFUL).factor == 1 + HELPFUL_LIFT
 
 
-def test_the_last_verdict_that_was_not_taken_back_counts(store: Store, memory: Episode) -> None:
+def test_the_last_verdict_that_was_not_taken_back_counts(store: Store, memory: Memory) -> None:
     def step(action: str) -> Judgement | None:
         with store.transaction() as tx:
             note_judgement(tx, memory, action, "why", actor=Actor.USER)

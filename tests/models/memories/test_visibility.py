@@ -5,17 +5,17 @@ from __future__ import annotations
 import pytest
 
 from engram.enums import Kind, Scope, Source
-from engram.models.memories.memory_records import Episode, may_see, may_see_context, may_stand_for
+from engram.models.memories.memory_records import Memory, may_see, may_see_context, may_stand_for
 
 HERE, THERE = 1, 2
 
 
-def memory(scope: Scope, project_id: int | None, source: Source = Source.AUTO) -> Episode:
-    return Episode("ep_0", Kind.FACT, "a summary", "content", scope=scope, project_id=project_id, source=source)
+def memory(scope: Scope, project_id: int | None, source: Source = Source.AUTO) -> Memory:
+    return Memory("ep_0", Kind.FACT, "a summary", "content", scope=scope, project_id=project_id, source=source)
 
 
 @pytest.mark.parametrize(
-    ("episode", "is_line_seen", "is_context_seen"),
+    ("kept", "is_line_seen", "is_context_seen"),
     [
         (memory(Scope.PROJECT, HERE), True, True),
         (memory(Scope.PROJECT, THERE), False, False),
@@ -26,10 +26,10 @@ def memory(scope: Scope, project_id: int | None, source: Source = Source.AUTO) -
     ],
 )
 def test_a_project_sees_its_own_and_of_a_global_memory_of_another_its_line(
-    episode: Episode, is_line_seen: bool, is_context_seen: bool
+    kept: Memory, is_line_seen: bool, is_context_seen: bool
 ) -> None:
-    assert may_see(episode, HERE) is is_line_seen
-    assert (may_see(episode, HERE) and may_see_context(episode, HERE)) is is_context_seen
+    assert may_see(kept, HERE) is is_line_seen
+    assert (may_see(kept, HERE) and may_see_context(kept, HERE)) is is_context_seen
 
 
 def test_a_memory_of_one_project_never_replaces_that_of_another() -> None:

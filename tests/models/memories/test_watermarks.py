@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from engram.enums import Actor, Kind
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import add_episode, change_episode
-from engram.models.memories.memory_records import Episode, new_episode_id
+from engram.models.memories.memory_changes import add_memory, change_memory
+from engram.models.memories.memory_records import Memory, new_memory_id
 from engram.models.memories.watermarks import (
     MAX_UNDONE,
     changed_since,
@@ -20,10 +20,10 @@ from engram.models.memories.watermarks import (
 from engram.models.search.vectors import put_vectors
 
 
-def keep(store: Store, summary: str) -> Episode:
+def keep(store: Store, summary: str) -> Memory:
     with store.transaction() as tx:
-        episode = Episode(episode_id=new_episode_id(), kind=Kind.FACT, summary=summary, content=summary)
-        return add_episode(tx, episode, [], actor=Actor.USER)
+        memory = Memory(episode_id=new_memory_id(), kind=Kind.FACT, summary=summary, content=summary)
+        return add_memory(tx, memory, [], actor=Actor.USER)
 
 
 def test_only_what_came_changed_or_got_a_vector_is_new(store: Store) -> None:
@@ -32,7 +32,7 @@ def test_only_what_came_changed_or_got_a_vector_is_new(store: Store) -> None:
     assert changed_since(store, mark) == frozenset()
 
     with store.transaction() as tx:
-        change_episode(tx, changed, "pin", actor=Actor.USER, is_pinned=True)
+        change_memory(tx, changed, "pin", actor=Actor.USER, is_pinned=True)
         put_vectors(tx, "m", [("e", embedded.id, 0, b"\0\0")])
     new = keep(store, "new")
 

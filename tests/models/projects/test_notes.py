@@ -8,7 +8,7 @@ import pytest
 
 from engram.enums import Scope
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.projects import notes
 from engram.models.projects.notes import EVERYONE, NOBODY, NoteChunk, NoteRow, Owner
 from engram.models.search import fulltext, vectors
@@ -61,7 +61,7 @@ def test_a_note_is_dropped_with_every_trace_and_others_stay(store: Store) -> Non
     ],
 )
 def test_the_owner_decides_who_sees_a_chunk_and_search_agrees(
-    store: Store, keep: Callable[..., Episode], owner: Owner, is_seen_by_own: bool, is_seen_by_other: bool
+    store: Store, keep: Callable[..., Memory], owner: Owner, is_seen_by_own: bool, is_seen_by_other: bool
 ) -> None:
     own, other = store_project(store, "a"), store_project(store, "b")
     store_session(store, "s1", "a")

@@ -9,7 +9,7 @@ import pytest
 from engram.enums import Actor, Scope
 from engram.errors import BadRequest
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.projects import project_folders
 from engram.models.projects.projects import find_project, find_project_of_identity, list_projects, project_id_of_name
 from engram.models.sessions.sessions import find_session
@@ -18,14 +18,14 @@ from engram.models.work.pauses import pause
 from tests.models.conversations import make_turn, store_project, store_turn
 
 
-def test_a_merged_project_goes_on_as_the_other_with_all_it_had(store: Store, keep: Callable[..., Episode]) -> None:
+def test_a_merged_project_goes_on_as_the_other_with_all_it_had(store: Store, keep: Callable[..., Memory]) -> None:
     into, other = store_project(store, "a"), store_project(store, "b")
     store_turn(store, make_turn("t1", "said in b"), "b")
     memory = keep("of b", project_id=other.id, scope=Scope.PROJECT)
 
     moved = project_folders.merge_projects(store, into, other, "same remote", actor=Actor.USER)
 
-    session, turn, kept = find_session(store, "s1"), load_turn(store, "t1"), find_episode(store, memory.episode_id)
+    session, turn, kept = find_session(store, "s1"), load_turn(store, "t1"), find_memory(store, memory.episode_id)
     assert session is not None
     assert turn is not None
     assert kept is not None
@@ -67,7 +67,7 @@ def test_a_renamed_project_may_have_its_former_name_again(store: Store) -> None:
     assert project_folders.rename_project(store, project, "a") == "a"
 
 
-def test_hints_and_counts_are_each_projects_own(store: Store, keep: Callable[..., Episode]) -> None:
+def test_hints_and_counts_are_each_projects_own(store: Store, keep: Callable[..., Memory]) -> None:
     first, second = store_project(store, "a"), store_project(store, "b")
     store_turn(store, make_turn("t1", "said"), "b")
     keep("of b", project_id=second.id, scope=Scope.PROJECT)

@@ -11,18 +11,18 @@ from engram.errors import BadRequest, NotFound
 from engram.models import tables
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_history import history_of
-from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.projects.project_folders import MAX_MERGES, list_merges, merge_projects, rename_project, undo_merge
 from engram.models.projects.projects import ProjectRow, find_project, find_project_of_identity, list_projects
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import load_turn
 from tests.models.conversations import make_turn, store_project, store_turn
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 
-def project_of(store: Store, memory: Episode) -> int | None:
-    found = find_episode(store, memory.episode_id)
+def project_of(store: Store, memory: Memory) -> int | None:
+    found = find_memory(store, memory.episode_id)
     assert found is not None
     return found.project_id
 
@@ -44,7 +44,7 @@ def test_each_project_has_its_own_again(store: Store, keep: Keep) -> None:
     later = keep("learned since", project_id=into.id, scope=Scope.PROJECT)
     store_turn(store, make_turn("t3", "said since", session_id="s3"), "a")
     with store.transaction() as tx:
-        tx.run(tables.Episode.update(project=None).where(tables.Episode.episode_id == gone.episode_id))
+        tx.run(tables.Memory.update(project=None).where(tables.Memory.episode_id == gone.episode_id))
     (known, _) = list_merges(store)
     assert (known.into_id, known.name, known.root, known.sessions, known.memories) == (into.id, "b", "/b", 2, 2)
 

@@ -205,12 +205,12 @@ def test_what_was_done_by_hand_is_carried_over_and_the_rest_is_not(store: Store,
     keep(store, "Pinned", is_pinned=True, slot="slot-2")
     gone = keep(store, "Forgotten", source="manual")
     with store.transaction() as tx:
-        memory_changes.delete_episode(tx, gone, actor=Actor.USER)
+        memory_changes.delete_memory(tx, gone, actor=Actor.USER)
     new = open_store(tmp_path / "new" / "memory.db", driver=store.driver)
 
     found = recover_by_hand(new, [store.path, store.path], actor=Actor.USER)
 
-    kept = memory_records.all_episodes(new)
+    kept = memory_records.all_memories(new)
     assert [one.summary for one in kept] == ["Saved", "Pinned"]
     assert {(one.project, one.session_id) for one in kept} == {("boat", "s1")}
     assert [one.uuid for one in memory_records.evidence_of(new, kept[0].id)] == [ENTRY]
@@ -223,10 +223,10 @@ def test_what_was_forgotten_since_the_backup_does_not_come_back(store: Store, fo
     gone = keep(store, "Forgotten later", source="manual")
     made = make_backup(store, folder)
     with store.transaction() as tx:
-        memory_changes.delete_episode(tx, gone, actor=Actor.USER)
+        memory_changes.delete_memory(tx, gone, actor=Actor.USER)
     new = open_store(tmp_path / "new" / "memory.db", driver=store.driver)
 
     recover_by_hand(new, [store.path, made.path], actor=Actor.USER)
 
-    assert memory_records.all_episodes(new) == []
+    assert memory_records.all_memories(new) == []
     new.close()

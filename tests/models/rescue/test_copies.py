@@ -11,7 +11,7 @@ from planting import plant
 from engram.errors import OlderSchema, StoreError
 from engram.models.engine.packed import unpack_text
 from engram.models.engine.transaction import Store, Tx
-from engram.models.memories.memory_index import unindex_episode
+from engram.models.memories.memory_index import unindex_memory
 from engram.models.open_memory import open_store
 from engram.models.rescue.copies import clean_copy, open_memory, open_sound_copy
 from engram.models.rescue.soundness import find_all_damage
@@ -73,7 +73,7 @@ def test_a_missing_memory_is_made_only_where_that_was_asked(tmp_path: Path) -> N
 def make_older(path: Path) -> Path:
     """Give a database the tables of version 18, in which runs of letters without spaces are one word."""
     with Store(path) as store:
-        rows = [episode_words(store, row_id) for (row_id,) in store.rows("SELECT id FROM episode")]
+        rows = [memory_words(store, row_id) for (row_id,) in store.rows("SELECT id FROM episode")]
     connection = sqlite3.connect(path)
     for statement in (*TABLES_18, "INSERT INTO episode_fts(episode_fts) VALUES ('delete-all')"):
         connection.execute(statement)
@@ -86,7 +86,7 @@ def make_older(path: Path) -> Path:
     return path
 
 
-def episode_words(store: Store, row_id: int) -> tuple[int, str, str, str]:
+def memory_words(store: Store, row_id: int) -> tuple[int, str, str, str]:
     """What version 18 indexes of a memory."""
     sql = "SELECT summary, content, entities || ' ' || questions AS names FROM episode WHERE id = ?"
     ((summary, content, names),) = store.rows(sql, (row_id,))
@@ -106,7 +106,7 @@ def test_a_copy_of_an_earlier_version_keeps_its_tables_and_loses_what_is_cleaned
     def clean(tx: Tx) -> int:
         withdraw_turn(tx, "t1")
         row_id = int(tx.value("SELECT id FROM episode ORDER BY id LIMIT 1"))
-        unindex_episode(tx, row_id)
+        unindex_memory(tx, row_id)
         tx.run("DELETE FROM episode WHERE id = ?", (row_id,))
         tx.run("INSERT INTO tombstone (kind, key, at_ms) VALUES ('episode', x'6570', 1)")
         return 1
@@ -127,7 +127,7 @@ def test_a_copy_of_an_earlier_version_keeps_its_tables_and_loses_what_is_cleaned
         ]
         assert upgraded.value("SELECT count(*) FROM tombstone WHERE key = x'6570'") == 1
         assert fulltext.search_passages(upgraded, ["another"], 5)
-        assert len(fulltext.search_episodes(upgraded, ["way"], 5)) == 1
+        assert len(fulltext.search_memories(upgraded, ["way"], 5)) == 1
 
 
 def test_an_older_copy_that_is_damaged_is_refused_and_kept_as_it_is(tmp_path: Path) -> None:

@@ -10,12 +10,12 @@ from engram.enums import Actor, Source
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes
 from engram.models.memories.memory_history import history_of
-from engram.models.memories.memory_records import Episode, all_episodes, find_episode
+from engram.models.memories.memory_records import Memory, all_memories, find_memory
 from engram.models.open_memory import open_store
 from engram.models.rescue.restore import recover_by_hand
 from engram.models.rescue.soundness import opened_source
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 
 def older_copy(store: Store, path: Path) -> Path:
@@ -33,12 +33,12 @@ def older_copy(store: Store, path: Path) -> Path:
 def test_a_memory_of_an_older_version_is_read_with_its_history(store: Store, keep: Keep, tmp_path: Path) -> None:
     kept = keep("saved", source=Source.MANUAL, questions=("Which one?",))
     with store.transaction() as tx:
-        memory_changes.change_episode(tx, kept, "pin", actor=Actor.USER, is_pinned=True)
+        memory_changes.change_memory(tx, kept, "pin", actor=Actor.USER, is_pinned=True)
     path = older_copy(store, tmp_path / "older.db")
     before = path.read_bytes()
 
     with opened_source(store, path) as source:
-        (memory,) = all_episodes(source)
+        (memory,) = all_memories(source)
         steps = history_of(source, kept.episode_id)
 
     assert (memory.summary, memory.is_pinned, memory.questions) == ("saved", True, ())
@@ -54,4 +54,4 @@ def test_what_was_saved_by_hand_comes_out_of_an_older_version(store: Store, keep
         done = recover_by_hand(new, [path], actor=Actor.USER)
 
         assert (done.memories, done.lost, done.is_complete) == (1, 0, True)
-        assert find_episode(new, kept.episode_id) is not None
+        assert find_memory(new, kept.episode_id) is not None

@@ -11,13 +11,13 @@ import pytest
 from engram.enums import Actor, Source
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes
-from engram.models.memories.memory_records import Episode, all_episodes
-from engram.models.memories.tombstones import is_episode_forgotten
+from engram.models.memories.memory_records import Memory, all_memories
+from engram.models.memories.tombstones import is_memory_forgotten
 from engram.models.open_memory import open_store
 from engram.models.rescue.restore import recover_by_hand
 from engram.models.work.pauses import pause, paused_scopes
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 
 @pytest.fixture
@@ -41,26 +41,26 @@ def test_only_what_somebody_decided_is_carried(store: Store, new: Store, keep: K
     edited = keep("edit me")
     forgotten = keep("forgotten", source=Source.MANUAL)
     with store.transaction() as tx:
-        memory_changes.change_episode(tx, edited, "edit", actor=Actor.USER, summary="edited")
-        memory_changes.delete_episode(tx, forgotten, actor=Actor.USER)
+        memory_changes.change_memory(tx, edited, "edit", actor=Actor.USER, summary="edited")
+        memory_changes.delete_memory(tx, forgotten, actor=Actor.USER)
 
     done = recover_by_hand(new, [store.path], actor=Actor.USER)
 
-    assert {memory.summary for memory in all_episodes(new)} == {"saved", "pinned", "lowered", "edited"}
+    assert {memory.summary for memory in all_memories(new)} == {"saved", "pinned", "lowered", "edited"}
     assert (done.memories, done.tombstones, done.lost, done.is_complete) == (4, 1, 0, True)
-    assert is_episode_forgotten(new, forgotten.episode_id)
+    assert is_memory_forgotten(new, forgotten.episode_id)
 
 
 def test_the_newest_source_wins_and_older_ones_fill_in(store: Store, new: Store, keep: Keep, tmp_path: Path) -> None:
     memory, dropped = keep("old words", source=Source.MANUAL), keep("only in the old one", source=Source.MANUAL)
     older = close_and_copy(store, tmp_path / "older.db")
     with store.transaction() as tx:
-        memory_changes.change_episode(tx, memory, "edit", actor=Actor.USER, summary="new words")
+        memory_changes.change_memory(tx, memory, "edit", actor=Actor.USER, summary="new words")
         tx.run("DELETE FROM episode WHERE id = ?", (dropped.id,))
 
     recover_by_hand(new, [store.path, older], actor=Actor.USER)
 
-    assert {memory.summary for memory in all_episodes(new)} == {"new words", "only in the old one"}
+    assert {memory.summary for memory in all_memories(new)} == {"new words", "only in the old one"}
 
 
 def test_what_was_forgotten_since_does_not_come_out_of_an_older_source(
@@ -69,11 +69,11 @@ def test_what_was_forgotten_since_does_not_come_out_of_an_older_source(
     memory = keep("forgotten since", source=Source.MANUAL)
     older = close_and_copy(store, tmp_path / "older.db")
     with store.transaction() as tx:
-        memory_changes.delete_episode(tx, memory, actor=Actor.USER)
+        memory_changes.delete_memory(tx, memory, actor=Actor.USER)
 
     done = recover_by_hand(new, [store.path, older], actor=Actor.USER)
 
-    assert (all_episodes(new), done.memories, done.lost) == ([], 0, 0)
+    assert (all_memories(new), done.memories, done.lost) == ([], 0, 0)
 
 
 def test_a_source_that_is_no_database_is_passed_over_and_said(
@@ -85,7 +85,7 @@ def test_a_source_that_is_no_database_is_passed_over_and_said(
 
     done = recover_by_hand(new, [broken, store.path], actor=Actor.USER)
 
-    assert [memory.summary for memory in all_episodes(new)] == ["saved"]
+    assert [memory.summary for memory in all_memories(new)] == ["saved"]
     assert not done.is_complete
 
 
@@ -97,7 +97,7 @@ def test_a_memory_that_cannot_be_read_anywhere_counts_as_lost(store: Store, new:
 
     done = recover_by_hand(new, [store.path], actor=Actor.USER)
 
-    assert [memory.summary for memory in all_episodes(new)] == ["saved"]
+    assert [memory.summary for memory in all_memories(new)] == ["saved"]
     assert (done.memories, done.lost) == (1, 1)
 
 
@@ -109,5 +109,5 @@ def test_carrying_twice_doubles_nothing_and_pauses_come_along(store: Store, new:
     second = recover_by_hand(new, [store.path], actor=Actor.USER)
 
     assert (first.memories, second.memories) == (1, 0)
-    assert len(all_episodes(new)) == 1
+    assert len(all_memories(new)) == 1
     assert paused_scopes(new) == {"git:/a"}

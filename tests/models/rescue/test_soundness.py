@@ -9,13 +9,13 @@ from planting import plant
 
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_history import add_run
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.rescue.soundness import find_all_damage, find_unreadable, quick_damage
 from tests.models.conversations import make_turn, store_turn
 
 
 @pytest.fixture
-def filled(store: Store, keep: Callable[..., Episode]) -> Store:
+def filled(store: Store, keep: Callable[..., Memory]) -> Store:
     keep("a memory", content="walrus " * 100, facts=("one",))
     store_turn(store, make_turn("t1", "ask", "answer"))
     with store.transaction() as tx:

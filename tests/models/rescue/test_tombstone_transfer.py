@@ -11,35 +11,35 @@ from engram.enums import Actor, Source
 from engram.errors import StoreError
 from engram.models.engine.packed import pack_uuid
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import delete_episode
-from engram.models.memories.memory_records import Episode, Evidence, find_episode
+from engram.models.memories.memory_changes import delete_memory
+from engram.models.memories.memory_records import Evidence, Memory, find_memory
 from engram.models.memories.tombstones import TombstoneKind, add_tombstones
 from engram.models.open_memory import open_store
 from engram.models.rescue import copies
 
 ENTRY = "a" * 32
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 
 @pytest.fixture
-def copy(store: Store, keep: Keep, tmp_path: Path) -> tuple[Path, Episode, Episode]:
+def copy(store: Store, keep: Keep, tmp_path: Path) -> tuple[Path, Memory, Memory]:
     """A copy of a memory with two memories: its path, one that is forgotten later, and one that stays."""
     goes, stays = keep("goes", evidence=[Evidence(ENTRY, "s1")]), keep("stays")
     store.rows("VACUUM INTO ?", (str(tmp_path / "copy.db"),))
     with store.transaction() as tx:
-        delete_episode(tx, goes, actor=Actor.USER)
+        delete_memory(tx, goes, actor=Actor.USER)
     return tmp_path / "copy.db", goes, stays
 
 
-def test_a_copy_loses_what_was_forgotten_and_keeps_the_rest(store: Store, copy: tuple[Path, Episode, Episode]) -> None:
+def test_a_copy_loses_what_was_forgotten_and_keeps_the_rest(store: Store, copy: tuple[Path, Memory, Memory]) -> None:
     path, goes, stays = copy
 
     gone = copies.delete_named_in_copy(path, store.driver, copies.read_tombstones(store))
 
     assert gone == 1
     with open_store(path, driver=store.driver) as cleaned:
-        assert find_episode(cleaned, goes.episode_id) is None
-        assert find_episode(cleaned, stays.episode_id) == stays
+        assert find_memory(cleaned, goes.episode_id) is None
+        assert find_memory(cleaned, stays.episode_id) == stays
     assert b"content of goes" not in path.read_bytes()
 
 
@@ -66,13 +66,13 @@ def test_only_new_tombstones_are_counted_and_they_keep_their_time(store: Store) 
 @pytest.mark.parametrize(
     ("kind", "key", "source", "is_named", "is_named_without_purged"),
     [
-        (TombstoneKind.EPISODE, b"ep_1", Source.MANUAL, True, True),
+        (TombstoneKind.MEMORY, b"ep_1", Source.MANUAL, True, True),
         (TombstoneKind.PURGED, b"ep_1", Source.AUTO, True, False),
         (TombstoneKind.SLOT, b"its slot", Source.AUTO, True, True),
         (TombstoneKind.PURGED_SLOT, b"its slot", Source.AUTO, True, False),
         (TombstoneKind.EVIDENCE, pack_uuid(ENTRY), Source.AUTO, True, True),
         (TombstoneKind.EVIDENCE, pack_uuid(ENTRY), Source.MANUAL, False, False),
-        (TombstoneKind.EPISODE, b"ep_2", Source.AUTO, False, False),
+        (TombstoneKind.MEMORY, b"ep_2", Source.AUTO, False, False),
     ],
 )
 def test_a_memory_does_not_come_back_by_id_slot_or_entry(

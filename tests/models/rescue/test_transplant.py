@@ -10,7 +10,7 @@ import pytest
 from engram.enums import Scope
 from engram.models.engine.meta import get_meta
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode, Evidence, all_episodes, evidence_of
+from engram.models.memories.memory_records import Evidence, Memory, all_memories, evidence_of
 from engram.models.memories.tombstones import TombstoneKind, add_tombstones
 from engram.models.open_memory import open_store
 from engram.models.projects.projects import ProjectRow, ensure_project, find_project
@@ -19,7 +19,7 @@ from engram.models.sessions.sessions import add_known_values, ensure_session
 
 
 @pytest.fixture
-def project(store: Store, keep: Callable[..., Episode]) -> ProjectRow:
+def project(store: Store, keep: Callable[..., Memory]) -> ProjectRow:
     """A project among others, so that its numbers are not those of an empty database."""
     with store.transaction() as tx:
         ensure_project(tx, "/gone/other", "other", "/gone/other")
@@ -36,7 +36,7 @@ def project(store: Store, keep: Callable[..., Episode]) -> ProjectRow:
 
 
 @pytest.fixture
-def target(tmp_path: Path, keep: Callable[..., Episode]) -> Iterator[Store]:
+def target(tmp_path: Path, keep: Callable[..., Memory]) -> Iterator[Store]:
     (tmp_path / "target").mkdir()
     with open_store(tmp_path / "target" / "memory.db") as target:
         with target.transaction() as tx:
@@ -50,7 +50,7 @@ def test_rows_are_copied_once_with_their_references(store: Store, target: Store,
     again = transplant.copy_project(target, store.path, project)
 
     assert (made.identity, made.name, again) == ("/gone/acme", "acme-2", made)
-    own, from_it = all_episodes(target)
+    own, from_it = all_memories(target)
     assert (own.summary, own.project_id, own.session_id, own.entities) == (
         "Of it.",
         made.id,
@@ -81,4 +81,4 @@ def test_what_was_only_moved_leaves_no_mark_and_no_row(store: Store, project: Pr
     assert transplant.tombstone_keys(store) == before
     assert find_project(store, "acme") is None
     assert store.rows("SELECT session_id FROM session") == [("s-other",)]
-    assert [episode.summary for episode in all_episodes(store)] == ["Not of it."]
+    assert [memory.summary for memory in all_memories(store)] == ["Not of it."]

@@ -9,17 +9,17 @@ import pytest
 
 from engram.enums import Actor, Kind, Status
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import change_episode
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_changes import change_memory
+from engram.models.memories.memory_records import Memory
 from engram.models.projects import projects
 from engram.models.search import memory_lists
 from engram.models.search.memory_lists import Selection, State, browse
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 
 def found(store: Store, text: str) -> list[str]:
-    return [episode.summary for episode in browse(store, Selection(text)).episodes]
+    return [memory.summary for memory in browse(store, Selection(text)).memories]
 
 
 def test_a_word_is_found_while_it_is_typed(store: Store, keep: Keep) -> None:
@@ -40,7 +40,7 @@ def test_what_fits_nothing_shows_nothing(store: Store, keep: Keep, typed: str) -
 
     listing = browse(store, Selection(typed))
 
-    assert (listing.episodes, listing.facets and listing.facets.total) == ((), 0)
+    assert (listing.memories, listing.facets and listing.facets.total) == ((), 0)
 
 
 def test_every_number_is_that_of_the_list_it_leads_to(store: Store, keep: Keep) -> None:
@@ -49,23 +49,23 @@ def test_every_number_is_that_of_the_list_it_leads_to(store: Store, keep: Keep) 
     kinds = (Kind.FIX, Kind.DECISION)
     changes = ({}, {"status": Status.ARCHIVED}, {"is_pinned": True}, {"is_lowered": True}, {"suspect": "order"})
     for number, (home, kind, change) in enumerate(itertools.product(homes, kinds, changes)):
-        episode = keep(f"walrus {number}", kind=kind, project_id=home)
+        memory = keep(f"walrus {number}", kind=kind, project_id=home)
         if change:
             with store.transaction() as tx:
-                change_episode(tx, episode, "edit", actor=Actor.USER, **change)  # type: ignore[arg-type]
+                change_memory(tx, memory, "edit", actor=Actor.USER, **change)  # type: ignore[arg-type]
 
     states = (None, *State)
     for text, home, kind, state in itertools.product(("", "walr"), (None, *homes), ("", *kinds), states):
         selection = Selection(text, home, kind, state)
         listing = browse(store, selection, limit=100)
         assert listing.facets is not None
-        assert listing.facets.total == len(listing.episodes)
+        assert listing.facets.total == len(listing.memories)
         for other, number in listing.facets.kinds.items():
-            assert number == len(browse(store, Selection(text, home, other, state), limit=100).episodes)
+            assert number == len(browse(store, Selection(text, home, other, state), limit=100).memories)
         for owner, number in listing.facets.projects.items():
-            assert number == len(browse(store, Selection(text, owner, kind, state), limit=100).episodes)
+            assert number == len(browse(store, Selection(text, owner, kind, state), limit=100).memories)
         for one, number in listing.facets.states.items():
-            assert number == len(browse(store, Selection(text, home, kind, one), limit=100).episodes)
+            assert number == len(browse(store, Selection(text, home, kind, one), limit=100).memories)
 
 
 def test_the_latest_come_first_where_too_many_match(store: Store, keep: Keep, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ def test_the_latest_come_first_where_too_many_match(store: Store, keep: Keep, mo
     listing = browse(store, Selection("walrus"), limit=2, offset=1)
 
     assert listing.facets is None
-    assert [episode.id for episode in listing.episodes] == [kept[3].id, kept[2].id]
+    assert [memory.id for memory in listing.memories] == [kept[3].id, kept[2].id]
 
 
 def test_words_without_spaces_are_found_from_any_letter(store: Store, keep: Keep) -> None:

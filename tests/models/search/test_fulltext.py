@@ -9,7 +9,7 @@ from planting import plant
 
 from engram.enums import Scope
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.search import fulltext
 from tests.models.conversations import make_turn, store_project, store_turn
 
@@ -21,7 +21,7 @@ def test_no_text_of_a_user_is_syntax(store: Store, term: str) -> None:
     store_turn(store, make_turn("t1", "the banana leaks"))
 
     assert isinstance(fulltext.search_passages(store, [term], 5), list)
-    assert isinstance(fulltext.search_episodes(store, [term, ("two", term)], 5, project_id=1), list)
+    assert isinstance(fulltext.search_memories(store, [term, ("two", term)], 5, project_id=1), list)
     assert isinstance(fulltext.search_notes(store, [term], 5), list)
 
 
@@ -34,7 +34,7 @@ def test_a_term_of_several_words_matches_only_what_holds_all_of_them(store: Stor
     assert len(fulltext.search_passages(store, ["leaks"], 1)) == 1
 
 
-def test_a_project_sees_its_own_words_and_global_memories_alone(store: Store, keep: Callable[..., Episode]) -> None:
+def test_a_project_sees_its_own_words_and_global_memories_alone(store: Store, keep: Callable[..., Memory]) -> None:
     mine, theirs = store_project(store, "a"), store_project(store, "b")
     store_turn(store, make_turn("t1", "a banana here", session_id="s1"), "a")
     store_turn(store, make_turn("t2", "a banana there", session_id="s2"), "b")
@@ -42,28 +42,28 @@ def test_a_project_sees_its_own_words_and_global_memories_alone(store: Store, ke
     keep("banana of b", project_id=theirs.id, scope=Scope.PROJECT)
     everyones = keep("banana of all", project_id=theirs.id)
 
-    def episodes_seen(*, with_global: bool) -> set[int]:
-        scores = fulltext.search_episodes(store, ["banana"], 9, project_id=mine.id, with_global=with_global)
+    def memories_seen(*, with_global: bool) -> set[int]:
+        scores = fulltext.search_memories(store, ["banana"], 9, project_id=mine.id, with_global=with_global)
         return {row_id for row_id, _ in scores}
 
     assert len(fulltext.search_passages(store, ["banana"], 9)) == 2
     assert len(fulltext.search_passages(store, ["banana"], 9, project_id=mine.id)) == 1
-    assert episodes_seen(with_global=True) == {own.id, everyones.id}
-    assert episodes_seen(with_global=False) == {own.id}
+    assert memories_seen(with_global=True) == {own.id, everyones.id}
+    assert memories_seen(with_global=False) == {own.id}
 
 
-def test_the_better_match_comes_first(store: Store, keep: Callable[..., Episode]) -> None:
+def test_the_better_match_comes_first(store: Store, keep: Callable[..., Memory]) -> None:
     aside = keep("about the build", content="somewhere in a long text there is a lock among many other words " * 3)
     about = keep("the lock")
 
-    scores = fulltext.search_episodes(store, ["lock"], 9)
+    scores = fulltext.search_memories(store, ["lock"], 9)
 
     assert [row_id for row_id, _ in scores] == [about.id, aside.id]
     assert scores[0][1] > scores[1][1]
 
 
 def test_documents_are_counted_by_stem_and_words_without_letters_not_at_all(
-    store: Store, keep: Callable[..., Episode]
+    store: Store, keep: Callable[..., Memory]
 ) -> None:
     for number in range(3):
         keep(f"lock number {number}", content="")
@@ -74,7 +74,7 @@ def test_documents_are_counted_by_stem_and_words_without_letters_not_at_all(
     assert counts == {"lock": 4, "zebra": 0}
 
 
-def test_indexes_that_lost_their_rows_are_made_anew(store: Store, keep: Callable[..., Episode]) -> None:
+def test_indexes_that_lost_their_rows_are_made_anew(store: Store, keep: Callable[..., Memory]) -> None:
     keep("the lock")
     store_turn(store, make_turn("t1", "the banana leaks"))
     for table in ("episode_fts", "passage_fts"):
@@ -84,5 +84,5 @@ def test_indexes_that_lost_their_rows_are_made_anew(store: Store, keep: Callable
     fulltext.rebuild_indexes(store)
 
     assert len(fulltext.search_passages(store, ["banana"], 5)) == 1
-    assert len(fulltext.search_episodes(store, ["lock"], 5)) == 1
+    assert len(fulltext.search_memories(store, ["lock"], 5)) == 1
     assert store.find_damage() == ""

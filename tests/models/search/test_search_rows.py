@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from engram.enums import Importance, Scope, Status
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.projects.notes import NoteChunk, NoteRow, Owner, put_note
 from engram.models.search import fulltext
 from tests.models.conversations import make_turn, store_project, store_session, store_turn
 
 
 def test_a_memory_comes_with_what_ranking_needs_and_a_missing_one_not_at_all(
-    store: Store, keep: Callable[..., Episode]
+    store: Store, keep: Callable[..., Memory]
 ) -> None:
     session = store_session(store, "s1")
     project_id = store_project(store, "a").id
@@ -22,7 +22,7 @@ def test_a_memory_comes_with_what_ranking_needs_and_a_missing_one_not_at_all(
     )
     everyones = keep("everyone's", status=Status.ARCHIVED)
 
-    rows = fulltext.episode_rows(store, [everyones.id, 99, own.id])
+    rows = fulltext.memory_rows(store, [everyones.id, 99, own.id])
 
     assert set(rows) == {own.id, everyones.id}
     assert (rows[own.id].is_global, rows[own.id].session_ref, rows[own.id].importance, rows[own.id].is_pinned) == (
@@ -54,7 +54,7 @@ def test_a_chunk_of_a_note_is_seen_by_its_owners_project_alone(store: Store) -> 
     assert seen(other.id) == [("for all", "")]
 
 
-def test_each_index_tells_its_own_size(store: Store, keep: Callable[..., Episode]) -> None:
+def test_each_index_tells_its_own_size(store: Store, keep: Callable[..., Memory]) -> None:
     store_turn(store, make_turn("t1", "said", "answered"))
     keep("kept")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from engram.enums import Scope
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.projects.notes import NoteChunk, NoteRow, Owner, put_note
 from engram.models.search import vectors
 from tests.models.conversations import make_turn, store_project, store_turn
@@ -29,7 +29,7 @@ def store_note(store: Store, *owners: Owner) -> None:
 
 
 def test_memories_get_their_vectors_first_then_notes_then_the_newest_passages(
-    store: Store, keep: Callable[..., Episode]
+    store: Store, keep: Callable[..., Memory]
 ) -> None:
     store_turn(store, make_turn("t1", "why?", "because"))
     store_note(store)
@@ -46,7 +46,7 @@ def test_memories_get_their_vectors_first_then_notes_then_the_newest_passages(
     assert [row.owner for row in vectors.missing_vectors(store, "m", 2)] == ["e", "n"]
 
 
-def test_a_vector_of_another_model_is_missing_and_is_replaced(store: Store, keep: Callable[..., Episode]) -> None:
+def test_a_vector_of_another_model_is_missing_and_is_replaced(store: Store, keep: Callable[..., Memory]) -> None:
     made = keep("a memory")
     put(store, ("e", made.id), model="old")
     assert (vectors.count_missing_vectors(store, "old"), vectors.count_missing_vectors(store, "new")) == (0, 1)
@@ -59,7 +59,7 @@ def test_a_vector_of_another_model_is_missing_and_is_replaced(store: Store, keep
     assert vectors.count_vectors(store, "e") == 1
 
 
-def test_a_vector_of_a_row_that_is_gone_is_left_out(store: Store, keep: Callable[..., Episode]) -> None:
+def test_a_vector_of_a_row_that_is_gone_is_left_out(store: Store, keep: Callable[..., Memory]) -> None:
     made = keep("a memory")
 
     put(store, ("e", made.id), ("e", 99), ("p", 99), ("n", 99))
@@ -68,7 +68,7 @@ def test_a_vector_of_a_row_that_is_gone_is_left_out(store: Store, keep: Callable
     assert vectors.vectors_of(store, "e", "m", [99, made.id]) == [(made.id, 0, DATA)]
 
 
-def test_each_vector_names_the_project_that_may_see_it(store: Store, keep: Callable[..., Episode]) -> None:
+def test_each_vector_names_the_project_that_may_see_it(store: Store, keep: Callable[..., Memory]) -> None:
     project_id = store_project(store, "a").id
     own = keep("own", project_id=project_id, scope=Scope.PROJECT)
     everyones = keep("everyone's", project_id=project_id)
@@ -84,7 +84,7 @@ def test_each_vector_names_the_project_that_may_see_it(store: Store, keep: Calla
     assert projects("n") == [None, project_id]
 
 
-def test_only_what_is_new_is_read_in_order_and_in_parts(store: Store, keep: Callable[..., Episode]) -> None:
+def test_only_what_is_new_is_read_in_order_and_in_parts(store: Store, keep: Callable[..., Memory]) -> None:
     ids = [keep(f"memory {number}").id for number in range(3)]
     put(store, *(("e", row_id) for row_id in ids))
     first = vectors.vectors_since(store, "e", "m", 0, 2)
@@ -97,7 +97,7 @@ def test_only_what_is_new_is_read_in_order_and_in_parts(store: Store, keep: Call
     assert vectors.last_vector_seq(store) == rest[-1][0]
 
 
-def test_the_watermark_moves_with_each_thing_to_embed(store: Store, keep: Callable[..., Episode]) -> None:
+def test_the_watermark_moves_with_each_thing_to_embed(store: Store, keep: Callable[..., Memory]) -> None:
     marks = [vectors.embeddable_watermark(store)]
     store_turn(store, make_turn("t1", "why?"))
     marks.append(vectors.embeddable_watermark(store))
@@ -110,7 +110,7 @@ def test_the_watermark_moves_with_each_thing_to_embed(store: Store, keep: Callab
 
 
 def test_all_vectors_of_an_owner_come_in_batches_with_the_pieces_of_a_row_together(
-    store: Store, keep: Callable[..., Episode]
+    store: Store, keep: Callable[..., Memory]
 ) -> None:
     made = [keep(f"memory {number}").id for number in range(5)]
     put(store, *(("e", row_id) for row_id in made))

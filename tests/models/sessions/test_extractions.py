@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from engram.enums import Actor, Source, Status
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import change_episode
-from engram.models.memories.memory_records import Episode, Evidence, find_episode
+from engram.models.memories.memory_changes import change_memory
+from engram.models.memories.memory_records import Evidence, Memory, find_memory
 from engram.models.sessions import sessions
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import mark_extracted
@@ -37,17 +37,15 @@ def test_sessions_with_turns_to_extract_come_by_how_long_they_were_silent(store:
     assert [sessions.has_due_turns(store, store_session(store, name).id) for name in ("s1", "s3")] == [True, False]
 
 
-def test_the_cap_counts_only_what_an_extractor_kept_of_those_moments(
-    store: Store, keep: Callable[..., Episode]
-) -> None:
+def test_the_cap_counts_only_what_an_extractor_kept_of_those_moments(store: Store, keep: Callable[..., Memory]) -> None:
     for at_ms, source in ((99, Source.AUTO), (100, Source.AUTO), (150, Source.MANUAL), (200, Source.AUTO)):
         keep(f"said at {at_ms}", created_at_ms=at_ms, source=source)
 
-    assert sessions.count_auto_episodes(store, 100, 200) == 1
+    assert sessions.count_auto_memories(store, 100, 200) == 1
 
 
 def test_a_prompt_that_moved_takes_only_untouched_memories_of_its_own_along(
-    store: Store, keep: Callable[..., Episode]
+    store: Store, keep: Callable[..., Memory]
 ) -> None:
     turn_id = store_turn(store, make_turn("t1", "use tabs"))
     other = store_turn(store, make_turn("t2", "use spaces", entries=()))
@@ -60,8 +58,8 @@ def test_a_prompt_that_moved_takes_only_untouched_memories_of_its_own_along(
     with store.transaction() as tx:
         sessions.withdraw_memories(tx, turn_id)
 
-    left = [find_episode(store, made.episode_id) for made in (extracted, saved, pinned, shared)]
-    assert [episode.status for episode in left if episode] == [
+    left = [find_memory(store, made.episode_id) for made in (extracted, saved, pinned, shared)]
+    assert [memory.status for memory in left if memory] == [
         Status.ARCHIVED,
         Status.ACTIVE,
         Status.ACTIVE,
@@ -69,13 +67,13 @@ def test_a_prompt_that_moved_takes_only_untouched_memories_of_its_own_along(
     ]
 
 
-def test_what_was_extracted_is_known_by_its_first_words(store: Store, keep: Callable[..., Episode]) -> None:
+def test_what_was_extracted_is_known_by_its_first_words(store: Store, keep: Callable[..., Memory]) -> None:
     session = store_session(store, "s1")
     made = keep("first words", session_id="s1")
     keep("saved by hand", session_id="s1", source=Source.MANUAL)
     with store.transaction() as tx:
-        reworded = change_episode(tx, made, "edit", summary="better words", actor=Actor.USER)
-        change_episode(tx, reworded, "archive", sessions.NOT_CHOSEN, status=Status.ARCHIVED, actor=Actor.TIDYING)
+        reworded = change_memory(tx, made, "edit", summary="better words", actor=Actor.USER)
+        change_memory(tx, reworded, "archive", sessions.NOT_CHOSEN, status=Status.ARCHIVED, actor=Actor.TIDYING)
 
     (extracted,) = sessions.extracted_of_session(store, session.id)
 

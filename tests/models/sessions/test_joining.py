@@ -7,7 +7,7 @@ from collections.abc import Callable
 from engram.enums import Actor, Scope
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_history import history_of
-from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.search.fulltext import search_passages
 from engram.models.search.vectors import last_vector_seq, put_vectors, vectors_since
 from engram.models.sessions.sessions import find_session
@@ -16,7 +16,7 @@ from engram.models.sessions.turn_changes import join_projects
 from tests.models.conversations import make_turn, store_project, store_turn
 
 
-def test_everything_of_the_others_moves_and_nothing_else(store: Store, keep: Callable[..., Episode]) -> None:
+def test_everything_of_the_others_moves_and_nothing_else(store: Store, keep: Callable[..., Memory]) -> None:
     into, first, second, bystander = (store_project(store, name) for name in ("a", "b", "c", "d"))
     for name, session_id in (("b", "s1"), ("c", "s2"), ("d", "s3")):
         store_turn(store, make_turn(f"turn of {name}", "the zebra", session_id=session_id), name)
@@ -30,17 +30,17 @@ def test_everything_of_the_others_moves_and_nothing_else(store: Store, keep: Cal
     assert [session and session.project_id for session in sessions] == [into.id, into.id, bystander.id]
     assert [turn and turn.project_id for turn in turns] == [into.id, into.id, bystander.id]
     assert len(search_passages(store, [("zebra",)], 9, project_id=into.id)) == 2
-    after = find_episode(store, moved.episode_id)
+    after = find_memory(store, moved.episode_id)
     assert after is not None
     assert after.project_id == into.id
-    untouched = find_episode(store, left.episode_id)
+    untouched = find_memory(store, left.episode_id)
     assert untouched is not None
     assert (untouched.project_id, untouched.revision) == (bystander.id, left.revision)
     last = history_of(store, moved.episode_id)[-1]
     assert (last.action, last.actor, dict(last.before)) == ("move", Actor.USER, {"project_id": first.id})
 
 
-def test_vectors_get_numbers_that_an_index_in_memory_reads_again(store: Store, keep: Callable[..., Episode]) -> None:
+def test_vectors_get_numbers_that_an_index_in_memory_reads_again(store: Store, keep: Callable[..., Memory]) -> None:
     into, other = store_project(store, "a"), store_project(store, "b")
     staying = keep("of a", project_id=into.id, scope=Scope.PROJECT)
     moving = keep("of b", project_id=other.id, scope=Scope.PROJECT)

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from engram.enums import Actor, Channel, Verdict
-from engram.forgetting.forget import forget_episode
+from engram.forgetting.forget import forget_memory
 from engram.forgetting.forget_project import forget_project
 from engram.forgetting.purge import plan_named, purge
 from engram.models import tables
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import add_episode
-from engram.models.memories.memory_records import Episode, Evidence, new_episode_id
+from engram.models.memories.memory_changes import add_memory
+from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
 from engram.models.projects import projects
 from engram.models.sessions import outcomes
 from engram.models.sessions.outcomes import Candidate, Outcome
@@ -27,23 +27,23 @@ AT_MS = 1_780_000_000_000
 UUID = "11111111-1111-4111-8111-111111111111"
 
 
-def keep(store: Store, summary: str = "The watcher holds its lock by flock", **fields: object) -> Episode:
-    episode = Episode(new_episode_id(), "fact", summary, summary, **fields)  # type: ignore[arg-type]
+def keep(store: Store, summary: str = "The watcher holds its lock by flock", **fields: object) -> Memory:
+    memory = Memory(new_memory_id(), "fact", summary, summary, **fields)  # type: ignore[arg-type]
     with store.transaction() as tx:
-        return add_episode(tx, episode, [Evidence(UUID)], actor=Actor.MODEL)
+        return add_memory(tx, memory, [Evidence(UUID)], actor=Actor.MODEL)
 
 
-def record(store: Store, *episodes: Episode, session_id: str = "s1", at_ms: int = AT_MS, **fields: object) -> None:
+def record(store: Store, *memories: Memory, session_id: str = "s1", at_ms: int = AT_MS, **fields: object) -> None:
     considered = tuple(
         Candidate(
             place=place,
-            episode_id=episode.episode_id,
+            episode_id=memory.episode_id,
             verdict=Verdict.SHOWN if place == 0 else Verdict.BELOW_FLOOR,
             score=0.5 - place / 10,
             floor=0.18,
             features={"cosine": 0.41, "shared": 0.25},
         )
-        for place, episode in enumerate(episodes)
+        for place, memory in enumerate(memories)
     )
     outcome = {
         "session_id": session_id,
@@ -78,7 +78,7 @@ def test_of_a_memory_every_moment_is_told_with_what_became_of_it_alone(store: St
     record(store, first, second)
     record(store, second, session_id="s2", at_ms=AT_MS + 1)
 
-    moments = outcomes.outcomes_of_episode(store, second.episode_id)
+    moments = outcomes.outcomes_of_memory(store, second.episode_id)
 
     assert [(moment.session_id, moment.considered[0].verdict) for moment in moments] == [
         ("s2", Verdict.SHOWN),
@@ -148,7 +148,7 @@ def test_what_is_older_than_a_time_goes_with_its_memories(store: Store) -> None:
 
 
 def test_a_memory_that_was_forgotten_before_the_record_was_stored_is_not_named(store: Store) -> None:
-    forgotten = Episode("ep_0123456789ab", "fact", "gone", "gone")
+    forgotten = Memory("ep_0123456789ab", "fact", "gone", "gone")
     record(store, forgotten, keep(store))
 
     (stored,) = outcomes.outcomes_of_session(store, "s1")
@@ -164,13 +164,13 @@ def test_a_memory_that_goes_leaves_no_mention(store: Store, tmp_path: Path, way:
     record(store, gone, stays)
 
     if way == "forget":
-        forget_episode(store, places, gone.episode_id, actor=Actor.USER)
+        forget_memory(store, places, gone.episode_id, actor=Actor.USER)
     else:
         purge(store, plan_named(store, [gone.episode_id]), actor=Actor.USER)
 
     (stored,) = outcomes.outcomes_of_session(store, "s1")
     assert [candidate.episode_id for candidate in stored.considered] == [stays.episode_id]
-    assert outcomes.outcomes_of_episode(store, gone.episode_id) == []
+    assert outcomes.outcomes_of_memory(store, gone.episode_id) == []
 
 
 @pytest.mark.parametrize("also_source", [False, True])
@@ -198,7 +198,7 @@ def test_with_a_prompts_words_goes_what_became_of_it_and_no_more(
     record(store, at_ms=AT_MS + 200_000)
     record(store, session_id="s2")
 
-    forget_episode(store, places, memory.episode_id, actor=Actor.USER, also_source=also_source)
+    forget_memory(store, places, memory.episode_id, actor=Actor.USER, also_source=also_source)
 
     left = [(outcome.session_id, outcome.at_ms - AT_MS) for outcome in outcomes.list_outcomes(store)]
     assert left == [("s1", 200_000), ("s2", 0)]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from engram.enums import Scope, Status
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.sessions import recent
 from engram.transcripts.turns import Action, Opening
 from tests.models.conversations import make_turn, store_project, store_turn
@@ -42,7 +42,7 @@ def test_changed_files_come_once_the_latest_first_and_of_the_project_alone(store
 
 
 def test_pinned_and_active_memories_are_the_projects_own_and_global_ones(
-    store: Store, keep: Callable[..., Episode]
+    store: Store, keep: Callable[..., Memory]
 ) -> None:
     own, other = store_project(store, "a").id, store_project(store, "b").id
     keep("own", project_id=own, scope=Scope.PROJECT, is_pinned=True, created_at_ms=100)
@@ -51,7 +51,7 @@ def test_pinned_and_active_memories_are_the_projects_own_and_global_ones(
     keep("archived", project_id=own, is_pinned=True, status=Status.ARCHIVED)
     keep("plain", project_id=own, scope=Scope.PROJECT)
 
-    assert [memory.summary for memory in recent.pinned_episodes(store, own)] == ["global", "own"]
-    assert [memory.summary for memory in recent.pinned_episodes(store, own, limit=1)] == ["global"]
-    assert [memory.summary for memory in recent.pinned_episodes(store, -1)] == ["global"]
+    assert [memory.summary for memory in recent.pinned_memories(store, own)] == ["global", "own"]
+    assert [memory.summary for memory in recent.pinned_memories(store, own, limit=1)] == ["global"]
+    assert [memory.summary for memory in recent.pinned_memories(store, -1)] == ["global"]
     assert recent.count_active(store, own) == 3

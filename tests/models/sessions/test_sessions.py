@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from engram.enums import Scope
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode, find_episode
+from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.search import fulltext
 from engram.models.sessions import sessions
 from engram.models.sessions.stored_turns import load_turn
@@ -23,7 +23,7 @@ def test_a_session_keeps_its_first_project(store: Store) -> None:
 
 
 def test_what_was_stored_before_the_folder_was_known_goes_to_the_project_too(
-    store: Store, keep: Callable[..., Episode]
+    store: Store, keep: Callable[..., Memory]
 ) -> None:
     store_turn(store, make_turn("t1", "the banana"), None)
     memory = keep("early", session_id="s1", scope=Scope.PROJECT)
@@ -32,7 +32,7 @@ def test_what_was_stored_before_the_folder_was_known_goes_to_the_project_too(
     store_session(store, "s1", "a")
 
     project_id = store_project(store, "a").id
-    turn, moved = load_turn(store, "t1"), find_episode(store, memory.episode_id)
+    turn, moved = load_turn(store, "t1"), find_memory(store, memory.episode_id)
     assert turn is not None
     assert moved is not None
     assert (turn.project_id, moved.project_id) == (project_id, project_id)

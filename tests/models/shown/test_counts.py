@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from engram.enums import Scope, Status
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.search.vectors import put_vectors
 from engram.models.shown import usage
 from engram.models.shown.injections import Injection, add_injections
@@ -17,7 +17,7 @@ from tests.models.conversations import make_turn, store_project, store_turn
 
 
 def test_archived_memories_and_pending_bites_are_not_counted_with_the_others(
-    store: Store, keep: Callable[..., Episode]
+    store: Store, keep: Callable[..., Memory]
 ) -> None:
     keep("in force")
     keep("gone by", status=Status.ARCHIVED)
@@ -41,10 +41,10 @@ def test_archived_memories_and_pending_bites_are_not_counted_with_the_others(
 
     totals = usage.count_totals(store)
 
-    assert (totals.episodes, totals.archived, totals.suspects, totals.injections) == (2, 1, 1, 1)
+    assert (totals.memories, totals.archived, totals.suspects, totals.injections) == (2, 1, 1, 1)
 
 
-def test_projects_come_by_name_and_what_belongs_to_none_comes_last(store: Store, keep: Callable[..., Episode]) -> None:
+def test_projects_come_by_name_and_what_belongs_to_none_comes_last(store: Store, keep: Callable[..., Memory]) -> None:
     store_turn(store, make_turn("t1", "first", session_id="s1"), "pears")
     store_turn(store, make_turn("t2", "second", session_id="s2"), "apples")
     store_turn(store, make_turn("t3", "", session_id="s2", opening=Opening.CONTINUATION), "apples")
@@ -53,7 +53,7 @@ def test_projects_come_by_name_and_what_belongs_to_none_comes_last(store: Store,
 
     totals = usage.count_projects(store)
 
-    assert [(row.name, row.turns, row.prompts, row.episodes) for row in totals] == [
+    assert [(row.name, row.turns, row.prompts, row.memories) for row in totals] == [
         ("apples", 2, 1, 1),
         ("pears", 1, 1, 0),
         ("", 1, 1, 0),
@@ -77,7 +77,7 @@ def test_work_that_waits_is_told_from_work_that_is_due_failing_or_dead(store: St
     assert totals.oldest_due_at_ms == clock.now_ms() - 50
 
 
-def test_a_row_without_a_vector_of_any_model_is_counted_once(store: Store, keep: Callable[..., Episode]) -> None:
+def test_a_row_without_a_vector_of_any_model_is_counted_once(store: Store, keep: Callable[..., Memory]) -> None:
     made = keep("a memory")
     store_turn(store, make_turn("t1", "a prompt"))
     before = usage.count_without_vector(store)

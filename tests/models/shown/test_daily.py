@@ -8,7 +8,7 @@ from engram.enums import Actor, Scope
 from engram.memories.feedback import judge_memory
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.shown.injections import Injection, add_injections, note_shown
 from engram.models.shown.usage import counts_since, kept_by_day, latest_turn_prompts, shown_by_day
 from tests.models.conversations import make_turn, store_project, store_turn
@@ -16,12 +16,12 @@ from tests.models.conversations import make_turn, store_project, store_turn
 DAY_MS = 86_400_000
 
 
-def show(store: Store, episode: Episode, at_ms: int, tokens: int = 10) -> None:
+def show(store: Store, memory: Memory, at_ms: int, tokens: int = 10) -> None:
     bite = Injection(
         session_id="s",
         prompt_key="p",
         channel="prompt",
-        episode_id=episode.episode_id,
+        episode_id=memory.episode_id,
         score=0.5,
         tokens=tokens,
         state="shown",
@@ -31,7 +31,7 @@ def show(store: Store, episode: Episode, at_ms: int, tokens: int = 10) -> None:
         add_injections(tx, [bite])
 
 
-def test_what_happened_since_a_time_is_counted_by_project(store: Store, keep: Callable[..., Episode]) -> None:
+def test_what_happened_since_a_time_is_counted_by_project(store: Store, keep: Callable[..., Memory]) -> None:
     now, harbor = store.now_ms(), store_project(store, "harbor")
     own = keep("own", project_id=harbor.id, scope=Scope.PROJECT, created_at_ms=now)
     old = keep("old", created_at_ms=now - 2 * DAY_MS)
@@ -48,7 +48,7 @@ def test_what_happened_since_a_time_is_counted_by_project(store: Store, keep: Ca
     assert (one.shown, one.tokens, one.kept, one.replaced, one.wrong) == (1, 10, 1, 0, 1)
 
 
-def test_days_of_different_lengths_are_counted_apart(store: Store, keep: Callable[..., Episode]) -> None:
+def test_days_of_different_lengths_are_counted_apart(store: Store, keep: Callable[..., Memory]) -> None:
     """A day with the change to summer time has 23 hours."""
     start = 1_000_000_000_000
     ends = [start + 24 * 3_600_000, start + 47 * 3_600_000, start + 71 * 3_600_000]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from engram.enums import Refusal, Scope
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.memories.memory_rows import set_accessed
 from engram.models.shown import usage
 from engram.models.shown.injections import AT_START, Injection, add_injections
@@ -33,7 +33,7 @@ def show(store: Store, episode_id: str, *, at_ms: int, channel: str = "prompt", 
         add_injections(tx, [bite])
 
 
-def test_only_what_happened_in_the_time_is_counted(store: Store, keep: Callable[..., Episode]) -> None:
+def test_only_what_happened_in_the_time_is_counted(store: Store, keep: Callable[..., Memory]) -> None:
     store_turn(store, make_turn("t1", "early", session_id="s1", at_ms=99), "a")
     store_turn(store, make_turn("t2", "late", session_id="s2", at_ms=100), "b")
     store_turn(store, make_turn("t3", "", "on", session_id="s2", at_ms=101, opening=Opening.CONTINUATION), "b")
@@ -81,7 +81,7 @@ def test_refused_proposals_are_counted_by_reason_and_told(store: Store, clock: F
     assert usage.usage_since(store, store.now_ms()).refused == {}
 
 
-def test_the_most_used_memory_counts_what_was_shown_and_opened(store: Store, keep: Callable[..., Episode]) -> None:
+def test_the_most_used_memory_counts_what_was_shown_and_opened(store: Store, keep: Callable[..., Memory]) -> None:
     shown, opened = keep("shown twice"), keep("shown and opened", suspect="odd")
     show(store, shown.episode_id, at_ms=100)
     for _ in range(2):
@@ -96,14 +96,14 @@ def test_the_most_used_memory_counts_what_was_shown_and_opened(store: Store, kee
     assert usage.usage_since(store, 200).most_used is None
 
 
-def test_what_nobody_was_shown_is_not_the_most_used(store: Store, keep: Callable[..., Episode]) -> None:
+def test_what_nobody_was_shown_is_not_the_most_used(store: Store, keep: Callable[..., Memory]) -> None:
     opened, told, early, waiting = keep("opened by a person"), keep("told"), keep("shown early"), keep("waiting")
     show(store, told.episode_id, at_ms=100, channel=AT_START)
     show(store, early.episode_id, at_ms=99)
     show(store, waiting.episode_id, at_ms=100, state="pending")
     with store.transaction() as tx:
-        for episode in (opened, told, early, waiting):
-            set_accessed(tx, episode.episode_id, 150, is_use=True)
+        for memory in (opened, told, early, waiting):
+            set_accessed(tx, memory.episode_id, 150, is_use=True)
 
     assert usage.usage_since(store, 100).most_used is None
 
@@ -113,7 +113,7 @@ def test_what_nobody_was_shown_is_not_the_most_used(store: Store, keep: Callable
     assert (most_used.summary, most_used.uses) == ("told", 2)
 
 
-def test_every_total_of_what_was_shown_is_the_same(store: Store, keep: Callable[..., Episode]) -> None:
+def test_every_total_of_what_was_shown_is_the_same(store: Store, keep: Callable[..., Memory]) -> None:
     store_turn(store, make_turn("t1", "ask", session_id="s1", at_ms=100), "a")
     kept = keep("kept", project_id=store_project(store, "a").id)
     for channel in (AT_START, "prompt", "tool", "tool"):

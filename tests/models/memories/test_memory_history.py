@@ -12,17 +12,17 @@ from engram.enums import Actor, Importance, Kind, Status
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_history
 from engram.models.memories.memory_history import add_run
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.system.clock import FixedClock
 
 
 def test_steps_are_told_in_order_with_time_actor_and_values(
-    store: Store, clock: FixedClock, keep: Callable[..., Episode]
+    store: Store, clock: FixedClock, keep: Callable[..., Memory]
 ) -> None:
     memory = keep("first words")
     clock.advance(60)
     with store.transaction() as tx:
-        memory_changes.change_episode(tx, memory, "edit", "typo", actor=Actor.USER, summary="other words")
+        memory_changes.change_memory(tx, memory, "edit", "typo", actor=Actor.USER, summary="other words")
 
     first, second = memory_history.history_of(store, memory.episode_id)
 
@@ -32,7 +32,7 @@ def test_steps_are_told_in_order_with_time_actor_and_values(
     assert (first.is_by_hand, second.is_by_hand) == (False, True)
 
 
-def test_what_undo_reads_is_the_memory_as_it_was(keep: Callable[..., Episode]) -> None:
+def test_what_undo_reads_is_the_memory_as_it_was(keep: Callable[..., Memory]) -> None:
     memory = keep(
         "all fields",
         kind=Kind.FIX,
@@ -52,21 +52,21 @@ def test_what_undo_reads_is_the_memory_as_it_was(keep: Callable[..., Episode]) -
 
 
 @pytest.mark.parametrize("left_out", ["id", "revision", "updated_at_ms", "accessed_at_ms", "access_count"])
-def test_what_tidying_and_use_change_is_no_part_of_it(keep: Callable[..., Episode], left_out: str) -> None:
+def test_what_tidying_and_use_change_is_no_part_of_it(keep: Callable[..., Memory], left_out: str) -> None:
     assert left_out not in memory_history.snapshot(keep("a memory"))
 
 
 def test_the_steps_of_a_run_are_found_together_and_what_was_taken_back_does_not_stand(
-    store: Store, keep: Callable[..., Episode]
+    store: Store, keep: Callable[..., Memory]
 ) -> None:
     one, other = keep("one"), keep("other")
     with store.transaction() as tx:
         run_id = add_run(tx, "decide")
         for memory in (one, other):
-            memory_changes.change_episode(
+            memory_changes.change_memory(
                 tx, memory, "archive", actor=Actor.TIDYING, run_id=run_id, status=Status.ARCHIVED
             )
-        memory_changes.change_episode(tx, one, "pin", actor=Actor.USER, is_pinned=True)
+        memory_changes.change_memory(tx, one, "pin", actor=Actor.USER, is_pinned=True)
 
     changes = memory_history.changes_of_run(store, run_id)
     with store.transaction() as tx:
@@ -79,7 +79,7 @@ def test_the_steps_of_a_run_are_found_together_and_what_was_taken_back_does_not_
     assert [step.action for step in memory_history.standing_steps(history)] == ["add", "archive", "pin", "undo"]
 
 
-def test_the_history_of_one_memory_goes_alone(store: Store, keep: Callable[..., Episode]) -> None:
+def test_the_history_of_one_memory_goes_alone(store: Store, keep: Callable[..., Memory]) -> None:
     one, other = keep("one"), keep("other")
 
     with store.transaction() as tx:

@@ -8,18 +8,18 @@ from engram.enums import Actor
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes
 from engram.models.memories.memory_history import history_of
-from engram.models.memories.memory_records import Episode, Evidence, evidence_by_row, evidence_of
+from engram.models.memories.memory_records import Evidence, Memory, evidence_by_row, evidence_of
 from tests.models.conversations import make_turn, store_project, store_turn
 
 FIRST, SECOND, THIRD = (Evidence(letter * 32, "s1") for letter in "abc")
 
 
-def steps(store: Store, episode: Episode) -> list[tuple[str, str, Actor]]:
+def steps(store: Store, memory: Memory) -> list[tuple[str, str, Actor]]:
     """(action, reason, actor) of each step after the first."""
-    return [(step.action, step.reason, step.actor) for step in history_of(store, episode.episode_id)[1:]]
+    return [(step.action, step.reason, step.actor) for step in history_of(store, memory.episode_id)[1:]]
 
 
-def test_only_new_entries_are_added_and_logged(store: Store, keep: Callable[..., Episode]) -> None:
+def test_only_new_entries_are_added_and_logged(store: Store, keep: Callable[..., Memory]) -> None:
     memory = keep("it rests", evidence=[FIRST])
 
     with store.transaction() as tx:
@@ -33,7 +33,7 @@ def test_only_new_entries_are_added_and_logged(store: Store, keep: Callable[...,
     assert (step.before, step.after) == ({"count": 1}, {"count": 2})
 
 
-def test_an_entry_without_uuid_supports_nothing(store: Store, keep: Callable[..., Episode]) -> None:
+def test_an_entry_without_uuid_supports_nothing(store: Store, keep: Callable[..., Memory]) -> None:
     memory = keep("it rests", evidence=[FIRST])
 
     with store.transaction() as tx:
@@ -42,7 +42,7 @@ def test_an_entry_without_uuid_supports_nothing(store: Store, keep: Callable[...
     assert evidence_of(store, memory.id) == [FIRST]
 
 
-def test_a_merge_gives_the_kept_memory_what_the_other_rests_on(store: Store, keep: Callable[..., Episode]) -> None:
+def test_a_merge_gives_the_kept_memory_what_the_other_rests_on(store: Store, keep: Callable[..., Memory]) -> None:
     kept, merged = keep("kept", evidence=[FIRST]), keep("merged", evidence=[FIRST, SECOND])
 
     with store.transaction() as tx:
@@ -53,7 +53,7 @@ def test_a_merge_gives_the_kept_memory_what_the_other_rests_on(store: Store, kee
     assert steps(store, kept) == [("evidence", f"from {merged.episode_id}", Actor.TIDYING)]
 
 
-def test_replaced_evidence_is_logged_once_and_only_if_it_differs(store: Store, keep: Callable[..., Episode]) -> None:
+def test_replaced_evidence_is_logged_once_and_only_if_it_differs(store: Store, keep: Callable[..., Memory]) -> None:
     memory = keep("it rests", evidence=[FIRST, SECOND])
 
     with store.transaction() as tx:
@@ -64,7 +64,7 @@ def test_replaced_evidence_is_logged_once_and_only_if_it_differs(store: Store, k
     assert steps(store, memory) == [("replace evidence", "its turn grew", Actor.MODEL)]
 
 
-def test_forgotten_entries_leave_no_count_that_an_undo_could_go_by(store: Store, keep: Callable[..., Episode]) -> None:
+def test_forgotten_entries_leave_no_count_that_an_undo_could_go_by(store: Store, keep: Callable[..., Memory]) -> None:
     memory = keep("it rests", evidence=[FIRST])
     with store.transaction() as tx:
         memory_changes.add_evidence(tx, memory, [SECOND], "said again", actor=Actor.MODEL)
@@ -74,7 +74,7 @@ def test_forgotten_entries_leave_no_count_that_an_undo_could_go_by(store: Store,
     assert steps(store, memory) == [("erase", "forgotten", Actor.USER)]
 
 
-def test_a_forgotten_projects_entries_go_and_others_stay(store: Store, keep: Callable[..., Episode]) -> None:
+def test_a_forgotten_projects_entries_go_and_others_stay(store: Store, keep: Callable[..., Memory]) -> None:
     turn_id = store_turn(store, make_turn("t1", "said in a", session_id="s7"), "a")
     of_turn = Evidence("d" * 32, "unknown session", turn_id)
     memory = keep("it rests", evidence=[FIRST, Evidence("e" * 32, "s7"), of_turn])
@@ -87,7 +87,7 @@ def test_a_forgotten_projects_entries_go_and_others_stay(store: Store, keep: Cal
 
 
 def test_the_evidence_of_several_memories_is_read_at_once_in_the_order_of_each(
-    store: Store, keep: Callable[..., Episode]
+    store: Store, keep: Callable[..., Memory]
 ) -> None:
     one, other = keep("rests on two entries", evidence=[SECOND, FIRST]), keep("rests on one", evidence=[THIRD])
 

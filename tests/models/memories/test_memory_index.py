@@ -7,8 +7,8 @@ from collections.abc import Callable
 from engram.enums import Actor
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes
-from engram.models.memories.memory_index import index_episode, rebuild_episode_index, unindex_episode
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_index import index_memory, rebuild_memory_index, unindex_memory
+from engram.models.memories.memory_records import Memory
 
 
 def found(store: Store, word: str) -> list[int]:
@@ -20,39 +20,39 @@ def words_in_index(store: Store) -> set[str]:
     return {str(word) for (word,) in store.rows("SELECT term FROM temp.words")}
 
 
-def test_summary_content_entities_and_questions_are_found(store: Store, keep: Callable[..., Episode]) -> None:
+def test_summary_content_entities_and_questions_are_found(store: Store, keep: Callable[..., Memory]) -> None:
     memory = keep("zebra", content="walrus", entities=("ocelot",), questions=("Which animal barks?",))
 
     assert [found(store, word) for word in ("zebra", "walrus", "ocelot", "bark")] == [[memory.id]] * 4
 
 
 def test_questions_leave_the_index_with_the_words_they_were_asked_about(
-    store: Store, keep: Callable[..., Episode]
+    store: Store, keep: Callable[..., Memory]
 ) -> None:
     memory = keep("zebra", content="", questions=("Which animal barks?",))
 
     with store.transaction() as tx:
-        memory = memory_changes.change_episode(tx, memory, "edit", actor=Actor.USER, summary="heron")
+        memory = memory_changes.change_memory(tx, memory, "edit", actor=Actor.USER, summary="heron")
 
     assert (memory.questions, found(store, "bark"), words_in_index(store)) == ((), [], {"heron"})
     assert store.find_damage() == ""
 
 
-def test_a_memory_that_leaves_the_index_leaves_no_word(store: Store, keep: Callable[..., Episode]) -> None:
+def test_a_memory_that_leaves_the_index_leaves_no_word(store: Store, keep: Callable[..., Memory]) -> None:
     memory, other = keep("zebra", content="walrus"), keep("heron", content="walrus")
 
     with store.transaction() as tx:
-        unindex_episode(tx, memory.id)
+        unindex_memory(tx, memory.id)
 
     assert found(store, "walrus") == [other.id]
     assert "zebra" not in words_in_index(store)
     with store.transaction() as tx:
-        index_episode(tx, memory.id)
+        index_memory(tx, memory.id)
     assert found(store, "walrus") == [memory.id, other.id]
     assert store.find_damage() == ""
 
 
-def test_packed_content_is_in_no_index_and_summary_stays(store: Store, keep: Callable[..., Episode]) -> None:
+def test_packed_content_is_in_no_index_and_summary_stays(store: Store, keep: Callable[..., Memory]) -> None:
     memory = keep("zebra", content="walrus " * 50)
 
     with store.transaction() as tx:
@@ -61,14 +61,14 @@ def test_packed_content_is_in_no_index_and_summary_stays(store: Store, keep: Cal
     assert (found(store, "zebra"), found(store, "walrus")) == ([memory.id], [])
 
 
-def test_an_index_made_anew_is_the_same(store: Store, keep: Callable[..., Episode]) -> None:
+def test_an_index_made_anew_is_the_same(store: Store, keep: Callable[..., Memory]) -> None:
     first, packed = keep("zebra", content="walrus"), keep("heron", content="ibis " * 50)
     with store.transaction() as tx:
         memory_changes.pack_old_content(tx, packed, "old", actor=Actor.TIDYING)
     before = words_in_index(store)
 
     with store.transaction() as tx:
-        rebuild_episode_index(tx)
+        rebuild_memory_index(tx)
 
     assert words_in_index(store) == before
     assert (found(store, "walrus"), found(store, "heron")) == ([first.id], [packed.id])

@@ -9,10 +9,10 @@ from engram.models.engine.packed import unpack_text
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_undo
 from engram.models.memories.memory_history import Change, add_run, changes_of_run, history_of
-from engram.models.memories.memory_records import Episode, Evidence, evidence_of, find_episode
+from engram.models.memories.memory_records import Evidence, Memory, evidence_of, find_memory
 from engram.system.clock import FixedClock
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 
 def begin(store: Store) -> int:
@@ -26,8 +26,8 @@ def undo(store: Store, run_id: int) -> None:
             memory_undo.undo_change(tx, change, actor=Actor.USER)
 
 
-def now(store: Store, episode: Episode) -> Episode:
-    found = find_episode(store, episode.episode_id)
+def now(store: Store, memory: Memory) -> Memory:
+    found = find_memory(store, memory.episode_id)
     assert found is not None
     return found
 
@@ -35,7 +35,7 @@ def now(store: Store, episode: Episode) -> Episode:
 def test_changed_fields_are_as_before_and_the_user_is_named(store: Store, keep: Keep) -> None:
     memory, run_id = keep("first words", entities=("a.py",)), begin(store)
     with store.transaction() as tx:
-        memory_changes.change_episode(
+        memory_changes.change_memory(
             tx, memory, "archive", actor=Actor.TIDYING, run_id=run_id, status=Status.ARCHIVED, entities=()
         )
 
@@ -74,9 +74,9 @@ def test_a_memory_that_the_run_made_is_archived(store: Store, keep: Keep) -> Non
     run_id = begin(store)
     template = keep("template")
     with store.transaction() as tx:
-        made = memory_changes.add_episode(
+        made = memory_changes.add_memory(
             tx,
-            Episode("ep_0123456789ab", template.kind, "made", "made"),
+            Memory("ep_0123456789ab", template.kind, "made", "made"),
             [],
             actor=Actor.AGENT,
             action="save",
@@ -91,12 +91,12 @@ def test_a_memory_that_the_run_made_is_archived(store: Store, keep: Keep) -> Non
 def test_a_memory_that_is_gone_is_passed_over(store: Store, keep: Keep) -> None:
     memory, run_id = keep("goes"), begin(store)
     with store.transaction() as tx:
-        memory_changes.change_episode(tx, memory, "archive", actor=Actor.TIDYING, run_id=run_id, status=Status.ARCHIVED)
+        memory_changes.change_memory(tx, memory, "archive", actor=Actor.TIDYING, run_id=run_id, status=Status.ARCHIVED)
         (change,) = changes_of_run(tx, run_id)
-        memory_changes.delete_episode(tx, memory, actor=Actor.USER)
+        memory_changes.delete_memory(tx, memory, actor=Actor.USER)
         memory_undo.undo_change(tx, change, actor=Actor.USER)
 
-    assert find_episode(store, memory.episode_id) is None
+    assert find_memory(store, memory.episode_id) is None
     assert history_of(store, memory.episode_id) == []
 
 

@@ -7,16 +7,16 @@ from collections.abc import Callable
 from engram.enums import Actor, Scope, Status
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes
-from engram.models.memories.memory_records import Episode
+from engram.models.memories.memory_records import Memory
 from engram.models.search import memory_lists
 from engram.system.clock import FixedClock
 from tests.models.conversations import store_project
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 
 
-def summaries(episodes: list[Episode]) -> list[str]:
-    return [episode.summary for episode in episodes]
+def summaries(memories: list[Memory]) -> list[str]:
+    return [memory.summary for memory in memories]
 
 
 def test_current_memories_of_a_project_come_oldest_first_with_global_ones(store: Store, keep: Keep) -> None:
@@ -27,7 +27,7 @@ def test_current_memories_of_a_project_come_oldest_first_with_global_ones(store:
     keep("another's", project_id=there.id, scope=Scope.PROJECT)
     keep("archived", project_id=here.id, scope=Scope.PROJECT, status=Status.ARCHIVED)
 
-    assert summaries(memory_lists.current_episodes(store, here.id)) == ["own, early", "everyone's", "own, late"]
+    assert summaries(memory_lists.current_memories(store, here.id)) == ["own, early", "everyone's", "own, late"]
 
 
 def test_the_latest_come_first_until_a_time_and_up_to_a_number(store: Store, keep: Keep) -> None:
@@ -36,7 +36,7 @@ def test_the_latest_come_first_until_a_time_and_up_to_a_number(store: Store, kee
         keep(f"at {at_ms}", created_at_ms=at_ms, project_id=here.id, scope=Scope.PROJECT)
     keep("everyone's", created_at_ms=25)
 
-    latest = memory_lists.latest_episodes
+    latest = memory_lists.latest_memories
 
     assert summaries(latest(store, project_id=here.id)) == ["at 30", "everyone's", "at 20", "at 10"]
     assert summaries(latest(store, project_id=here.id, with_global=False, limit=2)) == ["at 30", "at 20"]
@@ -47,8 +47,8 @@ def test_around_a_time_half_is_before_and_half_after(store: Store, keep: Keep) -
     for at_ms in range(10, 100, 10):
         keep(f"at {at_ms}", created_at_ms=at_ms)
 
-    assert summaries(memory_lists.episodes_around(store, 50, limit=4)) == ["at 40", "at 50", "at 60", "at 70"]
-    assert summaries(memory_lists.episodes_around(store, 0, limit=4)) == ["at 10", "at 20"]
+    assert summaries(memory_lists.memories_around(store, 50, limit=4)) == ["at 40", "at 50", "at 60", "at 70"]
+    assert summaries(memory_lists.memories_around(store, 0, limit=4)) == ["at 10", "at 20"]
 
 
 def test_memories_are_related_by_the_rarest_shared_names(store: Store, keep: Keep) -> None:
@@ -63,7 +63,7 @@ def test_memories_are_related_by_the_rarest_shared_names(store: Store, keep: Kee
     for number in range(4):
         keep(f"common too {number}", entities=("common",))
 
-    related = memory_lists.related_episodes(store, memory, here.id)
+    related = memory_lists.related_memories(store, memory, here.id)
 
     assert summaries(related)[0] == "shares the rare"
     assert set(summaries(related)[1:]) == {"shares the common", *(f"common too {number}" for number in range(3))}
@@ -76,7 +76,7 @@ def test_what_a_project_may_see_is_counted_and_the_rest_too(store: Store, keep: 
     keep("everyone's")
     keep("another's", project_id=there.id, scope=Scope.PROJECT)
 
-    seen, hidden = memory_lists.count_episodes(store, here.id)
+    seen, hidden = memory_lists.count_memories(store, here.id)
 
     assert {(count.scope, count.number) for count in seen} == {("project", 2), ("global", 1)}
     assert hidden == 1
@@ -96,11 +96,11 @@ def test_only_what_nobody_touched_since_and_is_not_packed_yet_is_old(
     assert summaries(memory_lists.unpacked_before(store, store.now_ms() - 50_000)) == [old.summary]
 
 
-def test_suspects_are_current_and_not_judged_wrong(store: Store, keep: Callable[..., Episode]) -> None:
+def test_suspects_are_current_and_not_judged_wrong(store: Store, keep: Callable[..., Memory]) -> None:
     older, newer = (keep(name, suspect="order", created_at_ms=at) for name, at in (("older", 1), ("newer", 2)))
     keep("judged", suspect="order", is_lowered=True)
     keep("archived", suspect="order", status=Status.ARCHIVED)
     trusted = keep("trusted")
 
-    assert [one.episode_id for one in memory_lists.suspect_episodes(store)] == [newer.episode_id, older.episode_id]
+    assert [one.episode_id for one in memory_lists.suspect_memories(store)] == [newer.episode_id, older.episode_id]
     assert (trusted.id, None, "trusted") in memory_lists.current_summaries(store)

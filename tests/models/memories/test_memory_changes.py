@@ -14,7 +14,7 @@ from engram.models import tables
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes
 from engram.models.memories.memory_history import history_of
-from engram.models.memories.memory_records import Episode, Evidence, evidence_of, find_episode, new_episode_id
+from engram.models.memories.memory_records import Evidence, Memory, evidence_of, find_memory, new_memory_id
 from engram.models.sessions.sessions import ensure_session
 
 ENGRAM = Path(__file__).parents[3] / "engram"
@@ -40,11 +40,11 @@ _WRITING = re.compile(
 )
 
 
-def keep(store: Store, summary: str = "The cache lives in SQLite", **fields: object) -> Episode:
+def keep(store: Store, summary: str = "The cache lives in SQLite", **fields: object) -> Memory:
     given = {"scope": Scope.GLOBAL, **fields}
-    episode = Episode(new_episode_id(), "decision", summary, summary, **given)  # type: ignore[arg-type]
+    memory = Memory(new_memory_id(), "decision", summary, summary, **given)  # type: ignore[arg-type]
     with store.transaction() as tx:
-        return memory_changes.add_episode(tx, episode, [Evidence("a" * 32, "s1")], actor=Actor.MODEL)
+        return memory_changes.add_memory(tx, memory, [Evidence("a" * 32, "s1")], actor=Actor.MODEL)
 
 
 def sql_texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -121,12 +121,12 @@ def test_rows_are_written_by_the_door_alone() -> None:
 
 
 def test_a_change_keeps_what_was_before_and_who_changed_it(store: Store) -> None:
-    episode = keep(store)
+    memory = keep(store)
 
     with store.transaction() as tx:
-        memory_changes.change_episode(tx, episode, "edit", "by hand", actor=Actor.USER, summary="It lives in a file")
+        memory_changes.change_memory(tx, memory, "edit", "by hand", actor=Actor.USER, summary="It lives in a file")
 
-    made, edited = history_of(store, episode.episode_id)
+    made, edited = history_of(store, memory.episode_id)
     assert (made.action, made.actor) == ("add", Actor.MODEL)
     assert (edited.action, edited.actor, edited.reason) == ("edit", Actor.USER, "by hand")
     assert (edited.before, edited.after) == (
@@ -140,52 +140,52 @@ def test_a_change_writes_only_what_changes(store: Store) -> None:
     memory_changes.note_access(store, seen.episode_id)
 
     with store.transaction() as tx:
-        memory_changes.change_episode(tx, seen, "age", "old", actor=Actor.TIDYING, weight=0.5)
+        memory_changes.change_memory(tx, seen, "age", "old", actor=Actor.TIDYING, weight=0.5)
 
-    now = find_episode(store, seen.episode_id)
+    now = find_memory(store, seen.episode_id)
     assert now is not None
     assert (now.weight, now.access_count, now.revision) == (0.5, 1, 2)
 
 
 def test_a_use_is_counted_and_leaves_no_history(store: Store) -> None:
-    episode = keep(store)
+    memory = keep(store)
 
-    memory_changes.note_access(store, episode.episode_id)
+    memory_changes.note_access(store, memory.episode_id)
 
-    now = find_episode(store, episode.episode_id)
+    now = find_memory(store, memory.episode_id)
     assert now is not None
     assert (now.access_count, now.revision) == (1, 1)
-    assert len(history_of(store, episode.episode_id)) == 1
+    assert len(history_of(store, memory.episode_id)) == 1
 
 
 def test_what_is_rolled_back_leaves_no_step(store: Store) -> None:
-    episode = keep(store)
+    memory = keep(store)
 
     def change_and_fail() -> None:
         with store.transaction() as tx:
-            memory_changes.change_episode(tx, episode, "pin", actor=Actor.USER, is_pinned=True)
+            memory_changes.change_memory(tx, memory, "pin", actor=Actor.USER, is_pinned=True)
             raise ZeroDivisionError
 
     with pytest.raises(ZeroDivisionError):
         change_and_fail()
 
-    now = find_episode(store, episode.episode_id)
+    now = find_memory(store, memory.episode_id)
     assert now is not None
     assert not now.is_pinned
-    assert [step.action for step in history_of(store, episode.episode_id)] == ["add"]
+    assert [step.action for step in history_of(store, memory.episode_id)] == ["add"]
 
 
 def test_erased_fields_leave_no_word_in_history(store: Store) -> None:
-    episode = keep(store)
+    memory = keep(store)
     with store.transaction() as tx:
-        episode = memory_changes.change_episode(tx, episode, "edit", actor=Actor.USER, content="the quokka")
+        memory = memory_changes.change_memory(tx, memory, "edit", actor=Actor.USER, content="the quokka")
 
     with store.transaction() as tx:
-        memory_changes.erase_fields(tx, episode, "forgotten", actor=Actor.USER, content="", facts=())
+        memory_changes.erase_fields(tx, memory, "forgotten", actor=Actor.USER, content="", facts=())
 
-    (step,) = history_of(store, episode.episode_id)
+    (step,) = history_of(store, memory.episode_id)
     assert (step.action, step.actor, dict(step.before), dict(step.after)) == ("erase", Actor.USER, {}, {})
-    now = find_episode(store, episode.episode_id)
+    now = find_memory(store, memory.episode_id)
     assert now is not None
     assert now.content == ""
 
@@ -196,7 +196,7 @@ def test_a_deleted_successor_stands_nowhere(store: Store) -> None:
     merged = keep(store, "merged", status=Status.ARCHIVED, superseded_by=new.episode_id)
 
     with store.transaction() as tx:
-        memory_changes.delete_episode(tx, new, actor=Actor.AGENT)
+        memory_changes.delete_memory(tx, new, actor=Actor.AGENT)
 
     assert [(s.action, s.actor) for s in history_of(store, old.episode_id)][-1] == ("restore", Actor.AGENT)
     assert [(s.action, s.actor) for s in history_of(store, merged.episode_id)][-1] == ("release", Actor.AGENT)
@@ -206,18 +206,18 @@ def test_a_deleted_successor_stands_nowhere(store: Store) -> None:
 
 
 def test_evidence_is_added_once_and_replaced_with_a_step_each(store: Store) -> None:
-    episode = keep(store)
+    memory = keep(store)
     again, other = Evidence("a" * 32, "s2"), Evidence("b" * 32, "s2")
 
     with store.transaction() as tx:
-        assert not memory_changes.add_evidence(tx, episode, [again], "said again", actor=Actor.MODEL)
-        assert memory_changes.add_evidence(tx, episode, [again, other], "said again", actor=Actor.MODEL)
-        memory_changes.replace_evidence(tx, episode, [other], "went on", actor=Actor.MODEL)
-        memory_changes.replace_evidence(tx, episode, [other], "went on", actor=Actor.MODEL)
-        memory_changes.forget_evidence(tx, episode, [other.uuid], "forgotten", actor=Actor.USER)
+        assert not memory_changes.add_evidence(tx, memory, [again], "said again", actor=Actor.MODEL)
+        assert memory_changes.add_evidence(tx, memory, [again, other], "said again", actor=Actor.MODEL)
+        memory_changes.replace_evidence(tx, memory, [other], "went on", actor=Actor.MODEL)
+        memory_changes.replace_evidence(tx, memory, [other], "went on", actor=Actor.MODEL)
+        memory_changes.forget_evidence(tx, memory, [other.uuid], "forgotten", actor=Actor.USER)
 
-    assert evidence_of(store, episode.id) == []
-    assert [(step.action, step.actor) for step in history_of(store, episode.episode_id)] == [
+    assert evidence_of(store, memory.id) == []
+    assert [(step.action, step.actor) for step in history_of(store, memory.episode_id)] == [
         ("add", Actor.MODEL),
         ("replace evidence", Actor.MODEL),
         ("erase", Actor.USER),
@@ -228,40 +228,38 @@ def test_memories_of_a_session_move_with_it_and_lose_their_vectors(store: Store)
     with store.transaction() as tx:
         ensure_session(tx, "s1", agent="claude-code", project_id=None, is_global=False, cwd="", at_ms=1)
         tx.run("INSERT INTO project (id, stable_id, identity, name, updated_at_ms) VALUES (7, 'a', '/a', 'a', 0)")
-    episode = keep(store, session_id="s1")
+    memory = keep(store, session_id="s1")
     session_ref = store.value("SELECT id FROM session")
     with store.transaction() as tx:
         tx.run("INSERT INTO vector_model (id, name) VALUES (1, 'm')")
-        tx.run(
-            "INSERT INTO vector (owner, owner_id, piece, model_id, data) VALUES ('e', ?, 0, 1, x'00')", (episode.id,)
-        )
-        memory_changes.move_episodes_of_session(tx, session_ref, 7, "known", actor=Actor.TIDYING)
+        tx.run("INSERT INTO vector (owner, owner_id, piece, model_id, data) VALUES ('e', ?, 0, 1, x'00')", (memory.id,))
+        memory_changes.move_memories_of_session(tx, session_ref, 7, "known", actor=Actor.TIDYING)
 
-    now = find_episode(store, episode.episode_id)
+    now = find_memory(store, memory.episode_id)
     assert now is not None
     assert (now.project_id, now.revision) == (7, 2)
     assert store.value("SELECT count(*) FROM vector") == 0
-    step = history_of(store, episode.episode_id)[-1]
+    step = history_of(store, memory.episode_id)[-1]
     assert (step.action, step.before, step.after) == ("move", {"project_id": None}, {"project_id": 7})
 
 
 def test_questions_stay_with_another_summary_only_where_the_change_says_so(store: Store) -> None:
     asked = ("Where do tasks wait?",)
-    episode = keep(store, questions=asked)
+    memory = keep(store, questions=asked)
 
-    wanted = {"summary": "new words", "questions": asked, "content": episode.content}
-    changed = memory_changes.differing(episode, wanted)
+    wanted = {"summary": "new words", "questions": asked, "content": memory.content}
+    changed = memory_changes.differing(memory, wanted)
     assert changed == {"summary": "new words", "questions": asked}
-    assert memory_changes.differing(episode, {"questions": asked, "is_pinned": episode.is_pinned}) == {}
+    assert memory_changes.differing(memory, {"questions": asked, "is_pinned": memory.is_pinned}) == {}
     with store.transaction() as tx:
-        kept = memory_changes.change_episode(tx, episode, "merge", actor=Actor.TIDYING, **changed)
-        dropped = memory_changes.change_episode(tx, kept, "edit", actor=Actor.USER, summary="others")
+        kept = memory_changes.change_memory(tx, memory, "merge", actor=Actor.TIDYING, **changed)
+        dropped = memory_changes.change_memory(tx, kept, "edit", actor=Actor.USER, summary="others")
 
     assert (kept.questions, dropped.questions) == (asked, ())
 
 
 def test_every_column_of_a_memory_is_stored_and_read(store: Store) -> None:
-    episode = keep(
+    memory = keep(
         store,
         facts=("a",),
         entities=("b",),
@@ -285,6 +283,6 @@ def test_every_column_of_a_memory_is_stored_and_read(store: Store) -> None:
         quality=0.75,
     )
 
-    assert find_episode(store, episode.episode_id) == episode
-    columns = set(tables.column_names(tables.Episode)) - {"session_ref", "packed_content", "is_unjoined"}
-    assert columns <= set(Episode.__dataclass_fields__)
+    assert find_memory(store, memory.episode_id) == memory
+    columns = set(tables.column_names(tables.Memory)) - {"session_ref", "packed_content", "is_unjoined"}
+    assert columns <= set(Memory.__dataclass_fields__)

@@ -10,10 +10,10 @@ import pytest
 from engram.enums import Scope
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_rows
-from engram.models.memories.memory_records import Episode, Evidence, evidence_of, find_episode
+from engram.models.memories.memory_records import Evidence, Memory, evidence_of, find_memory
 from engram.models.search.vectors import count_vectors, put_vectors
 
-Keep = Callable[..., Episode]
+Keep = Callable[..., Memory]
 ENTRIES = [Evidence(letter * 32, "s1") for letter in "abc"]
 
 
@@ -21,15 +21,15 @@ def names(store: Store) -> set[str]:
     return {str(name) for (name,) in store.rows("SELECT name FROM entity")}
 
 
-def give_vector(store: Store, episode: Episode) -> None:
+def give_vector(store: Store, memory: Memory) -> None:
     with store.transaction() as tx:
-        put_vectors(tx, "m", [("e", episode.id, episode.revision, b"\0\0")])
+        put_vectors(tx, "m", [("e", memory.id, memory.revision, b"\0\0")])
 
 
-def rewrite(store: Store, episode: Episode, **changes: object) -> None:
-    after = dataclasses.replace(episode, revision=episode.revision + 1, **changes)  # type: ignore[arg-type]
+def rewrite(store: Store, memory: Memory, **changes: object) -> None:
+    after = dataclasses.replace(memory, revision=memory.revision + 1, **changes)  # type: ignore[arg-type]
     with store.transaction() as tx:
-        memory_rows.update_episode(tx, after, changes)
+        memory_rows.update_memory(tx, after, changes)
 
 
 def test_a_stored_memory_is_read_as_it_was_given(store: Store, keep: Keep) -> None:
@@ -37,7 +37,7 @@ def test_a_stored_memory_is_read_as_it_was_given(store: Store, keep: Keep) -> No
         "Größe ≥ 3", facts=("one", "two"), entities=("a.py",), questions=("Why?",), content="x" * 9_000, valid_from_ms=7
     )
 
-    assert find_episode(store, given.episode_id) == given
+    assert find_memory(store, given.episode_id) == given
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_change_writes_its_fields_alone(store: Store, keep: Keep) -> None:
     # What this writer read is older: it changes the pin, and leaves the words of the other one alone.
     rewrite(store, memory, is_pinned=True)
 
-    after = find_episode(store, memory.episode_id)
+    after = find_memory(store, memory.episode_id)
     assert after is not None
     assert (after.summary, after.is_pinned) == ("second words", True)
 
@@ -83,10 +83,10 @@ def test_a_deleted_memory_leaves_no_row_and_no_name_of_its_own(store: Store, kee
     give_vector(store, memory)
 
     with store.transaction() as tx:
-        memory_rows.delete_episode_rows(tx, memory)
+        memory_rows.delete_memory_rows(tx, memory)
 
-    assert find_episode(store, memory.episode_id) is None
-    assert find_episode(store, stays.episode_id) == stays
+    assert find_memory(store, memory.episode_id) is None
+    assert find_memory(store, stays.episode_id) == stays
     assert names(store) == {"shared"}
     assert count_vectors(store, "e") == 0
     assert evidence_of(store, memory.id) == []
@@ -125,6 +125,6 @@ def test_a_use_is_counted_and_a_look_is_not(store: Store, keep: Keep) -> None:
         memory_rows.set_accessed(tx, memory.episode_id, 5, is_use=True)
         memory_rows.set_accessed(tx, memory.episode_id, 9, is_use=False)
 
-    after = find_episode(store, memory.episode_id)
+    after = find_memory(store, memory.episode_id)
     assert after is not None
     assert (after.accessed_at_ms, after.access_count, after.revision) == (9, 1, memory.revision)

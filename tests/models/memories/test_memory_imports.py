@@ -15,20 +15,20 @@ from engram.models.memories.memory_imports import (
     contradictions_of,
     drop_empty_projects,
     drop_empty_sessions,
-    import_episode,
+    import_memory,
     imported_by,
     remove_imported,
     why_not_removed,
 )
-from engram.models.memories.memory_records import Episode, Evidence
+from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.projects.projects import ensure_project, find_project
 from engram.models.rescue.copies import read_tombstones
 from engram.models.sessions.sessions import ensure_session, find_session
 from tests.memory_states import current_row, states_of
 
 
-def bring(store: Store, summary: str, run_id: int, history: tuple[Change, ...] = ()) -> Episode:
-    episode = Episode(
+def bring(store: Store, summary: str, run_id: int, history: tuple[Change, ...] = ()) -> Memory:
+    memory = Memory(
         episode_id="ep_" + summary.encode().hex()[:12].ljust(12, "0"),
         kind=Kind.FACT,
         summary=summary,
@@ -37,7 +37,7 @@ def bring(store: Store, summary: str, run_id: int, history: tuple[Change, ...] =
         created_at_ms=1000,
     )
     with store.transaction() as tx:
-        return import_episode(tx, episode, [Evidence("", "s-1")], history, reason="test", run_id=run_id)
+        return import_memory(tx, memory, [Evidence("", "s-1")], history, reason="test", run_id=run_id)
 
 
 def begin(store: Store) -> int:
@@ -49,23 +49,23 @@ def test_the_history_of_elsewhere_keeps_its_times_and_the_import_is_its_last_ste
     run_id = begin(store)
     step = Change(5, "edit", "by hand", Actor.USER, None, {"summary": "old"}, {"summary": "new"})
 
-    episode = bring(store, "new", run_id, (step,))
+    memory = bring(store, "new", run_id, (step,))
 
-    history = history_of(store, episode.episode_id)
+    history = history_of(store, memory.episode_id)
     assert [(change.at_ms, change.action, change.actor) for change in history] == [
         (5, "edit", Actor.USER),
         (store.now_ms(), "import", Actor.USER),
     ]
-    assert current_row(store, episode).created_at_ms == 1000
-    assert imported_by(store, run_id) == [episode.episode_id]
+    assert current_row(store, memory).created_at_ms == 1000
+    assert imported_by(store, run_id) == [memory.episode_id]
 
 
-def test_what_was_changed_or_stands_for_others_stays(store: Store, keep: Callable[..., Episode]) -> None:
+def test_what_was_changed_or_stands_for_others_stays(store: Store, keep: Callable[..., Memory]) -> None:
     run_id = begin(store)
     free, pinned, aged, merged, standing = (bring(store, name, run_id) for name in "abcde")
     mine, taken = keep("mine"), keep("taken")
     with store.transaction() as tx:
-        change = memory_changes.change_episode
+        change = memory_changes.change_memory
         change(tx, pinned, "pin", actor=Actor.USER, is_pinned=True)
         change(tx, aged, "age", actor=Actor.TIDYING, weight=0.5)
         change(tx, merged, "merge", actor=Actor.TIDYING, summary="b | other")
@@ -73,7 +73,7 @@ def test_what_was_changed_or_stands_for_others_stays(store: Store, keep: Callabl
         change(tx, taken, "archive", actor=Actor.TIDYING, status=Status.ARCHIVED, superseded_by=merged.episode_id)
     imported = frozenset(imported_by(store, run_id))
 
-    reasons = [why_not_removed(store, episode, imported) for episode in (free, pinned, aged, merged, standing)]
+    reasons = [why_not_removed(store, memory, imported) for memory in (free, pinned, aged, merged, standing)]
 
     assert reasons == [
         "",
@@ -89,7 +89,7 @@ def test_what_was_changed_or_stands_for_others_stays(store: Store, keep: Callabl
 
 
 def test_projects_and_sessions_that_came_along_go_if_nothing_uses_them(
-    store: Store, keep: Callable[..., Episode]
+    store: Store, keep: Callable[..., Memory]
 ) -> None:
     with store.transaction() as tx:
         empty, used = (ensure_project(tx, f"name:{name}", name) for name in ("empty", "used"))
@@ -105,7 +105,7 @@ def test_projects_and_sessions_that_came_along_go_if_nothing_uses_them(
     assert [find_project(store, name) is None for name in ("empty", "used")] == [True, False]
 
 
-def test_a_contradiction_comes_along_where_both_memories_are_here(store: Store, keep: Callable[..., Episode]) -> None:
+def test_a_contradiction_comes_along_where_both_memories_are_here(store: Store, keep: Callable[..., Memory]) -> None:
     older, newer = keep("older"), keep("newer")
     known = KnownContradiction(older.episode_id, newer.episode_id, "they disagree", "both", 1, 2)
     other = KnownContradiction(older.episode_id, "ep_000000000000", "gone", "", 1, None)
