@@ -1,13 +1,14 @@
 """What Engram's plugin costs the real Claude Code: a prompt, a tool call, and a whole ``claude -p``.
 
-    python benchmarks/claude_overhead.py CLAUDE [--prompts N] [--calls N] [--rounds N] [--json]
+    python benchmarks/claude_overhead.py CLAUDE [--prompts N] [--calls N] [--rounds N] [--mod] [--json]
 
 CLAUDE is the command of a real Claude Code. No request leaves the machine: a server here answers in the model's place.
 Watcher and worker run over the memories of the sample sessions meanwhile. Two sessions run side by side and take turns,
 prompt by prompt, one with the plugin, one with hooks of the same events that do nothing: a busy machine slows both
 alike, and a figure is the median of the differences within a pair. A prompt's time is from its arrival in Claude Code
 to the request to the model, a tool call's from the model's answer to the next request. Whole runs of ``claude -p`` are
-compared with Claude Code without any plugin, the MCP server included. Goals: 40 ms, 10 ms, 0.3 s.
+compared with Claude Code without any plugin, the MCP server included. Goals: 40 ms, 10 ms, 0.3 s; with the mod of the
+plugin (``--mod``) 0.5 s.
 """
 
 from __future__ import annotations
@@ -108,6 +109,7 @@ def main() -> None:
     parser.add_argument("--prompts", type=int, default=24)
     parser.add_argument("--calls", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=12)
+    parser.add_argument("--mod", action="store_true")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
@@ -115,11 +117,12 @@ def main() -> None:
     if options.json:
         print(json.dumps(figures))
         return
+    goal, without = 0.5 if options.mod else 0.3, figures["run_nothing_s"]
     print(
         f"prompt      {figures['prompt_ms']:+7.1f} ms   (goal: 40; {figures['prompt_nothing_ms']:.0f} ms with nothing)"
     )
     print(f"tool call   {figures['call_ms']:+7.1f} ms   (goal: 10; {figures['call_nothing_ms']:.0f} ms with nothing)")
-    print(f"claude -p   {figures['run_s']:+7.2f} s    (goal: 0.30; {figures['run_nothing_s']:.2f} s without a plugin)")
+    print(f"claude -p   {figures['run_s']:+7.2f} s    (goal: {goal:.2f}; {without:.2f} s without a plugin)")
     print(f"load        {figures['load']:7.1f}")
 
 
@@ -135,7 +138,7 @@ def measure(folder: Path, options: argparse.Namespace) -> dict[str, float]:
     model = Model(project / "notes.txt")
     server = StandInServer({}, model.script)
     environments = {name: _environment(folder, name, home, server.url) for name in ("engram", "nothing", "without")}
-    _write_plugin(folder / "engram", plugin_files(home))
+    _write_plugin(folder / "engram", plugin_files(home, mod=options.mod))
     _write_plugin(folder / "nothing", _plugin_of_nothing(home))
     shutil.copytree(SAMPLES / "projects", folder / "engram" / "projects")
     engram = [sys.executable, "-m", "engram.cli.main"]

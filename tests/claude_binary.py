@@ -24,8 +24,12 @@ _NUMBERS = itertools.count(1)
 
 #: Names the binary where it is not to be installed for the tests.
 VARIABLE = "ENGRAM_TEST_CLAUDE"
+#: Names one that loads mods.
+MODS_VARIABLE = "ENGRAM_TEST_CLAUDE_WITH_MODS"
 #: The version that these tests were written with; another may ask a server for other things.
-_PACKAGE = "@anthropic-ai/claude-code@2.1.197"
+_VERSION = "2.1.197"
+#: The version that the tests of the mod were written with.
+_VERSION_WITH_MODS = "2.1.332"
 _INSTALL_SECONDS = 150
 
 
@@ -34,19 +38,28 @@ def find_real_claude() -> str:
 
     Skips the test where it can't be had.
     """
-    if named := os.environ.get(VARIABLE):
+    return _find(VARIABLE, _VERSION)
+
+
+def find_claude_with_mods() -> str:
+    """Return the path of a real ``claude`` that loads mods; skips the test where it can't be had."""
+    return _find(MODS_VARIABLE, _VERSION_WITH_MODS)
+
+
+def _find(variable: str, version: str) -> str:
+    if named := os.environ.get(variable):
         return named
-    command, reason = _install()
+    command, reason = _install(version)
     if reason:
-        pytest.skip(f"{reason}; {VARIABLE} may name a claude")
+        pytest.skip(f"{reason}; {variable} may name a claude")
     return command
 
 
 @functools.cache
-def _install() -> tuple[str, str]:
+def _install(version: str) -> tuple[str, str]:
     """Path of the command, and why it can't be had; tried once a run, since npm may wait long for a network."""
-    folder = Path(tempfile.gettempdir()) / f"engram-test-claude-{os.getuid()}"
-    command = folder / "node_modules" / ".bin" / "claude"
+    folder = Path(tempfile.gettempdir()) / f"engram-test-claude-{os.getuid()}" / version
+    command, package = folder / "node_modules" / ".bin" / "claude", f"@anthropic-ai/claude-code@{version}"
     if command.exists():
         return str(command), ""
     npm = shutil.which("npm")
@@ -54,7 +67,15 @@ def _install() -> tuple[str, str]:
         return "", "there is no npm to install Claude Code with"
     try:
         subprocess.run(
-            [npm, "install", "--prefix", str(folder), "--no-audit", "--no-fund", _PACKAGE],
+            [
+                npm,
+                "install",
+                "--prefix",
+                str(folder),
+                "--no-audit",
+                "--no-fund",
+                package,
+            ],
             check=True,
             capture_output=True,
             timeout=_INSTALL_SECONDS,

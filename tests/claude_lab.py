@@ -59,6 +59,8 @@ class Lab:
     environment: dict[str, str]
     #: What Claude may do without asking.
     allowed: list[str] = field(default_factory=lambda: ["Bash", "Agent", "Task"])
+    #: Finds the Claude Code that runs.
+    find_claude: Callable[[], str] = find_real_claude
 
     @property
     def project(self) -> Path:
@@ -70,7 +72,7 @@ class Lab:
         """Claude Code's configuration folder."""
         return self.folder / "configuration"
 
-    def connect(self, *, by_settings: bool = False, by_plugin: bool = False) -> None:
+    def connect(self, *, by_settings: bool = False, by_plugin: bool = False, mod: bool = False) -> None:
         """Register the hooks by the settings, by the plugin, or by both; the plugin brings the MCP server too."""
         patient = self._make_patient_hooks()
         settings: dict[str, Any] = {"permissions": {"allow": self.allowed}}
@@ -78,7 +80,7 @@ class Lab:
             settings["hooks"] = json.loads(patient(json.dumps(settings_block(self.home)["hooks"])))
         if by_plugin:
             settings["permissions"]["allow"] = [*self.allowed, permission_rule(is_plugin=True)]
-            for path, content in plugin_files(self.home).items():
+            for path, content in plugin_files(self.home, mod=mod).items():
                 target = skills_folder(self.configuration) / path
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(patient(content.decode()).encode() if path.endswith(".json") else content)
@@ -106,7 +108,7 @@ class Lab:
     def claude(self, *arguments: str, url: str = "http://127.0.0.1:9") -> str:
         """Run a command of Claude Code and return what it prints."""
         done = subprocess.run(
-            [find_real_claude(), *arguments],
+            [self.find_claude(), *arguments],
             cwd=self.project,
             env=self.environment | {"ANTHROPIC_BASE_URL": url},
             stdin=subprocess.DEVNULL,

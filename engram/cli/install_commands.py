@@ -16,7 +16,7 @@ from engram.cli import options
 from engram.cli.compare_command import can_compare, offer_comparison, store_extractor
 from engram.cli.install_import import Existing, find_existing, import_earlier, import_existing, import_lines, say_unless
 from engram.cli.options import json_option, yes_option
-from engram.cli.output import print_json, say
+from engram.cli.output import has_terminal, print_json, say
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.config_file import set_value
 from engram.enums import ComparisonAnswer, Importance
@@ -40,6 +40,7 @@ from engram.setup.installing.preflight import (
     SelfTest,
     check_machine,
     estimate_cost,
+    mod_price,
     run_self_test,
 )
 from engram.setup.installing.run import Outcome
@@ -103,6 +104,14 @@ def ask_extractor(settings: Settings, claude: ClaudeCode, cost: CostEstimate) ->
     answers = ["claude", "local", "openai", *([COMPARE] if has_model else [])]
     default = settings.extractor if settings.extractor != "local" else "claude" if claude.command else "local"
     return str(click.prompt("Choose", type=click.Choice(answers), default=default))
+
+
+def ask_mod(existing: Existing) -> bool:
+    """Ask whether Claude Code shows what Engram handed over, after naming the price."""
+    click.echo("\nInside Claude Code, a dim line can say when a memory was handed to Claude, and /engram shows and")
+    click.echo("searches them. This is a mod: a small program of Engram's that Claude Code runs. It changes nothing.")
+    say(mod_price([*existing.first, *existing.rest], time.time()))
+    return click.confirm("Add it? `engram install --no-mod` removes it again", default=False)
 
 
 def ask_session_start(workspace: Workspace) -> None:
@@ -216,6 +225,12 @@ def _writer(extractor: str) -> str:
     help="Show in Claude Code's status line what Engram does (default: as before, at first no).",
 )
 @click.option(
+    "--mod/--no-mod",
+    default=None,
+    help="Show inside Claude Code what was handed to Claude, and answer /engram there (default: as before; asked once, "
+    "at first no).",
+)
+@click.option(
     "--no-import", is_flag=True, help="Leave existing sessions to the service or `engram up` (default: read)."
 )
 @click.option(
@@ -242,6 +257,7 @@ def install(
     service: bool | None,
     plugin: bool | None,
     statusline: bool | None,
+    mod: bool | None,
     no_import: bool,
     extractor: str | None,
     agents: tuple[str, ...],
@@ -261,7 +277,7 @@ def install(
     machine = _look(workspace, journal)
     stored = journal.options if journal else {}
     agents = tuple(sorted({*stored.get("agents", ()), *agents}))
-    choices = choose(stored, service=service, plugin=plugin, statusline=statusline, agents=agents)
+    choices = choose(stored, service=service, plugin=plugin, statusline=statusline, mod=mod, agents=agents)
     if dry_run:
         _print_plan(workspace, _plan(workspace, choices, machine), machine, as_json)
         return
@@ -357,7 +373,7 @@ def _ask(workspace: Workspace, choices: Choices, machine: Machine, extractor: st
     if machine.journal is not None:
         if _may_ask_session_start(workspace, choices):
             ask_session_start(workspace)
-        return choices, None
+        return _with_mod(choices, machine), None
     choices = choose(choices.to_json(), permissions=ask_permission())
     answer = None
     if extractor is None:
@@ -365,7 +381,14 @@ def _ask(workspace: Workspace, choices: Choices, machine: Machine, extractor: st
         answer = ask_extractor(settings, machine.claude, cost)
     if _may_ask_session_start(workspace, choices):
         ask_session_start(workspace)
-    return choices, answer
+    return _with_mod(choices, machine), answer
+
+
+def _with_mod(choices: Choices, machine: Machine) -> Choices:
+    """Ask about the mod, once: where Claude Code loads it, and somebody sits at a terminal."""
+    if choices.mod is not None or not choices.plugin or not machine.claude.supports_mods or not has_terminal():
+        return choices
+    return choose(choices.to_json(), mod=ask_mod(machine.existing))
 
 
 def _may_ask_session_start(workspace: Workspace, choices: Choices) -> bool:

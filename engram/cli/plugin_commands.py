@@ -35,9 +35,10 @@ from engram_hooks.block import link_interpreter, settings_block
     metavar="DIR",
     help="Write a marketplace folder with the plugin to DIR (default: write nothing, show the plugin).",
 )
+@click.option("--mod", is_flag=True, help="With the mod that shows what was handed to Claude (default: without it).")
 @json_option
 @pass_workspace
-def plugin(workspace: Workspace, out: Path | None, as_json: bool) -> None:
+def plugin(workspace: Workspace, out: Path | None, mod: bool, as_json: bool) -> None:
     """Show the plugin for Claude Code, or write it as a marketplace folder.
 
     `engram install` puts the plugin into Claude Code's configuration folder. Use --out if you prefer to install it from
@@ -50,7 +51,7 @@ def plugin(workspace: Workspace, out: Path | None, as_json: bool) -> None:
     home = None if is_default_home(places) else places
     if out is not None:
         link_interpreter(places)
-        folder = _write(out.expanduser().absolute(), marketplace_files(home))
+        folder = _write(out.expanduser().absolute(), marketplace_files(home, mod=mod))
         if as_json:
             print_json({"folder": str(folder)})
             return
@@ -58,7 +59,7 @@ def plugin(workspace: Workspace, out: Path | None, as_json: bool) -> None:
         say(f"  claude plugin marketplace add {shlex.quote(str(folder))}")
         say(f"  claude plugin install {NAME}@{MARKETPLACE}")
         return
-    files = plugin_files(home)
+    files = plugin_files(home, mod=mod)
     registered = find_registrations(read_documents(claude_folder))
     if as_json:
         texts = {

@@ -93,11 +93,13 @@ def take_back_judgement(store: Store, episode_id: str, *, actor: Actor) -> tuple
 
     Raises:
         NotFound: there is no such memory.
-        BadRequest: nothing is to be taken back, or what the judgement changed was changed again since.
+        BadRequest: nothing is to be taken back, what the judgement changed was changed again since, or an agent takes
+            back what it did not judge.
     """
     with store.transaction() as tx:
         memory = require_memory(store, episode_id)
         standing = standing_judgements(history_of(tx, episode_id))
+        _check_taking_back(episode_id, standing, actor)
         if not standing:
             return _take_back_unwritten(tx, memory, actor)
         step = standing[-1]
@@ -125,6 +127,12 @@ def _take_back_unwritten(tx: Tx, memory: Memory, actor: Actor) -> tuple[Memory, 
         raise BadRequest(f"{memory.episode_id} was not judged, and has not sunk")
     what = f"{uses.unused} sessions that were shown it and did not use it"
     return note_judgement(tx, memory, TAKE_BACK, f"counted anew: {what}", actor=actor), what
+
+
+def _check_taking_back(judged_id: str, standing: list[Change], actor: Actor) -> None:
+    """Check that an agent takes back what an agent judged. Raises BadRequest."""
+    if actor is Actor.AGENT and not (standing and standing[-1].actor is Actor.AGENT):
+        raise BadRequest(f"no agent judged {judged_id}; ask the user, who can run `engram bad {judged_id} --off`")
 
 
 def judge_quotation(
@@ -156,11 +164,12 @@ def take_back_quotation_judgement(store: Store, text: str, *, actor: Actor) -> s
 
     Raises:
         NotFound: there is no such quotation.
-        BadRequest: it was not judged.
+        BadRequest: it was not judged, or an agent takes back what it did not judge.
     """
     with store.transaction() as tx:
         require_quotation(tx, text)
         standing = standing_judgements(history_of(tx, text))
+        _check_taking_back(text, standing, actor)
         if not standing:
             raise BadRequest(f"{text} was not judged")
         judgement = judgement_of(standing[-1])

@@ -228,9 +228,9 @@ _HARNESS_BEGINNINGS = (
 )
 #: Slash commands whose words set something and ask for nothing.
 _SETTINGS = frozenset(
-    "add-dir agents clear color config copy effort exit export fast hooks ide keybindings login logout mcp memory "
-    "model output-style permissions plugin privacy-settings rename resume sandbox skills statusline tag terminal-setup "
-    "theme usage vim voice".split()
+    "add-dir agents clear color config copy effort exit export fast hooks ide keybindings login logout mcp "
+    "memory model output-style permissions plugin privacy-settings rename resume sandbox skills statusline tag "
+    "terminal-setup theme usage vim voice".split()
 )
 _NAME = r"[A-Za-z][\w.:-]{0,60}"
 _OPENING = re.compile(rf"<({_NAME})(?:\s[^<>]{{0,2000}})?(/?)>")
@@ -270,6 +270,16 @@ def typed_words(text: str) -> str:
     """Return the words of a prompt as a hook gets it, pasted ones too and without tags; "" if no person wrote them."""
     words = judge([text], Speaker.PERSON)
     return "\n".join([words.text, *words.beside]).strip() if words.is_prompt else ""
+
+
+def sets_something(command: str) -> bool:
+    """Return True for a typed command (``/model opus``) whose words are no request to the model."""
+    return command.partition(" ")[0].removeprefix("/") in _SETTINGS or is_engrams(command)
+
+
+def is_engrams(command: str) -> bool:
+    """Return True for the command of Engram's mod, which answers by itself."""
+    return command.split(" ", 1)[0] == "/engram"
 
 
 def is_interruption(text: str) -> bool:
@@ -338,8 +348,8 @@ def _slash_command(text: str) -> Words | None:
     arguments = text.partition("<command-args>")[2].rpartition("</command-args>")[0].strip()
     arguments, beside = _without_others(without_inserted(arguments))
     command = f"{name} {arguments}".strip()
-    is_start = text.lstrip().startswith("<command-message>") and name[1:] not in _SETTINGS
-    if not arguments or name[1:] in _SETTINGS:
+    is_start = text.lstrip().startswith("<command-message>") and not sets_something(name)
+    if not arguments or sets_something(name):
         return Words(Speaker.HARNESS, command=command, is_start=is_start)
     return Words(Speaker.PERSON, command, beside, command=command)
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from engram import settings as settings_module
+from engram.enums import Actor
 from engram.errors import BadRequest, NotFound, StoreError
 from engram.ingest.scope import scope_of_folder, vault_of
 from engram.log import start_logging
@@ -95,6 +96,8 @@ class Access:
     folder: str
     #: Claude Code's session; "" if it did not name one.
     session_id: str = ""
+    #: Who calls: the agent, or the user by a command of the agent's program.
+    actor: Actor = Actor.AGENT
 
     @contextlib.contextmanager
     def store(self) -> Iterator[Store]:

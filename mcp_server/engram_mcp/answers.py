@@ -87,12 +87,13 @@ _JUDGED = {
 }
 
 
-def judged_text(episode_id: str, judgement: Judgement) -> str:
-    """The answer of ``memory_feedback``."""
-    revert = f"The user can revert this: engram bad {episode_id} --off"
+def judged_text(episode_id: str, judgement: Judgement, *, is_users: bool = False) -> str:
+    """The answer of ``memory_feedback``; ``is_users``: the user judges, by a command."""
+    revert = f"{'Take it back' if is_users else 'The user can revert this'}: engram bad {episode_id} --off"
     if is_quotation_id(episode_id) and judgement is not Judgement.HELPFUL:
         return f"{episode_id} is judged {judgement}: it will not be quoted again. {revert}"
-    return f"{episode_id} is judged {judgement}: it {_JUDGED[judgement]}. {revert}"
+    what = _JUDGED[judgement].partition(". ")[0] if is_users else _JUDGED[judgement]
+    return f"{episode_id} is judged {judgement}: it {what}. {revert}"
 
 
 def expand_text(

@@ -10,12 +10,13 @@ import inspect
 import logging
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from pydantic.json_schema import GenerateJsonSchema
 
+from engram.enums import Actor
 from engram.errors import BadRequest, EngramError
 from engram.redaction import redact
 from engram.trust.display import visible
@@ -124,7 +125,9 @@ def _tool(*, is_always_loaded: bool = False) -> Callable[[Callable[..., str]], C
     return add
 
 
-def answer(access: Callable[[], Access], name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
+def answer(
+    access: Callable[[], Access], name: str, arguments: Mapping[str, Any], is_users: bool = False
+) -> tuple[str, bool]:
     """Call a tool; returns the text of its answer, and whether that is an error. Never raises.
 
     The text has no hidden characters and no secrets; what is stored may be older than a rule of redaction.
@@ -133,21 +136,22 @@ def answer(access: Callable[[], Access], name: str, arguments: Mapping[str, Any]
         access: asked when the arguments have been checked.
         name: as the agent wrote it.
         arguments: likewise.
+        is_users: the user calls, by a command, and not the model: a judgement or a pin is then the user's.
     """
     try:
-        return _shown(_work(access, name, arguments)), False
+        return _shown(_work(access, name, arguments, Actor.USER if is_users else Actor.AGENT)), False
     except EngramError as error:
         return _shown(str(error)), True
 
 
-def _work(access: Callable[[], Access], name: str, arguments: Mapping[str, Any]) -> str:
+def _work(access: Callable[[], Access], name: str, arguments: Mapping[str, Any], actor: Actor) -> str:
     """Call a tool. Unexpected errors are logged, and only their type is shown to the model."""
     tool = TOOLS.get(name)
     if tool is None:
         raise BadRequest(f"there is no tool {name[:60]!r}")
     try:
         checked = tool.check(arguments)
-        return tool.work(access(), **checked)
+        return tool.work(replace(access(), actor=actor), **checked)
     except EngramError:
         raise
     except Exception as error:
@@ -214,7 +218,11 @@ def memory_correct(access: Access, id: str, text: str, why: str, project: Projec
 
 @_tool()
 def memory_feedback(
-    access: Access, id: str, verdict: Literal["helpful", "wrong", "outdated"], why: str, project: Project = None
+    access: Access,
+    id: str,
+    verdict: Literal["helpful", "wrong", "outdated", "take back"],
+    why: str,
+    project: Project = None,
 ) -> str:
     """Say that a shown memory or quotation helped, is wrong (never shown again) or no longer holds (ends)."""
     return tools.feedback(access, id, verdict, why, project)

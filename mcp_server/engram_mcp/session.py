@@ -38,6 +38,9 @@ MAX_LINE_BYTES = 16_000_000
 MAX_END_SECONDS = 10.0
 #: How often a server in a process of its own checks its parent, in seconds.
 PARENT_SECONDS = 5.0
+#: Name under which Claude Code sends the id of a call, and how that begins if no model made it: a mod did, such as
+#: Engram's for the command ``/engram`` that the user typed.
+CALL_ID, COMMANDS_CALL = "claudecode/toolUseId", "toolu_plugin_"
 #: Calls that such a server answers at the same time.
 THREADS = 4
 
@@ -85,7 +88,8 @@ def _make_server(access: Callable[[], Access], pool: Executor) -> Server:
 
     async def call_tool(_: ServerRequestContext, params: types.CallToolRequestParams) -> types.CallToolResult:
         run = asyncio.get_running_loop().run_in_executor
-        text, is_error = await run(pool, answer, access, params.name, params.arguments or {})
+        is_users = str((params.meta or {}).get(CALL_ID, "")).startswith(COMMANDS_CALL)
+        text, is_error = await run(pool, answer, access, params.name, params.arguments or {}, is_users)
         return types.CallToolResult(content=[types.TextContent(type="text", text=text)], is_error=is_error)
 
     return Server(

@@ -16,6 +16,7 @@ from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_history, memory_records
 from engram.models.memories.branches import unmerged_branch
 from engram.models.memories.judgements import open_contradictions
+from engram.models.memories.memory_history import TAKE_BACK
 from engram.models.memories.usefulness import Usefulness, mark_used, usefulness_of
 from engram.models.projects import notes
 from engram.models.projects.projects import ProjectRow
@@ -236,26 +237,36 @@ def correct(access: Access, episode_id: str, text: str, why: str, project: str |
 
 
 def feedback(access: Access, episode_id: str, verdict: str, why: str, project: str | None = None) -> str:
-    """Judge a memory or a quotation as helpful, wrong or outdated."""
+    """Judge a memory or a quotation as helpful, wrong or outdated, or take the last judgement back."""
     from engram.forgetting.forget_files import withdraw_bites
-    from engram.memories.feedback import judge_memory, judge_quotation
+    from engram.memories import feedback
 
-    judgement = Judgement.parse(verdict)
     with access.store() as store:
         view = access.view(store, project)
+        is_quotation = is_quotation_id(episode_id)
+        if is_quotation:
+            view.require_quotation(store, episode_id)
+        else:
+            view.require(store, episode_id)
 
         def redact(text: str) -> str:
             return access.redact(store, text)
 
-        if is_quotation_id(episode_id):
-            view.require_quotation(store, episode_id)
-            judge_quotation(store, episode_id, judgement, why, redact, actor=Actor.AGENT)
-            withdraw_bites(access.settings.places, episode_id)
+        if verdict == TAKE_BACK:
+            if is_quotation:
+                what = feedback.take_back_quotation_judgement(store, episode_id, actor=access.actor)
+            else:
+                _, what = feedback.take_back_judgement(store, episode_id, actor=access.actor)
+            said = f"Taken back of {episode_id}: {what}."
         else:
-            view.require(store, episode_id)
-            judge_memory(store, episode_id, judgement, why, redact, actor=Actor.AGENT)
+            judgement = Judgement.parse(verdict)
+            judge = feedback.judge_quotation if is_quotation else feedback.judge_memory
+            judge(store, episode_id, judgement, why, redact, actor=access.actor)
+            if is_quotation:
+                withdraw_bites(access.settings.places, episode_id)
+            said = answers.judged_text(episode_id, judgement, is_users=access.actor is Actor.USER)
     access.wake_worker()
-    return answers.judged_text(episode_id, judgement) + answers.tail(view.note)
+    return said + answers.tail(view.note)
 
 
 def pin(access: Access, episode_id: str, is_pinned: bool = True, project: str | None = None) -> str:
@@ -265,7 +276,7 @@ def pin(access: Access, episode_id: str, is_pinned: bool = True, project: str | 
     with access.store() as store:
         view = access.view(store, project)
         view.require(store, episode_id)
-        changed = pin_memory(store, episode_id, is_pinned=is_pinned, actor=Actor.AGENT)
+        changed = pin_memory(store, episode_id, is_pinned=is_pinned, actor=access.actor)
     access.wake_worker()
     what = "is pinned (it never ages, and every briefing begins with it)" if is_pinned else "is no longer pinned"
     return f"{episode_id} {what}: {one_line(changed.summary, 200)}" + answers.tail(view.note)

@@ -16,7 +16,8 @@ from engram.models.memories import memory_history
 from engram.models.sessions import sources
 from engram.models.work import task_runs, work
 from engram.paths import Home
-from engram.setup.agents.registered import plugin_files
+from engram.setup.agents import claude_code
+from engram.setup.agents.registered import MOD, plugin_files
 from engram.transcripts.agents import Unreadable
 from engram.version import VERSION
 
@@ -120,6 +121,54 @@ def test_a_plugin_is_checked_instead_of_the_settings(run: Run, claude: Path, tmp
     disabled = checks(run)
     assert "claude plugin enable engram@skills-dir" in disabled["plugin"]["advice"]
     assert "missing" in disabled["hooks"]["detail"]
+
+
+@pytest.mark.parametrize(
+    ("version", "report", "extra", "state", "detail"),
+    [
+        ("2.1.332", "", "", "ok", "which 2.1.332 (Claude Code) loads"),
+        ("2.1.286", "", "", "warn", "leaves it out"),
+        ("2.1.332", '{"manifest": {"errors": []}, "contents": [{"errors": [{"message": "no such event"}]}]}', "",
+         "warn", "refuses it: no such event"),
+        ("2.1.332", "no JSON", "", "ok", "loads"),
+        ("2.1.332", "", "commands/engram.md", "warn", "another /engram goes before it"),
+        ("2.1.332", "", "skills/theirs/hooks/mod.js", "warn", "another /engram goes before it"),
+        ("2.1.332", "", "skills/theirs/hooks/other.js", "ok", "loads"),
+        ("2.1.332", "", "managed/managed-settings.json", "warn", "allowManagedModsOnly in"),
+        ("2.1.332", "", "managed/managed-settings.d/20-mods.json", "warn", "allowManagedModsOnly in"),
+    ],
+)  # fmt: skip
+def test_whether_claude_code_loads_the_mod(
+    run: Run, claude: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    version: str, report: str, extra: str, state: str, detail: str,
+) -> None:  # fmt: skip
+    command = tmp_path / "bin" / "claude"
+    command.parent.mkdir()
+    command.write_text(f"#!/bin/sh\n[ \"$1\" = --version ] && echo '{version} (Claude Code)' || echo '{report}'\n")
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{command.parent}:/usr/bin:/bin")
+    monkeypatch.setattr(claude_code, "MANAGED", (claude / "managed",))
+    texts = {
+        "mod.js": "await $.command.register({ description: 'x', name: \"engram\" })",
+        "other.js": "await $.command.register({ name: 'other' })",
+        "engram.md": "mine",
+    }
+    folder = claude / "skills" / "engram"
+    for name, content in plugin_files(Home(tmp_path / "home"), mod=True).items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(content)
+    if extra:
+        (claude / extra).parent.mkdir(parents=True, exist_ok=True)
+        (claude / extra).write_text(texts.get(Path(extra).name, '{"allowManagedModsOnly": true}'))
+        (claude / extra).with_name("hooks.json").write_text("{}")
+
+    found = checks(run)
+
+    assert found["plugin"]["state"] == "ok"
+    assert found["mod"]["state"] == state
+    assert detail in found["mod"]["detail"]
+    (folder / MOD).unlink()
+    assert "mod" not in checks(run)
 
 
 def test_settings_of_another_version_are_named(run: Run, claude: Path) -> None:

@@ -25,6 +25,7 @@ from engram.models.rescue.backup import list_backups
 from engram.paths import Home, default_claude_folder
 from engram.reports.processes import process_state
 from engram.setup.agents.plugin import statusline_entry
+from engram.setup.agents.registered import MOD
 from engram.setup.edits.journal import explain_half_done
 from engram.setup.installing.preflight import SelfTest
 from engram.system.process_lock import is_process_alive
@@ -227,6 +228,59 @@ def test_the_status_line_stays_with_an_update_and_goes_when_it_is_not_wanted(
     settings.write_text('{"statusLine": {"type": "command", "command": "theirs"}}')
     assert "another tool's and stays" in run("install", "--yes", "--no-service", "--no-import", "--statusline").output
     assert json.loads(settings.read_text())["statusLine"]["command"] == "theirs"
+
+
+def test_the_mod_is_asked_about_once_with_its_price_and_goes_without_a_trace(
+    run: Callable[..., Result], user: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_claude(user, monkeypatch, "2.1.332")
+    monkeypatch.setattr("engram.cli.install_commands.has_terminal", lambda: True)
+    before = snapshot(user)
+    mod = user / ".claude" / "skills" / "engram" / MOD
+
+    asked = run("install", "--no-service", "--no-import", "--extractor", "local", stdin="y\ny\n").output
+    assert "It takes 37 to 48 MB for each open session" in asked
+    assert "Add it?" in asked
+    assert mod.is_file()
+    assert "Add it?" not in run("install", "--no-import").output
+    run("install", "--yes", "--no-import", "--no-mod")
+    assert not mod.exists()
+    assert "Add it?" not in run("install", "--no-import").output
+    run("install", "--yes", "--no-import", "--mod")
+    run("uninstall", "--yes", "--purge")
+
+    assert snapshot(user) == before
+
+
+@pytest.mark.parametrize(
+    ("version", "options", "has_terminal"),
+    [
+        ("2.1.332", [], False),
+        ("2.1.332", ["--no-plugin"], True),
+        ("2.1.286", [], True),
+        ("2.1.197", [], True),
+        ("unknown", [], True),
+    ],
+)
+def test_nobody_is_asked_about_the_mod_where_it_would_not_run_or_nobody_could_answer(
+    run: Callable[..., Result],
+    user: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    version: str,
+    options: list[str],
+    has_terminal: bool,
+) -> None:
+    add_claude(user, monkeypatch, version)
+    monkeypatch.setattr("engram.cli.install_commands.has_terminal", lambda: has_terminal)
+    way = ["--no-service", "--no-import", "--extractor", "local", *options]
+
+    said = run("install", *way, stdin="y\n").output
+
+    assert "Add it?" not in said
+    assert not (user / ".claude" / "skills" / "engram" / MOD).exists()
+    monkeypatch.setattr("engram.cli.install_commands.has_terminal", lambda: True)
+    (user / "bin" / "claude").write_text('#!/bin/sh\n[ "$1" = --version ] && echo "2.1.332 (Claude Code)"\n')
+    assert "Add it?" in run("install", "--no-import", "--plugin", stdin="n\n").output
 
 
 def test_an_older_claude_code_gets_its_settings(

@@ -89,7 +89,11 @@ def test_what_was_typed_is_the_users_and_is_found(history: History) -> None:
 
 
 @pytest.mark.parametrize(
-    "display", ["/cost", "/clear ", "!echo hello", "", "   ", "#", "<task-notification>x</task-notification>"]
+    "display",
+    [
+        *["/cost", "/clear ", "/engram how is it held", "/engram wrong 1"],
+        *["!echo hello", "", "   ", "#", "<task-notification>x</task-notification>"],
+    ],
 )
 def test_what_asks_nothing_is_no_prompt(history: History, display: str) -> None:
     history.add(display)

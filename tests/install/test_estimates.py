@@ -21,9 +21,11 @@ from engram.setup.installing.preflight import (
     LOW_DOLLARS,
     check_machine,
     estimate_cost,
+    mod_price,
     run_self_test,
 )
 from engram.setup.installing.stray import purge_memory
+from engram.system.clock import iso_time
 from engram.transcripts.agents import Source
 from engram.transcripts.claude_code.discover import find_expiring, read_cleanup_days
 
@@ -161,3 +163,30 @@ def test_a_purge_deletes_this_programs_files_alone(tmp_path: Path) -> None:
     assert purge_memory(home) == []
     assert not home.root.exists()
     assert purge_memory(home) == []
+
+
+def session(folder: Path, name: str, began_days: float, ended_days: float, **facts: object) -> Source:
+    """A session that was open between two ages in days."""
+    path = folder / f"{name}.jsonl"
+    begin = iso_time(int(NOW_SECONDS * 1000 - began_days * 86_400_000))
+    path.write_text(f'{{"type":"summary"}}\n{{"type":"user","timestamp":"{begin}"}}\n')
+    return source(name, ended_days, path=path, **facts)
+
+
+def test_the_price_of_the_mod_counts_the_sessions_that_were_open_at_once(tmp_path: Path) -> None:
+    sources = [
+        session(tmp_path, "long", 20, 1),
+        session(tmp_path, "first", 9, 8),
+        session(tmp_path, "second", 8.5, 7),
+        session(tmp_path, "third", 6, 5),
+        session(tmp_path, "subagent", 20, 1, parent_id="long"),
+        session(tmp_path, "codex", 20, 1, agent="codex"),
+        session(tmp_path, "old", 90, 40),
+        source("gone", 3),
+    ]
+
+    price = mod_price(sources, NOW_SECONDS)
+
+    assert "Of your 5 sessions of 30 days at most 3 were open at once: 111 to 144 MB then, and 1 s in all" in price
+    assert mod_price([], NOW_SECONDS).endswith("0.19 s of processor time at a start.")
+    assert "at most 1 were" not in price

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from engram.enums import Actor, Scope
+from engram.errors import BadRequest
 from engram.memories.save import save_memory
 from engram.models.memories.memory_history import history_of
 from engram.models.open_memory import open_store
 from engram.settings import Settings
 from engram_mcp.access import Access
-from engram_mcp.catalog import TOOLS
+from engram_mcp.catalog import TOOLS, answer
 
 #: Tools that change memories, each used below.
 CHANGING = {"memory_save", "memory_correct", "memory_feedback", "memory_pin", "memory_forget"}
@@ -39,6 +41,10 @@ class Desk:
     def call(self, tool: str, **arguments: object) -> str:
         """Call a tool; returns its answer."""
         return TOOLS[tool].work(self._access, **arguments)
+
+    def command(self, tool: str, **arguments: object) -> str:
+        """Call a tool as a command that the user typed does; returns its answer."""
+        return answer(lambda: self._access, tool, arguments, is_users=True)[0]
 
     def save(self, content: str, **arguments: object) -> str:
         """Save a memory; returns its id."""
@@ -83,6 +89,38 @@ def test_what_an_agent_does_is_the_agents(desk: Desk) -> None:
 
     assert desk.steps(second)[-1] == ("restore", agent)
     assert desk.steps(third) == []
+
+
+def test_what_the_users_command_does_is_the_users_and_no_agent_takes_it_back(desk: Desk) -> None:
+    saved = desk.save("Deploy on Friday.", pin=True)
+
+    refused = answer_of(lambda: desk.call("memory_feedback", id=saved, verdict="wrong", why="I think so"))
+    desk.command("memory_feedback", id=saved, verdict="wrong", why="it is")
+    kept = answer_of(lambda: desk.call("memory_feedback", id=saved, verdict="take back", why="I think so"))
+    desk.command("memory_feedback", id=saved, verdict="take back", why="it was not")
+    nothing = desk.command("memory_feedback", id=saved, verdict="take back", why="again")
+    desk.command("memory_pin", id=saved, on=False)
+    desk.call("memory_feedback", id=saved, verdict="helpful", why="it helped")
+    desk.call("memory_feedback", id=saved, verdict="take back", why="it did not")
+
+    assert "ask the user" in refused
+    assert "no agent judged" in kept
+    assert "was not judged" in nothing
+    user, agent = str(Actor.USER), str(Actor.AGENT)
+    assert desk.steps(saved)[1:] == [
+        ("bad", user),
+        ("take back", user),
+        ("unpin", user),
+        ("helpful", agent),
+        ("take back", agent),
+    ]
+
+
+def answer_of(call: Callable[[], str]) -> str:
+    """The error that a call ends with."""
+    with pytest.raises(BadRequest) as refused:
+        call()
+    return str(refused.value)
 
 
 def test_expand_says_who_changed_it(desk: Desk, tmp_path: Path) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
-from claude_binary import find_real_claude
+from claude_binary import find_claude_with_mods, find_real_claude
 
 from engram.paths import Home
-from engram.setup.agents.registered import MANIFEST, marketplace_files, plugin_files
+from engram.setup.agents.registered import MANIFEST, MOD, marketplace_files, plugin_files
 from engram.version import VERSION
 from engram_hooks.block import settings_block
 from engram_mcp.catalog import INSTRUCTIONS, TOOLS
@@ -68,13 +69,48 @@ def test_every_tool_that_the_skill_names_exists() -> None:
     assert named <= set(TOOLS)
 
 
+#: What the mod may call of Claude Code: no model, no host, no prompt.
+CALLS = {"command.register", "mcp.call", "mcp.connect", "ui.log"}
+EVENTS = ["session.start", "classic.UserPromptSubmit", "classic.SubagentStart", "classic.PostToolUseFailure"]
+
+
+def test_the_mod_is_short_and_guards_every_hook() -> None:
+    files = plugin_files(mod=True)
+    text = files[MOD].decode()
+
+    assert MOD not in plugin_files()
+    assert set(files) - set(plugin_files()) == {MOD}
+    assert json.loads(files["hooks/hooks.json"])["modules"] == ["./engram.js"]
+    assert json.loads(files[MANIFEST])["engines"] == {"claude-code": ">=2.1.287"}
+    assert len(text.splitlines()) <= 60
+    assert max(map(len, text.splitlines())) <= 120
+    assert re.findall(r"  on\('([^']+)'", text) == [*EVENTS, "command.run"]
+    assert text.count(".catch(") == len(EVENTS) + 1
+    assert set(re.findall(r"\$\.(\w+\.\w+)", text)) == CALLS
+
+
+def test_claude_code_validates_the_mod_strictly_and_lists_what_it_does(tmp_path: Path) -> None:
+    folder = write(tmp_path / "engram", plugin_files(declares_hosts=True, mod=True))
+
+    said = validate(find_claude_with_mods(), tmp_path, folder)
+
+    assert f"hooks: {', '.join(EVENTS)}, command.run{{command=engram}}" in said
+    assert "calls: $.command.register, $.mcp.call (via ask), $.mcp.connect (via ask), $.ui.log (via note)" in said
+    assert "gating hook without .catch" not in said
+
+
 @pytest.mark.parametrize("kind", ["plugin", "marketplace"])
 def test_claude_code_validates_it_strictly(tmp_path: Path, kind: str) -> None:
     folder = write(tmp_path / kind, plugin_files() if kind == "plugin" else marketplace_files())
 
+    assert validate(find_real_claude(), tmp_path, folder)
+
+
+def validate(claude: str, home: Path, folder: Path) -> str:
+    """Return what Claude Code says of a folder that passes its strict check."""
     done = subprocess.run(
-        [find_real_claude(), "plugin", "validate", str(folder), "--strict"],
-        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "DISABLE_AUTOUPDATER": "1"},
+        [claude, "plugin", "validate", str(folder), "--strict"],
+        env={"PATH": os.environ["PATH"], "HOME": str(home), "DISABLE_AUTOUPDATER": "1"},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,
@@ -83,3 +119,4 @@ def test_claude_code_validates_it_strictly(tmp_path: Path, kind: str) -> None:
     )
 
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

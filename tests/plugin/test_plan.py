@@ -17,7 +17,7 @@ from engram.setup.agents.plugin import (
     without_our_hooks,
     without_our_server,
 )
-from engram.setup.agents.registered import find_registrations, plugin_files, read_documents
+from engram.setup.agents.registered import MOD, find_registrations, plugin_files, read_documents
 from engram.setup.edits.changes import JsonEdit, JsonEntry, Step
 from engram.setup.edits.json_edit import apply_json, drop_json
 from engram_hooks.block import settings_block
@@ -54,6 +54,21 @@ def test_an_upgrade_removes_what_an_earlier_version_left_and_leaves_hidden_files
     removed = [change.path for change in plan_plugin(tmp_path).changes if change.is_removal]
 
     assert removed == [folder / "commands" / "old.md"]
+
+
+def test_the_mod_comes_and_goes_with_the_choice_and_a_version_that_leaves_it_out_is_named(tmp_path: Path) -> None:
+    apply(plan_plugin(tmp_path, mod=True))
+    mod = tmp_path / "skills" / "engram" / MOD
+    assert mod.is_file()
+    assert [change.path for change in plan_plugin(tmp_path).changes if change.is_removal] == [mod]
+
+    def notes(version: str) -> str:
+        return "\n".join(plan_plugin(tmp_path, mod=True, version=version).notes)
+
+    assert "(2.1.197 (Claude Code)) leaves the mod out; it is loaded from version 2.1.287 on" in notes(
+        "2.1.197 (Claude Code)"
+    )
+    assert not any("leaves" in notes(version) for version in ("2.1.287 (Claude Code)", "2.2.0", "3.0.0", ""))
 
 
 def test_an_interrupted_installation_is_finished(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,24 +13,35 @@ from typing import Any
 from engram.errors import BadRequest, InstallError
 from engram.extraction.model.claude_provider import call_environment, find_claude
 from engram.paths import is_default_home
+from engram.reports.checks import Check, State
 from engram.reports.claude_checks import SERVER_MARK, claude_json
 from engram.settings import Settings
 from engram.setup.agents.plugin import (
+    has_mod,
     permission_rule,
     plan_plugin,
     plan_settings,
     plan_statusline,
     settings_server,
+    supports_mods,
     supports_plugin,
     without_our_hooks,
     without_our_server,
 )
-from engram.setup.agents.registered import Way, find_registrations, read_documents
+from engram.setup.agents.registered import (
+    MAX_FILE_BYTES,
+    MOD,
+    Registration,
+    Way,
+    find_registrations,
+    read_documents,
+)
 from engram.setup.edits.changes import FileChange, JsonEdit, JsonEntry, Step
 from engram.setup.edits.edits import decode
 from engram.setup.edits.file_state import StateKind, check_writable, read_state, real_path
 from engram.setup.edits.journal import Journal
 from engram.setup.edits.json_document import parse
+from engram.system.atomic import read_regular
 
 # -- What the user chose; a later installation keeps it unless told otherwise.
 
@@ -54,6 +67,8 @@ class Choices:
     permissions: bool = True
     #: Show in Claude Code's status line what Engram does.
     statusline: bool = False
+    #: Add the mod to the plugin, which shows inside Claude Code what was handed over; None if nobody was asked yet.
+    mod: bool | None = None
     #: Agents that get the memory tools, besides Claude Code.
     agents: tuple[str, ...] = ()
 
@@ -89,6 +104,11 @@ class ClaudeCode:
     def supports_plugin(self) -> bool:
         """It loads a plugin from its folder ``skills``; also true of one that is installed later."""
         return supports_plugin(self.version)
+
+    @property
+    def supports_mods(self) -> bool:
+        """It is known to load the mod of a plugin."""
+        return supports_mods(self.version)
 
 
 def find_claude_code(settings: Settings) -> ClaudeCode:
@@ -134,7 +154,7 @@ def plan_connection(
         )
         steps = [Step("plugin", f"Keep the plugin {market.plugin_id}", notes=(note,))]
     elif is_plugin:
-        steps = [plan_plugin(settings.claude_folder, home, version=claude.version)]
+        steps = [plan_plugin(settings.claude_folder, home, version=claude.version, mod=bool(choices.mod))]
     else:
         steps = [
             plan_settings(
@@ -212,3 +232,87 @@ def read_document(path: Path) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise InstallError(f"{path} can't be edited: it holds no object in braces. Correct it; nothing was changed")
     return value
+
+
+# -- The check of ``engram doctor`` on the mod: left out by this version or a policy, refused, or its command is taken.
+
+#: Where an organization's settings are, on Linux and on macOS.
+MANAGED = (Path("/etc/claude-code"), Path("/Library/Application Support/ClaudeCode"))
+#: Settings that keep a user's mods from loading.
+_MOD_POLICIES = ("disableAllHooks", "allowManagedHooksOnly", "allowManagedModsOnly")
+_TAKES_COMMAND = re.compile(rb"""command\.register\(\s*\{[^}]{0,400}?\bname:\s*["'`]engram["'`]""")
+
+
+def check_mod(settings: Settings, registrations: Sequence[Registration]) -> Iterator[Check]:
+    """Check that Claude Code loads the mod. Yields nothing where it was not chosen. Starts Claude Code twice, offline.
+
+    Args:
+        settings: names Claude Code and its configuration folder.
+        registrations: what Claude Code has, from ``find_registrations``.
+    """
+    places = [found.path for found in registrations if found.way is not Way.SETTINGS and found.is_enabled]
+    for folder in filter(has_mod, places):
+        claude = find_claude_code(settings)
+        policies = {
+            name: path for path in _managed_files(MANAGED) for name in _MOD_POLICIES if read_document(path).get(name)
+        }
+        if claude.version and not claude.supports_mods:
+            detail, advice = f"{claude.version} leaves it out; the hooks work without it", "update Claude Code"
+        elif policies:
+            name, path = next(iter(policies.items()))
+            detail = f"an organization's settings keep it from loading ({name} in {path})"
+            advice = "nothing to do, or ask the organization; the settings may refuse Engram's hooks, too"
+        elif refusal := _refusal(claude, folder):
+            detail, advice = f"Claude Code refuses it: {refusal}", "run: engram install, or engram install --no-mod"
+        elif taken := _taker_of_command(settings.claude_folder, folder):
+            detail = f"another /engram goes before it ({taken}): the line appears, the command is not Engram's"
+            advice = "rename that one, or go on without Engram's /engram"
+        else:
+            yield Check("mod", State.OK, f"{folder / MOD}, which {claude.version or 'Claude Code'} loads")
+            continue
+        yield Check("mod", State.WARN, detail, advice, public=detail.partition(" (")[0].partition(":")[0])
+
+
+def _managed_files(folders: Sequence[Path]) -> Iterator[Path]:
+    for folder in folders:
+        yield from (path for path in (folder / "managed-settings.json",) if path.is_file())
+        yield from sorted((folder / "managed-settings.d").glob("*.json"))
+
+
+def _refusal(claude: ClaudeCode, folder: Path) -> str:
+    """Return why this Claude Code would not load the plugin's files; "" if it would, or can't say."""
+    if claude.command is None:
+        return ""
+    try:
+        said = subprocess.run(
+            [claude.command, "plugin", "validate", "--json", str(folder)],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=VERSION_SECONDS,
+            stdin=subprocess.DEVNULL,
+            env=call_environment(claude.command),
+            check=False,
+        ).stdout
+        report = json.loads(said)
+        parts = [report["manifest"], *report["contents"]]
+        return next((str(error["message"]) for part in parts for error in part["errors"]), "")
+    except (OSError, subprocess.SubprocessError, ValueError, KeyError, TypeError):
+        return ""
+
+
+def _taker_of_command(claude_folder: Path, own: Path) -> str:
+    """Return what else is called ``/engram``: a command or skill of the user, or the mod of another plugin; "" if none.
+
+    Of plugins that are in the folder ``skills``.
+    """
+    for path in (claude_folder / "commands" / "engram.md", claude_folder / "skills" / "engram" / "SKILL.md"):
+        if path.is_file():
+            return str(path)
+    for hooks in sorted((claude_folder / "skills").glob("*/hooks/hooks.json")):
+        folder = hooks.parent
+        if folder.parent != own and any(
+            _TAKES_COMMAND.search(read_regular(path, MAX_FILE_BYTES) or b"") for path in folder.glob("*.[jt]s")
+        ):
+            return str(folder.parent)
+    return ""

@@ -30,6 +30,8 @@ from engram.reports.claude_checks import (
     our_server_names,
 )
 from engram.setup.agents.registered import (
+    MIN_MOD_VERSION,
+    MOD,
     NAME,
     Registration,
     Way,
@@ -85,6 +87,15 @@ def declares_hosts(version: str) -> bool:
     return _numbers(version) >= MIN_HOSTS_VERSION
 
 
+def supports_mods(version: str) -> bool:
+    """Return True if this Claude Code loads the mod of a plugin; others leave it out and run the hooks.
+
+    Args:
+        version: as for ``supports_plugin``; an unknown one does not count.
+    """
+    return _numbers(version) >= MIN_MOD_VERSION
+
+
 def _numbers(version: str) -> tuple[int, ...]:
     """The numbers of a version; () if it has another form."""
     numbers = version.split()[0].split(".") if version.strip() else []
@@ -112,7 +123,12 @@ def other_name_note(name: str, place: object, entry: object = None) -> str:
 
 
 def plan_plugin(
-    claude_folder: Path, home: Home | None = None, interpreter: str = sys.executable, *, version: str = ""
+    claude_folder: Path,
+    home: Home | None = None,
+    interpreter: str = sys.executable,
+    *,
+    version: str = "",
+    mod: bool = False,
 ) -> Step:
     """Plan the plugin in ``skills/engram`` of Claude Code's configuration folder. It edits no settings.
 
@@ -124,11 +140,15 @@ def plan_plugin(
         home: a memory folder other than the default; None leaves it to the environment.
         interpreter: absolute path of the interpreter that Engram is installed in.
         version: what ``claude --version`` prints; "" if unknown.
+        mod: add the mod.
     """
     name = read_documents(claude_folder).plugin_name
     folder = skills_folder(claude_folder, name)
-    files = plugin_files(home, interpreter, name, declares_hosts=declares_hosts(version))
+    files = plugin_files(home, interpreter, name, declares_hosts=declares_hosts(version), mod=mod)
     obsolete = other_files(folder, files)
+    first = ".".join(map(str, MIN_MOD_VERSION))
+    too_old = f"This Claude Code ({version}) leaves the mod out; it is loaded from version {first} on."
+    is_too_old = mod and bool(version) and not supports_mods(version)
     renamed = () if name == NAME else (other_name_note(name, f"Claude Code's folder {claude_folder}"),)
     return Step(
         name="plugin",
@@ -137,7 +157,11 @@ def plan_plugin(
             *[FileChange(folder / path) for path in obsolete],
             *[FileChange(folder / path, content=content, mode=FILE_MODE) for path, content in files.items()],
         ),
-        notes=(*renamed, "Sessions that run already load it after /reload-plugins, or when they start again."),
+        notes=(
+            *renamed,
+            *[too_old] * is_too_old,
+            "Sessions that run already load it after /reload-plugins, or when they start again.",
+        ),
     )
 
 
@@ -372,12 +396,20 @@ def _check_plugin(found: Registration, home: Home | None, interpreter: str) -> C
     if found.way is Way.SKILLS_FOLDER:
         name = found.plugin_id.partition("@")[0]
         # Whether it declares hosts depends on the Claude Code that there was at the installation.
-        forms = [plugin_files(home, interpreter, name, declares_hosts=is_declared) for is_declared in (False, True)]
+        forms = [
+            plugin_files(home, interpreter, name, declares_hosts=is_declared, mod=has_mod(found.path))
+            for is_declared in (False, True)
+        ]
         differing = min((_differing(found.path, files) for files in forms), key=len)
         if differing:
             detail = f"{found.path} was changed, or made for another installation: {', '.join(differing[:3])}"
             return Check("plugin", State.WARN, detail, _RENEW, command=_COMMAND)
     return Check("plugin", State.OK, f"{found.plugin_id}, version {found.version}")
+
+
+def has_mod(folder: Path) -> bool:
+    """Return True if the plugin in a folder has the mod, or another file in its place."""
+    return os.path.lexists(folder / MOD)
 
 
 def _differing(folder: Path, files: dict[str, bytes]) -> list[str]:

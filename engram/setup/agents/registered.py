@@ -40,10 +40,19 @@ _COPIED = {
     "skills/memory/SKILL.md": "skills/memory/SKILL.md",
     ".claude-plugin/icon.png": "icon.png",
 }
+#: The first version of Claude Code that loads mods without being asked to.
+MIN_MOD_VERSION: Final = (2, 1, 287)
+#: Path of the mod in the plugin: JavaScript that runs inside Claude Code and shows what the hooks handed over.
+MOD: Final = "hooks/engram.js"
 
 
 def plugin_files(
-    home: Home | None = None, interpreter: str = sys.executable, name: str = NAME, *, declares_hosts: bool = False
+    home: Home | None = None,
+    interpreter: str = sys.executable,
+    name: str = NAME,
+    *,
+    declares_hosts: bool = False,
+    mod: bool = False,
 ) -> dict[str, bytes]:
     """Return every file of the plugin: its path in the folder, with ``/``, and its content.
 
@@ -56,18 +65,25 @@ def plugin_files(
         name: of the plugin; its MCP server is always called ``NAME``, since the plugin's name stands before that.
         declares_hosts: say in the manifest that the plugin talks to no host; earlier versions of Claude Code warn about
             the key, see ``declares_hosts``.
+        mod: add the mod; versions of Claude Code before ``MIN_MOD_VERSION`` go without it.
     """
     block = settings_block(home, interpreter)
-    made = {
-        MANIFEST: _manifest(name) | ({"network": {"hosts": []}} if declares_hosts else {}),
-        "hooks/hooks.json": {"description": f"Engram {VERSION}", "hooks": block["hooks"]},
-        ".mcp.json": {"mcpServers": block["mcpServers"]},
+    manifest, hooks = _manifest(name), {"description": f"Engram {VERSION}", "hooks": block["hooks"]}
+    if declares_hosts:
+        manifest["network"] = {"hosts": []}
+    if mod:
+        manifest["engines"] = {"claude-code": ">=" + ".".join(map(str, MIN_MOD_VERSION))}
+        hooks["modules"] = [f"./{MOD.rpartition('/')[2]}"]
+    made = {MANIFEST: manifest, "hooks/hooks.json": hooks, ".mcp.json": {"mcpServers": block["mcpServers"]}}
+    copied = _COPIED | ({MOD: "engram.js"} if mod else {})
+    return {path: _to_json(document) for path, document in made.items()} | {
+        path: (_CONTENT / name).read_bytes() for path, name in copied.items()
     }
-    copied = {path: (_CONTENT / name).read_bytes() for path, name in _COPIED.items()}
-    return {path: _to_json(document) for path, document in made.items()} | copied
 
 
-def marketplace_files(home: Home | None = None, interpreter: str = sys.executable) -> dict[str, bytes]:
+def marketplace_files(
+    home: Home | None = None, interpreter: str = sys.executable, *, mod: bool = False
+) -> dict[str, bytes]:
     """Return every file of a folder that ``claude plugin marketplace add`` takes, with the plugin in ``engram/``.
 
     Claude Code reads such a folder in place: it must stay where it is.
@@ -78,7 +94,7 @@ def marketplace_files(home: Home | None = None, interpreter: str = sys.executabl
         "owner": {"name": AUTHOR},
         "plugins": [{"name": NAME, "source": f"./{NAME}", "description": DESCRIPTION}],
     }
-    plugin = {f"{NAME}/{path}": content for path, content in plugin_files(home, interpreter).items()}
+    plugin = {f"{NAME}/{path}": content for path, content in plugin_files(home, interpreter, mod=mod).items()}
     return {MARKETPLACE_LIST: _to_json(listed)} | plugin
 
 
@@ -256,7 +272,7 @@ def _is_taken(folder: Path) -> bool:
     """Return True for the folder of another program's skill; the rest of an interrupted installation is none."""
     if folder.is_symlink() and not folder.is_dir():
         return True
-    own = set(plugin_files())
+    own = set(plugin_files(mod=True))
     return (
         any(
             str(path.relative_to(folder)) not in own or path == folder / MANIFEST

@@ -22,6 +22,7 @@ from engram.reports.claude_checks import check_claude, server_command, server_na
 from engram.reports.health import Health
 from engram.reports.processes import ProcessState, holder_of, process_state
 from engram.settings import Settings
+from engram.setup.agents.claude_code import check_mod
 from engram.setup.agents.plugin import check_registrations, has_plugin, permission_rule, plugin_name
 from engram.setup.agents.registered import Registration, find_registrations, read_documents
 from engram.setup.edits.journal import explain_half_done
@@ -507,6 +508,8 @@ def check_hooks(machine: Machine) -> Iterator[Check]:
     by_plugin = has_plugin(machine.registrations)
     home = None if is_default_home(machine.home) else machine.home
     yield from check_registrations(machine.registrations, home)
+    if not machine.is_quick:
+        yield from check_mod(machine.settings, machine.registrations)
     for folder in machine.settings.all_claude_folders[1:]:
         if not find_registrations(read_documents(folder)):
             yield Check(

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -26,6 +28,7 @@ from engram.redaction import redact
 from engram.search.question import Query
 from engram.settings import Settings
 from engram.system.atomic import make_private_folder
+from engram.system.clock import parse_time_ms
 from engram.tasks.runtime import Runtime, make_runtime
 from engram.transcripts import registry
 from engram.transcripts.agents import Source
@@ -150,6 +153,49 @@ def _count_prompts(source: Source) -> int:
             return sum(1 for line in file if _USER in line and not any(mark in line for mark in _NO_PROMPT))
     except OSError:
         return 0
+
+
+# -- What the mod costs: Claude Code runs the mods of a session in a worker of their own, and only the first one pays.
+
+#: Megabytes for each session that is open, and seconds of processor time for each start; measured with 2.1.332.
+MOD_MEGABYTES = (37, 48)
+MOD_START_SECONDS = 0.19
+#: Bytes in which the first time of a session stands.
+_HEAD_BYTES = 65_536
+_TIME = re.compile(rb'"timestamp":"([^"]{20,35})"')
+
+
+def mod_price(sources: Iterable[Source], now_seconds: float) -> str:
+    """Return what the mod costs a user with these sessions, as two sentences. Only the beginnings of files are read."""
+    since_ns = int(now_seconds * 10**9) - DAYS * _DAY_NS
+    recent = [
+        source
+        for source in sources
+        if source.agent == AGENT and not source.is_subagent and source.changed_at_ns >= since_ns
+    ]
+    low, high = MOD_MEGABYTES
+    each = f"It takes {low} to {high} MB for each open session, and {MOD_START_SECONDS} s of processor time at a start"
+    if not recent:
+        return f"{each}."
+    begins = [(_began_ms(source), 1) for source in recent]
+    steps = sorted([*begins, *((source.changed_at_ns // 10**6 + 1, -1) for source in recent)])
+    most = max(itertools.accumulate(change for _, change in steps))
+    return (
+        f"{each}. Of your {len(recent)} sessions of {DAYS} days at most {most} were open at once: "
+        f"{most * low} to {most * high} MB then, and {len(recent) * MOD_START_SECONDS:.0f} s in all for their starts."
+    )
+
+
+def _began_ms(source: Source) -> int:
+    """When a session began by the first time in its file, in milliseconds since 1970; its last change if unknown."""
+    ended_ms = source.changed_at_ns // 10**6
+    try:
+        with open(source.path, "rb") as file:
+            found = _TIME.search(file.read(_HEAD_BYTES))
+    except OSError:
+        return ended_ms
+    began_ms = parse_time_ms(found[1].decode("ascii", "replace")) if found else None
+    return ended_ms if began_ms is None else min(began_ms, ended_ms)
 
 
 # -- Makes up a session, makes a memory of it, recalls it and forgets it, in a folder of its own that is deleted then.

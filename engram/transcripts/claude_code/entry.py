@@ -10,7 +10,15 @@ from typing import Any, NamedTuple
 from engram.system.clock import parse_time_ms
 from engram.transcripts.agents import PullRequest, Title, TitleRank, Unreadable
 from engram.transcripts.lines import BLANK, PICTURE, Records, storable_id, storable_text
-from engram.transcripts.speaker import Speaker, Words, came_by_messenger, claude_code_speaker, judge, without_inserted
+from engram.transcripts.speaker import (
+    Speaker,
+    Words,
+    came_by_messenger,
+    claude_code_speaker,
+    judge,
+    sets_something,
+    without_inserted,
+)
 from engram.transcripts.tail import Line, parse_json
 
 _SCALARS = rb'\s*+\{(?:(?!"(?:type|attachment)":)"\w++":(?:"[^"\\]*+(?:\\.[^"\\]*+)*+"|true|false|null|-?\d++),)*+'
@@ -198,11 +206,11 @@ def words_of(entry: Entry) -> Words:
 def queued_words(content: object, fields: Mapping[str, Any]) -> Words:
     """Return what a text says that waits in the queue while Claude works.
 
-    A command without further words is no prompt, and neither is the data of a task. A command with further words
-    (``/review the parser``) is one, since the words reach the model.
+    A command without further words is no prompt, and neither are the data of a task and a command that sets something.
+    Any other command with further words (``/review the parser``) is one, since the words reach the model.
     """
     words = _judged(content, fields)
-    is_bare = words.text.startswith("/") and len(words.text.split()) == 1
+    is_bare = words.text.startswith("/") and (len(words.text.split()) == 1 or sets_something(words.text))
     is_data = words.text.startswith("{") and '"task_id"' in words.text[:200]
     return words._replace(text="") if is_bare or is_data else words
 

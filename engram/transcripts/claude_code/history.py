@@ -23,7 +23,7 @@ from engram.transcripts.agents import Cursor, EntryTime, Reading, Source, Stored
 from engram.transcripts.claude_code.discover import HISTORY, SUFFIX, projects_folder
 from engram.transcripts.lines import storable, storable_text
 from engram.transcripts.messages import Message, whole_turns
-from engram.transcripts.speaker import Speaker, judge
+from engram.transcripts.speaker import Speaker, is_engrams, judge
 from engram.transcripts.tail import parse_json
 from engram.transcripts.transcript_files import Skipped, facts_of, read_head, stamp_of
 from engram.transcripts.turns import Role, TurnUpdate
@@ -176,7 +176,7 @@ def _prompt_of(record: Mapping[str, Any], number: int) -> Prompt | None:
     command = _COMMAND.match(typed)
     if not isinstance(at_ms, int) or isinstance(at_ms, bool) or at_ms <= 0 or not cwd:
         return None
-    if not typed or typed.startswith("!") or (command is not None and command.end() == len(typed)):
+    if not typed or typed.startswith("!") or (command and (command.end() == len(typed) or is_engrams(typed))):
         return None
     words = judge([typed], Speaker.PERSON)
     if not words.is_prompt:
