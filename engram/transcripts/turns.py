@@ -357,6 +357,13 @@ class Draft:
         self.waiting[action.tool_use_id] = len(self.actions)
         self.actions.append(action)
 
+    def drop_action(self, tool: str, result_uuid: str) -> None:
+        """Drop the call of a tool whose result is the entry of an id, if there is one."""
+        index = next((i for i, a in enumerate(self.actions) if a.tool == tool and a.result_uuid == result_uuid), None)
+        if index is not None:
+            del self.actions[index]
+            self.waiting = {key: at - (at > index) for key, at in self.waiting.items()}
+
     def take_waiting(self, other: Draft) -> None:
         """Take over the calls of ``other`` that still wait for a result."""
         if not other.waiting:

@@ -57,17 +57,19 @@ def todos_of_call(tool: str, given: dict[str, Any]) -> tuple[tuple[Todo, ...], b
     return (), False
 
 
-def todos_of_result(action: Action, text: str, *, is_error: bool) -> Action:
+def todos_of_result(action: Action, text: str, report: object, *, is_error: bool) -> Action:
     """Return an action with what its call changed in the todo list, now that the result is known: nothing if it failed.
 
-    The entry of TaskCreate gets its id.
+    The entry of TaskCreate gets its id, which is in the text, or beside it.
     """
     if is_error:
         return action._replace(todos=(), is_todo_list=False) if action.todos or action.is_todo_list else action
     if action.tool != "TaskCreate":
         return action
     created = _CREATED.match(text)
-    return action._replace(todos=tuple(todo._replace(key=created[1]) for todo in action.todos) if created else ())
+    task = report.get("task") if isinstance(report, dict) else None
+    key = created[1] if created else storable_id(task.get("id")) if isinstance(task, dict) else ""
+    return action._replace(todos=tuple(todo._replace(key=key) for todo in action.todos) if key else ())
 
 
 def _text(value: object) -> str:
@@ -132,7 +134,7 @@ def finish_action(
     is_error = block.get("is_error") is True
     is_running = isinstance(report, dict) and bool(report.get("backgroundTaskId"))
     exit_code = None if is_running else _exit_code(action, text, is_error)
-    return todos_of_result(action, text, is_error=is_error or is_refused)._replace(
+    return todos_of_result(action, text, report, is_error=is_error or is_refused)._replace(
         is_error=is_error,
         exit_code=exit_code,
         error_line=telling_line(text) if is_error and not is_refused else "",
@@ -173,6 +175,11 @@ def result_text(block: dict[str, Any], report: object = None) -> str:
     if content == "" and not block.get("is_error"):
         return storable(_reported_text(report)[:MAX_SEARCHED_CHARS])
     return storable(_text_of(content)[:MAX_SEARCHED_CHARS])
+
+
+def everything_shown(block: dict[str, Any], report: object) -> str:
+    """Return what a result shows in its block and what is reported beside it, such as a file before its change."""
+    return f"{result_text(block)}\n{storable(_reported_text(report)[:MAX_SEARCHED_CHARS])}".strip()
 
 
 def _reported_text(report: object) -> str:

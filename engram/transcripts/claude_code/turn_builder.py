@@ -27,7 +27,14 @@ from typing import Any
 
 from engram.transcripts.calls import prints_environment, shows_environment
 from engram.transcripts.claude_code import AGENT
-from engram.transcripts.claude_code.calls import SCRIPT_TOOL, finish_action, result_text, start_action, thrown_action
+from engram.transcripts.claude_code.calls import (
+    SCRIPT_TOOL,
+    everything_shown,
+    finish_action,
+    result_text,
+    start_action,
+    thrown_action,
+)
 from engram.transcripts.claude_code.dialogs import Part, heard_in, is_refused, proposed_in
 from engram.transcripts.claude_code.entry import NO_WORDS, Entry, Kind, is_by_program, queued_words, text_of, words_of
 from engram.transcripts.claude_code.state import Queue, ReaderState, Waiting
@@ -268,6 +275,9 @@ def add_reply(draft: Draft, entry: Entry, *, with_dialogs: bool) -> None:
             # A script of Code Mode is no call of its own: see ``thrown_action``.
             action = start_action(block, entry.uuid) if block.get("name") != SCRIPT_TOOL else None
             if action is not None:
+                if entry.data.get("isVirtual") is True:
+                    # The script that threw made calls: these tell what failed.
+                    draft.drop_action(SCRIPT_TOOL, storable_text(entry.data.get("parentUuid")))
                 draft.add_action(action)
                 if with_dialogs:
                     _add_parts(draft, entry, proposed_in(block))
@@ -298,7 +308,7 @@ def add_results(draft: Draft, entry: Entry, *, with_dialogs: bool, note_environm
         if with_dialogs:
             _add_parts(draft, entry, heard_in(action, block, entry, draft.proposed_by, is_refused=refused))
         if shows_environment(action):
-            note_environment(result_text(block, report))
+            note_environment(everything_shown(block, report))
 
 
 def _add_parts(draft: Draft, entry: Entry, parts: Iterable[Part]) -> None:
