@@ -23,7 +23,7 @@ SAMPLES := .engram-sample
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test browser browser-setup test-models lint soak bench bench-qa docs demo clean
+.PHONY: help run test browser browser-setup test-models lint soak bench bench-qa bench-rivals docs demo clean
 
 help:
 	@echo "make run                  read your Claude Code sessions and keep reading (Ctrl-C stops)"
@@ -36,6 +36,7 @@ help:
 	@echo "make soak                 the long fault tests"
 	@echo "make bench ARGS=…         the benchmarks"
 	@echo "make bench-qa ARGS=…      what readers answer from what Engram gives (docs/benchmarks.md)"
+	@echo "make bench-rivals ARGS=…  other memory programs on the same work (benchmarks/rivals/README.md)"
 	@echo "make docs                 the reference pages and service files, from the program"
 	@echo "make demo                 the picture in the README, from a run of the program"
 	@echo "make clean                remove .venv and everything built; your memory folder stays"
@@ -78,6 +79,11 @@ soak: $(VENV)/.dev
 
 bench-qa: $(VENV)/.dev
 	$(BIN)/engram bench qa $(ARGS)
+
+# The programs are given as they are installed; without ARGS this prints the figures of the last run.
+bench-rivals: $(VENV)/.dev
+	$(if $(ARGS),$(BIN)/python benchmarks/rivals/run.py $(ARGS))
+	$(BIN)/python benchmarks/rivals/tables.py
 
 bench: $(VENV)/.dev
 	$(BIN)/engram bench $(or $(ARGS),speed)
