@@ -1,4 +1,4 @@
-"""``engram edit``, ``correct``, ``pin``, ``bad`` and ``feedback``: change one memory."""
+"""``engram edit``, ``correct``, ``pin``, ``feedback``, ``review``, ``forget`` and ``purge``: change memories."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import sys
 import click
 
 from engram.cli.options import json_option, project_option
-from engram.cli.output import one_line, print_json, print_table, safe, say, when
+from engram.cli.output import has_terminal, one_line, print_json, print_table, safe, say, when
 from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.enums import Actor, Importance, Judgement, Scope
 from engram.errors import BadRequest
@@ -17,13 +17,15 @@ from engram.forgetting.forget_plan import plan_forget
 from engram.forgetting.forget_preview import ForgetPreview, preview_forget
 from engram.forgetting.purge import ARCHIVED_DAYS, PurgePlan, PurgeReport, plan_named, plan_purge, purge_to_json
 from engram.forgetting.purge import purge as run_purge
-from engram.memories.correct import correct_memory
+from engram.memories.correct import correct_memory, keep_both, keep_one
 from engram.memories.feedback import judge_memory, judge_quotation, take_back_judgement, take_back_quotation_judgement
-from engram.memories.save import edit_memory, pin_memory, require_memory
+from engram.memories.save import edit_memory, pin_memory, require_memory, trust_memory
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory
 from engram.models.sessions.stored_turns import is_quotation_id
-from engram.reports.memory_report import memory_to_json, report_quotation
+from engram.reports.memory_report import memory_to_json, report_quotation, whole_id
+from engram.reports.open_contradictions import list_contradictions
+from engram.system.clock import day_of
 
 
 @click.command("edit")
@@ -50,6 +52,7 @@ def edit(
     Example: engram edit ep_0123456789ab --summary "Deploy with make ship"
     """
     with workspace.store() as store:
+        episode_id = whole_id(store, episode_id)
         if content == "-":
             content = sys.stdin.read()
         if summary is content is importance is scope is None:
@@ -70,7 +73,14 @@ def edit(
 
 
 def _in_editor(store: Store, episode_id: str) -> str:
-    text = click.edit(require_memory(store, episode_id).content)
+    """The text as it is when the editor ends. Raises BadRequest where nobody sees an editor."""
+    content = require_memory(store, episode_id).content
+    if not has_terminal():
+        raise BadRequest(
+            "there is no terminal to open an editor in: give the new text with --content (- reads it from standard "
+            "input), or the new line with --summary"
+        )
+    text = click.edit(content)
     if text is None:
         raise click.Abort
     return text
@@ -92,6 +102,7 @@ def correct(workspace: Workspace, episode_id: str, text: str, why: str, as_json:
     """
     content = sys.stdin.read() if text == "-" else text
     with workspace.store() as store:
+        episode_id = whole_id(store, episode_id)
         done = correct_memory(store, episode_id, content, why, workspace.redactor(), actor=Actor.USER)
         _report(store, done.made, as_json, f"Corrected: {done.made.episode_id} replaces {episode_id}.")
     workspace.wake_worker()
@@ -108,56 +119,45 @@ def pin(workspace: Workspace, episode_id: str, off: bool, as_json: bool) -> None
     Example: engram pin ep_0123456789ab
     """
     with workspace.store() as store:
+        episode_id = whole_id(store, episode_id)
         changed = pin_memory(store, episode_id, is_pinned=not off, actor=Actor.USER)
         _report(store, changed, as_json, f"{'Unpinned' if off else 'Pinned'} {episode_id}.")
 
 
-@click.command("bad")
-@click.argument("episode_id", metavar="ID")
-@click.option("--why", default="by hand", help="The reason, which its history keeps (default: by hand).")
-@click.option("--off", is_flag=True, help="Take the last judgement of the memory back (default: judge it wrong).")
-@json_option
-@pass_workspace
-def bad(workspace: Workspace, episode_id: str, why: str, off: bool, as_json: bool) -> None:
-    """Mark a memory or a quotation (q_…) as wrong: it is no longer injected. `engram forget` deletes.
-
-    --off takes back whatever judgement was the last (helpful, wrong or outdated). For a memory that sank because it was
-    shown and never used, it starts counting anew.
-
-    Example: engram bad ep_0123456789ab
-    """
-    with workspace.store() as store:
-        if is_quotation_id(episode_id):
-            _judge_quotation(workspace, store, episode_id, None if off else Judgement.WRONG, why, as_json)
-        elif off:
-            changed, what = take_back_judgement(store, episode_id, actor=Actor.USER)
-            _report(store, changed, as_json, f"Took back {what}.")
-        else:
-            changed = judge_memory(store, episode_id, Judgement.WRONG, why, workspace.redactor(), actor=Actor.USER)
-            _report(store, changed, as_json, f"{episode_id} is no longer injected.")
-    workspace.wake_worker()
-
-
 @click.command("feedback")
-@click.argument("episode_id", metavar="ID")
-@click.argument("judgement", type=click.Choice(Judgement.values()))
+@click.argument("memory_id", metavar="ID")
+@click.argument("judgement", type=click.Choice(Judgement.values()), required=False)
 @click.option("--why", default="by hand", help="The reason, which its history keeps (default: by hand).")
+@click.option("--off", is_flag=True, help="Take the last judgement of the memory back (default: judge it).")
 @json_option
 @pass_workspace
-def feedback(workspace: Workspace, episode_id: str, judgement: str, why: str, as_json: bool) -> None:
-    """Judge a memory or a quotation (q_…) as helpful, wrong or outdated. `engram bad ID --off` takes that back.
+def feedback(workspace: Workspace, memory_id: str, judgement: str | None, why: str, off: bool, as_json: bool) -> None:
+    """Judge a memory or a quotation (q_…) as helpful, wrong or outdated, or take the last judgement back.
 
-    A helpful memory is shown a little more readily. A wrong one is never injected again. An outdated one ends: it is
-    archived, and what it had replaced stays replaced. A wrong or outdated quotation is not told again.
+    A helpful memory is shown a little more readily. A wrong one is never shown again; `engram forget` deletes it. An
+    outdated one ends: it is archived, and what it had replaced stays replaced. A wrong or outdated quotation is not
+    shown again.
+
+    --off takes back whatever judgement was the last. A memory that sank because it was shown and never used starts
+    counting anew.
 
     Example: engram feedback ep_0123456789ab outdated --why "the server has moved"
     """
+    if off == (judgement is not None):
+        raise BadRequest(
+            "say what it is: helpful, wrong or outdated; or --off alone, which takes the last judgement back"
+        )
+    judged = None if judgement is None else Judgement(judgement)
     with workspace.store() as store:
-        if is_quotation_id(episode_id):
-            _judge_quotation(workspace, store, episode_id, Judgement(judgement), why, as_json)
+        memory_id = whole_id(store, memory_id)
+        if is_quotation_id(memory_id):
+            _judge_quotation(workspace, store, memory_id, judged, why, as_json)
+        elif judged is None:
+            changed, what = take_back_judgement(store, memory_id, actor=Actor.USER)
+            _report(store, changed, as_json, f"Took back {what}.")
         else:
-            judged = judge_memory(store, episode_id, Judgement(judgement), why, workspace.redactor(), actor=Actor.USER)
-            _report(store, judged, as_json, _judged_line(episode_id, Judgement(judgement)))
+            changed = judge_memory(store, memory_id, judged, why, workspace.redactor(), actor=Actor.USER)
+            _report(store, changed, as_json, _judged_line(memory_id, judged))
     workspace.wake_worker()
 
 
@@ -178,7 +178,7 @@ def _judge_quotation(
 
 
 def _judged_line(what: str, judgement: Judgement) -> str:
-    return f"{what} is judged {judgement}. `engram bad {what} --off` reverts."
+    return f"{what} is judged {judgement}. `engram feedback {what} --off` reverts."
 
 
 def _report(store: Store, changed: Memory, as_json: bool, sentence: str) -> None:
@@ -220,6 +220,7 @@ def forget(
     Example: engram forget ep_0123456789ab --only-memory
     """
     with workspace.store() as store:
+        episode_id = whole_id(store, episode_id)
         if dry_run:
             preview = preview_forget(store, workspace.places, episode_id, also_source=bool(also_source))
             if as_json:
@@ -237,7 +238,7 @@ def forget(
     if as_json:
         print_json(_facts(report))
     else:
-        click.echo(f"Forgotten: {safe(report.describe())}")
+        say(f"Forgotten: {report.describe()}")
 
 
 def _confirm(store: Store, workspace: Workspace, episode_id: str, also_source: bool | None) -> bool:
@@ -261,31 +262,40 @@ def _confirm(store: Store, workspace: Workspace, episode_id: str, also_source: b
 
 
 def _show(preview: ForgetPreview) -> None:
+    """Print what would go, by titles and days, and then how much: the report says the same afterwards."""
     plan = preview.plan
     if plan.quotation is not None:
-        click.echo(f"quotation {plan.quotation.quotation_id}  {one_line(plan.title)}")
+        say(f"quotation  “{one_line(plan.title)}”, {when(plan.quotation.at_ms)}")
     for memory in plan.memories:
-        click.echo(f"memory {memory.episode_id}  {one_line(memory.summary)}")
+        say(f"memory     “{one_line(memory.summary)}” ({_about(memory)})")
     for stored in preview.turns:
-        click.echo(f"turn {when(stored.turn.started_at_ms)}  {one_line(stored.turn.prompt)}")
+        say(f"turn       “{one_line(stored.turn.prompt)}”, {when(stored.turn.started_at_ms)}")
     for entry in preview.entries:
-        words = one_line(" ".join(entry.texts)) or "(no stored words)"
-        click.echo(f"words of {one_line(entry.place.text if entry.place.path else entry.place.uuid)}  {words}")
+        words = one_line(" ".join(entry.texts))
+        where = entry.said_in or entry.place.session_id
+        say(
+            f"words      “{words}”, said in {where}"
+            if words
+            else f"words      of a message in {where}; none are stored"
+        )
+    for name in preview.files:
+        say(f"lines      in {one_line(name, 200)}")
     if plan.cut is not None:
-        click.echo(f"its words in {plan.cut.episode_id}, which then says: {one_line(plan.cut.summary)}")
+        say(f"changes    {plan.cut.episode_id}, which then says: “{one_line(plan.cut.summary)}”")
     for memory in plan.restored:
-        click.echo(f"in force again: {memory.episode_id}  {one_line(memory.summary)}")
+        say(f"comes back “{one_line(memory.summary)}” ({_about(memory)}): what replaced it goes")
     for memory in plan.staying:
-        click.echo(f"kept, without what it quotes: {memory.episode_id}  {one_line(memory.summary)}")
+        say(f"stays      “{one_line(memory.summary)}” ({_about(memory)}), without what it quotes")
     for needed in plan.needed:
-        needers = ", ".join(memory.episode_id for memory in needed.needed_by)
-        click.echo(f"kept: entry {needed.entry}, needed by {needers}")
-    if preview.files:
-        click.echo(f"files that change: {one_line(', '.join(preview.files), 400)}")
-    if preview.backups:
-        click.echo(f"backups that are cleaned of it: {preview.backups}")
+        needers = "; ".join(f"“{one_line(memory.summary, 80)}” ({memory.episode_id})" for memory in needed.needed_by)
+        say(f"stays      a message{f' in {needed.said_in}' if needed.said_in else ''}: {needers} rests on it too")
     if preview.foreign:
-        click.echo(f"kept: its words in {one_line(', '.join(preview.foreign))}, another program's database")
+        say(f"stays      its words in {one_line(', '.join(preview.foreign))}, another program's database")
+    say(f"In all: {preview.account()}.")
+
+
+def _about(memory: Memory) -> str:
+    return ", ".join((memory.episode_id, memory.project or "all projects", day_of(memory.created_at_ms)))
 
 
 def _facts(report: ForgetReport) -> dict[str, object]:
@@ -301,6 +311,7 @@ def _facts(report: ForgetReport) -> dict[str, object]:
         "files": list(report.files),
         "backups": report.backups,
         "dropped_backups": report.dropped_backups,
+        "searched_backups": report.searched_backups,
         "foreign": list(report.foreign),
         "staying": [memory.episode_id for memory in report.staying],
     }
@@ -377,7 +388,7 @@ def _plan(
     if ids:
         if project is not None or archived is not None or superseded is not None:
             raise BadRequest("give IDs or --archived/--superseded, not both")
-        return plan_named(store, ids)
+        return plan_named(store, [whole_id(store, given) for given in ids])
     place = find_project(store, workspace.settings, project)
     return plan_purge(
         store,
@@ -419,3 +430,119 @@ def _print(plan: PurgePlan, report: PurgeReport | None) -> None:
 
 def _memories(number: int) -> str:
     return "1 memory" if number == 1 else f"{number} memories"
+
+
+# -- ``engram review``: memories that contradict each other, and the decision between them.
+
+
+@click.group("review", invoke_without_command=True)
+@json_option
+@pass_workspace
+@click.pass_context
+def review(context: click.Context, workspace: Workspace, as_json: bool) -> None:
+    """List memories that contradict each other, or decide between them.
+
+    Nobody but you replaces what you pinned, saved, said or chose. If a later memory or a correction by Claude disagrees
+    with it, both stay in force until you decide here; what you say or choose later replaces what you said before.
+    Memories that your own files contradict (CLAUDE.md, rules, auto memory) are listed too, and memories that are
+    suspect: their text looks like an order to Claude.
+
+    Example: engram review
+    """
+    if context.invoked_subcommand is None:
+        _list_review(workspace, as_json)
+
+
+@review.command("list")
+@json_option
+@pass_workspace
+def list_command(workspace: Workspace, as_json: bool) -> None:
+    """List the contradictions that need a decision.
+
+    Example: engram review list --json
+    """
+    _list_review(workspace, as_json)
+
+
+@review.command("keep")
+@click.argument("episode_id", metavar="ID")
+@json_option
+@pass_workspace
+def keep(workspace: Workspace, episode_id: str, as_json: bool) -> None:
+    """Keep the memory ID, which replaces those that contradict it. `engram consolidate --undo RUN` reverts this.
+
+    Example: engram review keep ep_0123456789ab
+    """
+    with workspace.store() as store:
+        lines = keep_one(store, whole_id(store, episode_id), actor=Actor.USER)
+    _report_decision(workspace, lines, as_json)
+
+
+@review.command("both")
+@click.argument("which", metavar="NUMBER|ID")
+@json_option
+@pass_workspace
+def both(workspace: Workspace, which: str, as_json: bool) -> None:
+    """Keep both memories of contradiction NUMBER, or of all contradictions of the memory ID. You are not asked again.
+
+    Example: engram review both 3
+    """
+    with workspace.store() as store:
+        lines = keep_both(store, whole_id(store, which), actor=Actor.USER)
+    _report_decision(workspace, lines, as_json)
+
+
+@review.command("trust")
+@click.argument("episode_id", metavar="ID")
+@json_option
+@pass_workspace
+def trust(workspace: Workspace, episode_id: str, as_json: bool) -> None:
+    """Let Claude be shown a suspect memory. Its text looks like an order to Claude: read it first.
+
+    `engram undo ID` reverts this. `engram feedback ID wrong` keeps it away for good.
+
+    Example: engram review trust ep_0123456789ab
+    """
+    with workspace.store() as store:
+        episode_id = whole_id(store, episode_id)
+        trust_memory(store, episode_id, actor=Actor.USER)
+    _report_decision(workspace, [f"trust {episode_id}"], as_json)
+
+
+def _list_review(workspace: Workspace, as_json: bool) -> None:
+    with workspace.store() as store:
+        found = list_contradictions(store)
+    if as_json:
+        print_json(found.to_json())
+        return
+    for by_file in found.of_files:
+        click.echo(f"{by_file.memory.episode_id}  {one_line(by_file.memory.summary)}")
+        say(f"   but {one_line(by_file.file_says)}")
+    if found.of_files:
+        click.echo(
+            "`engram correct ID` or `engram forget ID` changes a memory; the files are yours and are never changed."
+        )
+    for one in found.waiting:
+        click.echo(f"{one.contradiction.id}: {safe(one.contradiction.reason)}")
+        for side in (one.older, one.newer):
+            pinned = ", pinned" if side.is_pinned else ""
+            click.echo(f"   {side.episode_id}  {one_line(side.summary)} ({side.voice}{pinned})")
+    if found.waiting:
+        click.echo("`engram review keep ID` keeps one of the two, `engram review both NUMBER` keeps both.")
+    for suspect in found.suspects:
+        click.echo(f"{suspect.episode_id}  suspect ({safe(suspect.suspect)}): {one_line(suspect.summary)}")
+    if found.suspects:
+        click.echo(
+            "Claude is not shown these. `engram review trust ID` shows it, `engram feedback ID wrong` never does."
+        )
+    if not found.count:
+        click.echo("No memories contradict each other.")
+
+
+def _report_decision(workspace: Workspace, lines: list[str], as_json: bool) -> None:
+    workspace.wake_worker()
+    if as_json:
+        print_json({"decided": lines})
+    else:
+        for line in lines:
+            click.echo(safe(line))

@@ -13,10 +13,10 @@ from typing import Any
 import click
 
 from engram.cli import options
-from engram.cli.compare_command import can_compare, offer_comparison, store_extractor
 from engram.cli.install_import import Existing, find_existing, import_earlier, import_existing, import_lines, say_unless
 from engram.cli.options import json_option, yes_option
 from engram.cli.output import has_terminal, print_json, say
+from engram.cli.report_commands import can_compare, offer_comparison, store_extractor
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.config_file import set_value
 from engram.enums import ComparisonAnswer, Importance

@@ -10,8 +10,9 @@ import io
 import logging
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -22,60 +23,121 @@ from engram.paths import Home, default_home
 from engram.trust.display import visible
 from engram.version import VERSION
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+#: Heading of the help → its rows: commands with the module that defines them, and what the row says of them. A row
+#: without a sentence only lists its commands.
+SECTIONS: Mapping[str, Sequence[tuple[Mapping[str, str], str]]] = {
+    "Ask": (
+        ({"recall": "recall_commands"}, "Find what answers a question: memories, then passages"),
+        ({"search": "recall_commands"}, "Find words in sessions and notes, as they were written"),
+        ({"timeline": "memory_commands"}, "List memories by time, latest first"),
+        ({"sessions": "session_commands"}, "List sessions, or show everything about one"),
+        ({"expand": "memory_commands"}, "Show a memory in full, or the turn of a quotation"),
+        ({"where": "why_commands"}, "Show where the work in this folder stands"),
+        ({"fix": "why_commands"}, "Show what fixed an error before"),
+        ({"blame": "why_commands"}, "Show which memories and sessions touched a file"),
+    ),
+    "Keep and mend": (
+        ({"save": "memory_commands"}, "Keep a text as a memory"),
+        ({"edit": "change_commands", "correct": "change_commands"}, "Change a memory, or replace a wrong one"),
+        ({"pin": "change_commands"}, "Pin a memory: every briefing begins with it"),
+        ({"feedback": "change_commands"}, "Judge a memory as helpful, wrong or outdated"),
+        ({"review": "change_commands"}, "Decide what waits for you: contradictions and suspects"),
+        ({"undo": "memory_commands"}, "Take back the last change of a memory"),
+        ({"forget": "change_commands"}, "Delete a memory for good, everywhere"),
+        ({"propose": "consolidate_commands"}, "Show lines for CLAUDE.md that kept being needed"),
+    ),
+    "Look": (
+        ({"ui": "status_commands"}, "Open the page: see, explain and correct everything"),
+        ({"status": "status_commands"}, "Show what runs, and what was read and kept"),
+        ({"why": "why_commands"}, "Show why Claude was shown what it was, or nothing"),
+        ({"report": "report_commands", "cost": "report_commands"}, "Show what memory did, and what the model cost"),
+        ({"projects": "project_commands"}, "List projects; join, rename, lock away or forget one"),
+        ({"doctor": "status_commands"}, "Check everything and say what to do"),
+    ),
+    "Set up": (
+        (
+            {"install": "install_commands", "uninstall": "setup_commands"},
+            "Make Engram part of this machine, or take it back",
+        ),
+        ({"up": "up_commands"}, "Run in the foreground, or read everything once"),
+        ({"pause": "session_commands"}, "Read, keep and show nothing for a while"),
+        ({"config": "setup_commands"}, "Show every setting, or change one"),
+    ),
+    "Share": (
+        (
+            {
+                "share": "team_commands",
+                "unshare": "team_commands",
+                "team": "team_commands",
+                "hub": "hub_commands",
+                "pack": "pack_commands",
+                "export": "transfer_commands",
+                "import": "transfer_commands",
+            },
+            "",
+        ),
+    ),
+    "Advanced": (
+        (
+            {
+                "consolidate": "consolidate_commands",
+                "purge": "change_commands",
+                "restore": "transfer_commands",
+                "compare": "report_commands",
+                "tasks": "task_commands",
+                "logs": "status_commands",
+                "service": "service_commands",
+                "setup": "setup_commands",
+                "completion": "setup_commands",
+                "bench": "bench_command",
+            },
+            "",
+        ),
+    ),
+}
+
 #: Command → module that defines it, in the order of the help.
-COMMANDS = {
-    "install": "engram.cli.install_commands",
-    "uninstall": "engram.cli.uninstall_command",
-    "up": "engram.cli.up_commands",
-    "watch": "engram.cli.process_commands",
-    "work": "engram.cli.process_commands",
-    "ingest": "engram.cli.ingest_command",
-    "recall": "engram.cli.recall_commands",
-    "search": "engram.cli.recall_commands",
-    "expand": "engram.cli.memory_commands",
-    "why": "engram.cli.why_commands",
-    "where": "engram.cli.why_commands",
-    "fix": "engram.cli.why_commands",
-    "blame": "engram.cli.why_commands",
-    "timeline": "engram.cli.memory_commands",
-    "save": "engram.cli.memory_commands",
-    "edit": "engram.cli.change_commands",
-    "correct": "engram.cli.change_commands",
-    "pin": "engram.cli.change_commands",
-    "bad": "engram.cli.change_commands",
-    "feedback": "engram.cli.change_commands",
-    "propose": "engram.cli.consolidate_commands",
-    "undo": "engram.cli.memory_commands",
-    "forget": "engram.cli.change_commands",
-    "contradictions": "engram.cli.memory_commands",
-    "ui": "engram.cli.process_commands",
-    "status": "engram.cli.status_commands",
-    "report": "engram.cli.status_commands",
-    "compare": "engram.cli.compare_command",
-    "doctor": "engram.cli.service_commands",
-    "sessions": "engram.cli.session_commands",
-    "projects": "engram.cli.project_commands",
-    "tasks": "engram.cli.task_commands",
-    "logs": "engram.cli.status_commands",
-    "cost": "engram.cli.status_commands",
-    "pause": "engram.cli.session_commands",
-    "consolidate": "engram.cli.consolidate_commands",
-    "purge": "engram.cli.change_commands",
-    "export": "engram.cli.transfer_commands",
-    "import": "engram.cli.transfer_commands",
-    "restore": "engram.cli.transfer_commands",
-    "hub": "engram.cli.hub_commands",
-    "pack": "engram.cli.pack_commands",
-    "team": "engram.cli.team_commands",
-    "share": "engram.cli.team_commands",
-    "unshare": "engram.cli.team_commands",
-    "hooks": "engram.cli.plugin_commands",
-    "plugin": "engram.cli.plugin_commands",
-    "service": "engram.cli.service_commands",
-    "config": "engram.cli.config_commands",
-    "model": "engram.cli.config_commands",
-    "completion": "engram.cli.config_commands",
-    "bench": "engram.cli.bench_command",
+COMMANDS: Mapping[str, str] = {
+    name: f"engram.cli.{module}"
+    for rows in SECTIONS.values()
+    for modules, _ in rows
+    for name, module in modules.items()
+}
+
+#: Command of an earlier version → the words that took its place, and how the new ones are written.
+OLD_WORDS: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "bad": (("feedback",), "engram feedback ID wrong"),
+    "contradictions": (("review",), "engram review"),
+    "ingest": (("up", "--once", "--no-memories"), "engram up --once --no-memories [PATH]"),
+    "watch": (("service", "run", "watcher"), "engram service run watcher"),
+    "work": (("service", "run", "worker"), "engram service run worker"),
+    "hooks": (("setup", "hooks"), "engram setup hooks"),
+    "plugin": (("setup", "plugin"), "engram setup plugin"),
+    "model": (("setup", "model"), "engram setup model NAME"),
+}
+
+#: What people type who know other programs → the command that does it.
+GUESSES: Mapping[str, str] = {
+    **dict.fromkeys(("ask", "query", "q", "get"), "recall"),
+    **dict.fromkeys(("find", "grep"), "search"),
+    **dict.fromkeys(("list", "ls", "history", "log"), "timeline"),
+    **dict.fromkeys(("show", "view", "cat", "open"), "expand"),
+    **dict.fromkeys(("add", "remember", "note", "store"), "save"),
+    **dict.fromkeys(("delete", "remove", "rm", "erase"), "forget"),
+    **dict.fromkeys(("wrong", "judge", "rate"), "feedback"),
+    **dict.fromkeys(("suspects", "decide", "conflicts"), "review"),
+    **dict.fromkeys(("page", "web", "dashboard", "browse", "gui"), "ui"),
+    **dict.fromkeys(("stats", "usage", "summary"), "report"),
+    **dict.fromkeys(("check", "diagnose", "health", "fix-it"), "doctor"),
+    **dict.fromkeys(("init", "update", "upgrade", "connect"), "install"),
+    **dict.fromkeys(("settings", "set"), "config"),
+    **dict.fromkeys(("run", "read", "sync"), "up"),
+    **dict.fromkeys(("start", "stop", "restart", "daemon", "worker", "watcher"), "service"),
+    **dict.fromkeys(("tidy", "dedupe", "clean", "gc"), "consolidate"),
+    **dict.fromkeys(("backup", "dump"), "export"),
 }
 
 
@@ -120,6 +182,50 @@ class CommandGroup(click.Group):
                 return value
         raise click.ClickException(f"{module.__name__} defines no command {cmd_name}")
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command of the first word. A word of an earlier version works, and stderr says the new one."""
+        word, *rest = args
+        if word == "help" and not ctx.resilient_parsing:
+            if not rest:
+                click.echo(ctx.get_help())
+                ctx.exit()
+            args = [*rest, "--help"]
+        elif word in OLD_WORDS:
+            args = _in_new_words(word, rest)
+            if not ctx.resilient_parsing:
+                click.echo(f"`engram {word}` is now `{OLD_WORDS[word][1]}`; the old word still works.", err=True)
+        elif word not in COMMANDS and not ctx.resilient_parsing and not word.startswith("-"):
+            ctx.fail(f"there is no command {word!r}. {_suggestion(word)}")
+        return super().resolve_command(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands in their sections, then the options: one screen in all."""
+        known = set(self.list_commands(ctx))
+        for heading, rows in SECTIONS.items():
+            lines = [(", ".join(name for name in names if name in known), said) for names, said in rows]
+            if all(said for _, said in lines):
+                formatter.write(f"\n{click.style(heading, bold=True)}\n")
+                formatter.indent()
+                formatter.write_dl([(names.ljust(_NAMES_WIDTH), said) for names, said in lines])
+                formatter.dedent()
+            else:
+                formatter.write("\n" if heading == "Share" else "")
+                formatter.write_dl([(click.style(heading, bold=True).ljust(_NAMES_WIDTH), lines[0][0])], col_max=40)
+        formatter.write(f"\n{_OPTIONS}\n")
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete a command's name without loading a command."""
+        from click.shell_completion import CompletionItem
+
+        if incomplete.startswith("-"):
+            return super().shell_complete(ctx, incomplete)
+        said = {name: sentence for rows in SECTIONS.values() for names, sentence in rows for name in names}
+        return [
+            CompletionItem(name, help=said[name]) for name in self.list_commands(ctx) if name.startswith(incomplete)
+        ]
+
     def invoke(self, ctx: click.Context) -> object:
         """Run a command. Expected failures, and those with an external cause, become one line and exit code 1."""
         try:
@@ -132,6 +238,34 @@ class CommandGroup(click.Group):
             if cause := _find_cause(ctx, error):
                 raise click.ClickException(cause) from error
             raise
+
+
+#: Width of the names in the help, in characters.
+_NAMES_WIDTH = 18
+#: The options of every command, as the help shows them; the reference explains each.
+_OPTIONS = """\
+Before a command: --home DIR, --vault NAME, --claude-folder DIR, --set NAME=VALUE
+(any setting of `engram config`), --version. `engram COMMAND --help` explains one."""
+
+
+def _in_new_words(word: str, rest: Sequence[str]) -> list[str]:
+    """The arguments of a call of an earlier version, as they are written now."""
+    words = [*OLD_WORDS[word][0], *rest]
+    if word == "bad" and not {"--off", "--help", "-h"} & set(rest):
+        words.append("wrong")
+    if word == "model" and rest[:1] == ["fetch"]:
+        words.remove("fetch")
+    return words
+
+
+def _suggestion(word: str) -> str:
+    """What a person may have meant by a word that is no command."""
+    from difflib import get_close_matches
+
+    near = [GUESSES[word]] if word in GUESSES else get_close_matches(word.lower(), COMMANDS, n=3, cutoff=0.6)
+    near = near or [name for name in COMMANDS if word and name.startswith(word.lower())][:3]
+    meant = f"Did you mean {' or '.join(f'`engram {name}`' for name in near)}? " if near else ""
+    return f"{meant}`engram --help` lists them all."
 
 
 #: Exceptions that reading a damaged memory.db can raise.
@@ -162,8 +296,6 @@ def _find_cause(ctx: click.Context, error: Exception) -> str:
 @click.group(
     cls=CommandGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Every setting has a flag (--set), a variable (ENGRAM_<NAME>) and a key in config.toml. "
-    "See `engram config`.",
 )
 @click.option(
     "--home", metavar="DIR", default=None, help="The memory folder (default: ENGRAM_HOME or ~/.claude-memory)."
@@ -192,9 +324,9 @@ def _find_cause(ctx: click.Context, error: Exception) -> str:
 def engram(
     ctx: click.Context, home: str | None, claude_folder: str | None, vault: str | None, assignments: tuple[str, ...]
 ) -> None:
-    """Long-term memory for Claude Code. It stays on this machine; you can see, explain, edit and forget everything.
-
-    Example: engram up
+    """\b
+    Long-term memory for Claude Code, on this machine and yours to see and forget.
+    Example: engram recall "why did we leave SQLite"
     """
     flags = flags_from(home, claude_folder, assignments)
     if ctx.obj is None:
@@ -220,9 +352,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             obj=workspace,
         )
     except click.ClickException as error:
-        shown = io.StringIO()
-        error.show(file=shown)
-        click.echo(visible(shown.getvalue().rstrip("\n"), keep_lines=True), err=True)
+        click.echo(visible(f"Error: {_message_of(error)}", keep_lines=True), err=True)
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
         click.echo("Stopped.", err=True)
@@ -240,6 +370,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _report_fault(error, workspace)
         sys.exit(options.BROKEN)
     sys.exit(code if isinstance(code, int) else options.OK)
+
+
+def _message_of(error: click.ClickException) -> str:
+    """What was wrong and, for a wrong command line, how it is written."""
+    message = error.format_message()
+    if not isinstance(error, click.UsageError) or error.ctx is None or "engram --help" in message:
+        return message
+    if isinstance(error, click.MissingParameter):
+        usage = " ".join(error.ctx.get_usage().split()).removeprefix("Usage: ")
+        return f"{message} Write: {usage}"
+    return f"{message} `{error.ctx.command_path} --help` shows how it is written."
 
 
 def _advise_packages(error: ImportError) -> str:

@@ -14,10 +14,9 @@ from engram.consolidation.graduation import explain_graduation
 from engram.consolidation.undo import UndoPlan, plan_undo, undo_last_change
 from engram.enums import Actor, Importance, Kind, Scope
 from engram.errors import BadRequest
-from engram.memories.correct import keep_both, keep_one
-from engram.memories.save import SAVED_KINDS, require_memory, save_memory, trust_memory
+from engram.memories.save import SAVED_KINDS, require_memory, save_memory
 from engram.models.engine.transaction import Store
-from engram.models.memories import memory_changes, memory_records
+from engram.models.memories import memory_changes
 from engram.models.memories.branches import branch_remark
 from engram.models.memories.memory_history import Change
 from engram.models.search import memory_lists
@@ -34,8 +33,9 @@ from engram.reports.memory_report import (
     report_quotation,
     turn_text,
     who_changed,
+    whole_id,
 )
-from engram.reports.open_contradictions import list_contradictions
+from engram.search.question import end_of_day
 from engram.system.clock import day_of, parse_time_ms
 from engram.transcripts.git_files import read_branch
 
@@ -56,6 +56,7 @@ def expand(workspace: Workspace, episode_id: str, why: bool, as_json: bool) -> N
     Example: engram expand ep_0123456789ab --why
     """
     with workspace.store() as store:
+        episode_id = whole_id(store, episode_id)
         if is_quotation_id(episode_id):
             quoted = report_quotation(store, episode_id)
             if as_json:
@@ -206,7 +207,10 @@ def _source_of(place: EvidencePlace) -> str:
 def timeline(workspace: Workspace, around: str | None, project: str | None, limit: int, as_json: bool) -> None:
     """List memories by time, latest first; with a memory's ID or a time, those up to it.
 
-    Example: engram timeline 2026-11-05 --project harbor
+    A day or a longer time counts whole, in the zone of this machine: yesterday, monday, last week, 3 days ago, march,
+    2026-11-05.
+
+    Example: engram timeline yesterday --project harbor
     """
     with workspace.store() as store:
         place = find_project(store, workspace.settings, project)
@@ -251,13 +255,16 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
 def _time_of(store: Store, around: str | None) -> int | None:
     if around is None:
         return None
-    if memory_records.is_memory_id(around):
-        return require_memory(store, around).created_at_ms
-    at_ms = parse_time_ms(around)
-    if at_ms is None:
-        raise BadRequest(f"{around!r} is neither a memory's id nor a time such as 2026-11-05 or 2026-11-05T10:00")
-    # A date means the whole day.
-    return at_ms + 86_400_000 - 1 if len(around) == 10 else at_ms
+    if around.startswith("ep_"):
+        return require_memory(store, whole_id(store, around)).created_at_ms
+    if len(around) > 10 and (at_ms := parse_time_ms(around)) is not None:
+        return at_ms
+    if (end_ms := end_of_day(around, store.now_ms())) is not None:
+        return end_ms
+    raise BadRequest(
+        f"{around!r} is neither a memory's id nor a time; write one such as yesterday, monday, 3 days ago, 2026-11-05 "
+        "or 2026-11-05T10:00"
+    )
 
 
 # -- ``engram save``: keep a text as a memory.
@@ -315,7 +322,7 @@ def save(
             scope=Scope.GLOBAL if is_global else Scope.PROJECT,
             importance=Importance.HIGH if high else Importance.NORMAL,
             project_id=project_id,
-            supersedes=supersedes,
+            supersedes=None if supersedes is None else whole_id(store, supersedes),
             is_pinned=pin,
             actor=Actor.USER,
             summary=summary,
@@ -347,6 +354,7 @@ def undo(workspace: Workspace, episode_id: str, dry_run: bool, as_json: bool) ->
     Example: engram undo ep_0123456789ab --dry-run
     """
     with workspace.store() as store:
+        episode_id = whole_id(store, episode_id)
         if dry_run:
             plan = plan_undo(store, require_memory(store, episode_id))
         else:
@@ -371,118 +379,3 @@ def _print(plan: UndoPlan, is_dry: bool) -> None:
         say(f"  {line}")
     if not is_dry:
         click.echo("`engram undo` once more takes this back.")
-
-
-# -- ``engram contradictions``: memories that contradict each other, and the decision between them.
-
-
-@click.group("contradictions", invoke_without_command=True)
-@json_option
-@pass_workspace
-@click.pass_context
-def contradictions(context: click.Context, workspace: Workspace, as_json: bool) -> None:
-    """List memories that contradict each other, or decide between them.
-
-    Nobody but you replaces what you pinned, saved, said or chose. If a later memory or a correction by Claude disagrees
-    with it, both stay in force until you decide here; what you say or choose later replaces what you said before.
-    Memories that your own files contradict (CLAUDE.md, rules, auto memory) are listed too, and memories that are
-    suspect: their text looks like an order to Claude.
-
-    Example: engram contradictions
-    """
-    if context.invoked_subcommand is None:
-        _list(workspace, as_json)
-
-
-@contradictions.command("list")
-@json_option
-@pass_workspace
-def list_command(workspace: Workspace, as_json: bool) -> None:
-    """List the contradictions that need a decision.
-
-    Example: engram contradictions list --json
-    """
-    _list(workspace, as_json)
-
-
-@contradictions.command("keep")
-@click.argument("episode_id", metavar="ID")
-@json_option
-@pass_workspace
-def keep(workspace: Workspace, episode_id: str, as_json: bool) -> None:
-    """Keep the memory ID, which replaces those that contradict it. `engram consolidate --undo RUN` reverts this.
-
-    Example: engram contradictions keep ep_0123456789ab
-    """
-    with workspace.store() as store:
-        lines = keep_one(store, episode_id, actor=Actor.USER)
-    _report(workspace, lines, as_json)
-
-
-@contradictions.command("both")
-@click.argument("which", metavar="NUMBER|ID")
-@json_option
-@pass_workspace
-def both(workspace: Workspace, which: str, as_json: bool) -> None:
-    """Keep both memories of contradiction NUMBER, or of all contradictions of the memory ID. You are not asked again.
-
-    Example: engram contradictions both 3
-    """
-    with workspace.store() as store:
-        lines = keep_both(store, which, actor=Actor.USER)
-    _report(workspace, lines, as_json)
-
-
-@contradictions.command("trust")
-@click.argument("episode_id", metavar="ID")
-@json_option
-@pass_workspace
-def trust(workspace: Workspace, episode_id: str, as_json: bool) -> None:
-    """Let Claude be shown a suspect memory. Its text looks like an order to Claude: read it first.
-
-    `engram undo ID` reverts this. `engram bad ID` keeps it away for good.
-
-    Example: engram contradictions trust ep_0123456789ab
-    """
-    with workspace.store() as store:
-        trust_memory(store, episode_id, actor=Actor.USER)
-    _report(workspace, [f"trust {episode_id}"], as_json)
-
-
-def _list(workspace: Workspace, as_json: bool) -> None:
-    with workspace.store() as store:
-        found = list_contradictions(store)
-    if as_json:
-        print_json(found.to_json())
-        return
-    for by_file in found.of_files:
-        click.echo(f"{by_file.memory.episode_id}  {one_line(by_file.memory.summary)}")
-        say(f"   but {one_line(by_file.file_says)}")
-    if found.of_files:
-        click.echo(
-            "`engram correct ID` or `engram forget ID` changes a memory; the files are yours and are never changed."
-        )
-    for one in found.waiting:
-        click.echo(f"{one.contradiction.id}: {safe(one.contradiction.reason)}")
-        for side in (one.older, one.newer):
-            pinned = ", pinned" if side.is_pinned else ""
-            click.echo(f"   {side.episode_id}  {one_line(side.summary)} ({side.voice}{pinned})")
-    if found.waiting:
-        click.echo(
-            "`engram contradictions keep ID` keeps one of the two, `engram contradictions both NUMBER` keeps both."
-        )
-    for suspect in found.suspects:
-        click.echo(f"{suspect.episode_id}  suspect ({safe(suspect.suspect)}): {one_line(suspect.summary)}")
-    if found.suspects:
-        click.echo("Claude is not shown these. `engram contradictions trust ID` shows it, `engram bad ID` never does.")
-    if not found.count:
-        click.echo("No memories contradict each other.")
-
-
-def _report(workspace: Workspace, lines: list[str], as_json: bool) -> None:
-    workspace.wake_worker()
-    if as_json:
-        print_json({"decided": lines})
-    else:
-        for line in lines:
-            click.echo(safe(line))

@@ -1,4 +1,4 @@
-"""``engram up --once``: read, extract, embed and index everything in this process, then stop."""
+"""Reads sessions in this process and makes memories of them: ``engram up --once``, and while Engram is installed."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 
-from engram.cli.ingest_command import find_sources, ingest_report
+from engram.cli.output import print_json, print_table, say
 from engram.cli.workspace import Workspace
 from engram.embedding.compile import ensure_compiled
 from engram.embedding.load import needs_compiling
 from engram.embedding.source import has_extra
-from engram.errors import EmbeddingError
-from engram.ingest.read_sources import ingest_all
+from engram.errors import EmbeddingError, NotFound
+from engram.ingest.read_sources import in_order_of_change, ingest_all
 from engram.ingest.writing import IngestResult
 from engram.log import start_logging
 from engram.models.engine.transaction import Store
@@ -30,6 +30,7 @@ from engram.redaction import redact
 from engram.settings import Settings
 from engram.tasks.drain import drain
 from engram.tasks.runtime import make_runtime
+from engram.transcripts import registry
 from engram.transcripts.agents import Source
 
 #: Threads of the model at most, when nothing else runs.
@@ -156,3 +157,87 @@ def _print(report: dict[str, Any]) -> None:
                 f"Problems   {report[problem]} {problem.replace('_', ' ')}. Run `engram doctor` to see what to do."
             )
     click.echo(f'Done in {report["seconds"]} s. Try it: engram recall "…"')
+
+
+# -- ``engram up --once --no-memories``: transcripts are read, and the worker makes the memories.
+
+
+def read_only(workspace: Workspace, paths: Sequence[Path], *, as_json: bool) -> None:
+    """Read transcripts to their end and print what was read; a worker may run meanwhile.
+
+    Args:
+        workspace: the memory.
+        paths: transcripts, folders of transcripts, or configuration folders of an agent; all transcripts if empty.
+        as_json: print JSON, without a progress bar.
+    """
+    with workspace.store() as store:
+        todo = find_sources(workspace, paths)
+        with _bars(as_json) as bar:
+            task = bar.add_task("Reading", total=len(todo))
+
+            def step(done: int, total: int, result: IngestResult) -> None:
+                bar.update(task, completed=done, total=total, description=result.path.stem[:8])
+
+            results = ingest_all(store, settings=workspace.settings, redact=redact, progress=step, sources=todo)
+        report = ingest_report(store, results)
+    if as_json:
+        print_json(report)
+        return
+    click.echo(f"Read {report['files']} files: {report['new_turns']} new turns, {report['turns']} in all.")
+    if report["bad_lines"]:
+        click.echo(f"{report['bad_lines']} lines can't be read. `engram doctor` lists them.")
+    for reason, number in report["skipped"].items():
+        say(f"{number} files skipped: {reason}")
+    print_table(
+        ["project", "sessions#", "turns#"],
+        [(name or "(no project)", totals["sessions"], totals["turns"]) for name, totals in report["projects"].items()],
+        empty=f"There are no transcripts in {workspace.settings.projects_folder}.",
+    )
+
+
+def find_sources(workspace: Workspace, paths: Sequence[Path]) -> list[Source | Path]:
+    """Return what to read, the oldest change first; a file that holds no session stays a path.
+
+    Raises:
+        NotFound: a path does not exist.
+    """
+    settings = workspace.settings
+    if not paths:
+        return [*in_order_of_change(registry.discover(settings))]
+    in_folders: list[Source] = []
+    named: list[Source | Path] = []
+    for path in (path.expanduser().absolute() for path in paths):
+        if not path.exists():
+            raise NotFound(f"{path} does not exist")
+        sources = registry.sources_at(path, settings)
+        if path.is_dir():
+            in_folders += sources
+        else:
+            named += sources or [path]
+    return list(dict.fromkeys([*in_order_of_change(in_folders), *named]))
+
+
+def ingest_report(store: Store, results: Sequence[IngestResult]) -> dict[str, Any]:
+    """What was read, for scripts: files and new turns of this run, all other figures in total."""
+    totals = usage.count_totals(store)
+    skipped: dict[str, int] = {}
+    for result in results:
+        if result.skipped:
+            skipped[result.skipped] = skipped.get(result.skipped, 0) + 1
+    return {
+        "files": len(results) - sum(skipped.values()),
+        "turns": totals.turns,
+        "new_turns": sum(result.new_turns for result in results),
+        "episodes": totals.memories,
+        "bad_lines": totals.bad_lines,
+        "skipped": skipped,
+        "projects": {
+            project.name: {
+                "sessions": project.sessions,
+                "turns": project.turns,
+                "prompts": project.prompts,
+                "episodes": project.memories,
+            }
+            for project in usage.count_projects(store)
+        },
+    }

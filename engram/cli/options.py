@@ -29,10 +29,13 @@ def project_option(command: Command) -> Command:
     )(command)
 
 
-def limit_option(default: int, what: str) -> Callable[[Command], Command]:
-    """``--limit``: the maximum number of results."""
+def limit_option(default: int, what: str, *names: str) -> Callable[[Command], Command]:
+    """``-n``, ``--limit`` and more names: the maximum number of results."""
     return click.option(
+        "-n",
         "--limit",
+        *names,
+        "limit",
         type=click.IntRange(1, 100_000),
         default=default,
         show_default=True,

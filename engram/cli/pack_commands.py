@@ -28,6 +28,7 @@ from engram.memories.save import require_memory
 from engram.models.engine.transaction import Store
 from engram.models.hub.outgoing import count_statements
 from engram.models.search.memory_lists import current_memories
+from engram.reports.memory_report import whole_id
 from engram.system.atomic import read_whole, write_atomic
 
 project_option = click.option(
@@ -79,7 +80,10 @@ def make(
     """
     target = output or Path(f"{name}.pack")
     with workspace.store() as store:
-        memories = [require_memory(store, episode_id) for episode_id in dict.fromkeys(episode_ids)]
+        memories = [
+            require_memory(store, episode_id)
+            for episode_id in dict.fromkeys(whole_id(store, given) for given in episode_ids)
+        ]
         if project is not None:
             place = find_project(store, workspace.settings, project)
             assert place is not None

@@ -18,6 +18,7 @@ from engram.worker.recall_client import Operation, RecallRequest, RecallResponse
 def _options(command: Command) -> Command:
     """The options that both commands have."""
     limit = click.option(
+        "-n",
         "--limit",
         type=click.IntRange(1, MAX_HITS),
         default=None,

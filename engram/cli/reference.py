@@ -57,7 +57,7 @@ def subcommands(group: click.Group, prefix: str = "") -> Iterator[tuple[str, cli
 
 def _command_text(name: str, command: click.Command) -> str:
     ctx = click.Context(command, info_name=name)
-    lines = [f"## {name}\n", inspect.cleandoc(command.help or ""), ""]
+    lines = [f"## {name}\n", inspect.cleandoc(command.help or "").replace("\b\n", ""), ""]
     lines += ["```", " ".join([name, *command.collect_usage_pieces(ctx)]), "```", ""]
     own = [param for param in command.params if param.name != "help"]
     records = [record for param in own if (record := param.get_help_record(ctx)) is not None]

@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import faulthandler
+import os
+import signal
+import stat
 import sys
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import click
 
 from engram.cli import options
-from engram.cli.options import json_option
+from engram.cli.options import json_option, limit_option
 from engram.cli.output import print_facts, print_json, safe, say
 from engram.cli.workspace import Workspace, pass_workspace
-from engram.errors import AlreadyRunning, HomeError, MissingDatabase, StoreError
-from engram.reports.checks import Check, State
-from engram.reports.health import take_health
+from engram.errors import AlreadyRunning, MissingDatabase
 from engram.reports.processes import ProcessState, process_state
-from engram.setup.doctor.doctor_checks import Machine, run_checks
-from engram.setup.doctor.doctor_report import apply_fixes, write_report
+from engram.settings import Settings
 from engram.setup.edits.changes import FileChange
-from engram.setup.services.definition import ServiceStatus, ServiceSystem, SystemName
+from engram.setup.services.definition import PROCESSES, ServiceStatus, ServiceSystem, SystemName
 from engram.setup.services.service_plan import best_system, installed_system, system_by_name
 
 #: What the systems are called in messages.
@@ -104,24 +105,17 @@ def status(ctx: click.Context, workspace: Workspace, as_json: bool) -> None:
                 ("run by", _TITLES[said.system]),
                 ("starts by itself", _describe_start(said)),
                 *((name, _describe(state)) for name, state in states.items()),
-                *((f"{said.system} says of {name}", text) for name, text in said.details.items()),
+                (said.system.value, "; ".join(f"{PROCESSES[name]} {text}" for name, text in said.details.items())),
             ]
         )
     ctx.exit(options.OK if all(state.is_alive for state in states.values()) else options.FAILED)
 
 
 @service.command("logs")
-@click.option(
-    "--lines",
-    type=click.IntRange(1, 10_000),
-    default=20,
-    show_default=True,
-    metavar="N",
-    help="Maximum number of lines of each source.",
-)
+@limit_option(20, "lines of each source", "--lines")
 @json_option
 @pass_workspace
-def logs(workspace: Workspace, lines: int, as_json: bool) -> None:
+def logs(workspace: Workspace, limit: int, as_json: bool) -> None:
     """Show why the worker or the watcher did not start: what the system recorded, and their latest log records.
 
     `engram logs` shows the log records alone.
@@ -131,9 +125,9 @@ def logs(workspace: Workspace, lines: int, as_json: bool) -> None:
     from engram.log import read_records
 
     folder = workspace.places.logs
-    sources = {"system": _system(workspace).output(lines).splitlines()[-lines:]}
+    sources = {"system": _system(workspace).output(limit).splitlines()[-limit:]}
     for kind in ("supervisor", "worker", "watcher"):
-        sources[kind] = [record.text for record in read_records(folder, kind)][-lines:]
+        sources[kind] = [record.text for record in read_records(folder, kind)][-limit:]
     if as_json:
         print_json(sources)
         return
@@ -144,22 +138,72 @@ def logs(workspace: Workspace, lines: int, as_json: bool) -> None:
         click.echo(f"No records in {folder}.")
 
 
+#: Size above which the file of a service's errors is emptied at the next start, in bytes.
+MAX_OUTPUT_BYTES = 1_000_000
+
+
 @service.command("run")
+@click.argument("process", type=click.Choice(["worker", "watcher"]), required=False)
+@click.option(
+    "--lifeline",
+    type=click.IntRange(3),
+    default=None,
+    hidden=True,
+    metavar="FD",
+    help="A pipe; its end means that the parent has ended (default: none).",
+)
 @pass_workspace
 @click.pass_context
-def run(ctx: click.Context, workspace: Workspace) -> None:
-    """Run the supervisor in the foreground until SIGTERM or Ctrl-C: the command of a container.
+def run(ctx: click.Context, workspace: Workspace, process: str | None, lifeline: int | None) -> None:
+    """Run the worker or the watcher in the foreground, or a supervisor with both, until SIGTERM or Ctrl-C.
 
-    It restarts a worker or a watcher that ended or hangs. If a supervisor is already running, this one ends at once.
+    launchd and systemd start the worker, which makes memories and answers questions, and the watcher, which reads new
+    transcript lines. The supervisor restarts one that ended or hangs: it is the command of a container. A process that
+    runs already is not started twice: then this one ends at once. The worker ends with exit code 75, "restart me", when
+    its memory passed limit_rss_mb.
 
-    Example: engram service run
+    Example: engram service run worker
     """
-    from engram.setup.services.supervisor import run_supervisor
-
+    _prepare_errors()
+    if lifeline is not None:
+        threading.Thread(target=_end_with_parent, args=(lifeline,), name="lifeline", daemon=True).start()
     try:
-        ctx.exit(run_supervisor(workspace.settings, workspace.arguments()))
+        ctx.exit(_loop_of(process, workspace, has_parent=lifeline is not None)(workspace.settings))
     except AlreadyRunning as error:
         click.echo(str(error), err=True)
+
+
+def _loop_of(process: str | None, workspace: Workspace, *, has_parent: bool) -> Callable[[Settings], int]:
+    """What runs until a signal; imported here, since each needs memory that the others do not."""
+    if process == "worker":
+        from engram.worker.lifecycle import run_worker
+
+        return partial(run_worker, has_parent=has_parent)
+    if process == "watcher":
+        from engram.watcher.watch_process import run_watcher
+
+        return partial(run_watcher, has_parent=has_parent)
+    from engram.setup.services.supervisor import run_supervisor
+
+    return partial(run_supervisor, arguments=workspace.arguments())
+
+
+def _prepare_errors() -> None:
+    """Keep the file bounded that a service manager appends errors to, and show there where a hung process was.
+
+    A service manager ends a process that hangs by SIGABRT; its threads are printed then.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        facts = os.fstat(2)
+        if stat.S_ISREG(facts.st_mode) and facts.st_size > MAX_OUTPUT_BYTES:
+            os.ftruncate(2, 0)
+        faulthandler.enable(2)
+
+
+def _end_with_parent(lifeline: int) -> None:
+    """Block until the parent closes its end of the pipe, then stop this process cleanly."""
+    os.read(lifeline, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 @service.command("print")
@@ -265,88 +309,3 @@ def _describe(state: ProcessState) -> str:
         return "not running"
     silent = "" if state.silent_seconds is None else f", last heartbeat {state.silent_seconds:.0f} s ago"
     return f"running, pid {state.pid}{silent}"
-
-
-# -- ``engram doctor``: what is wrong, and what to do about it.
-
-_COLOURS = {State.OK: "green", State.WARN: "yellow", State.BAD: "red"}
-
-
-@click.command("doctor")
-@click.option(
-    "--fix",
-    "is_fixed",
-    is_flag=True,
-    help="Mend what is safe: modes of the memory folder, the hooks' interpreter, processes that do not run, hang or "
-    "are outdated (default: only say what to do).",
-)
-@click.option(
-    "--report",
-    "is_report",
-    is_flag=True,
-    help="Print a text for a bug report, without paths, names and contents (default: the findings).",
-)
-@click.option(
-    "--quick",
-    "is_quick",
-    is_flag=True,
-    help="Do not read every row of the database (default: read them; that takes seconds for each 10,000 memories).",
-)
-@json_option
-@pass_workspace
-@click.pass_context
-def doctor(
-    ctx: click.Context, workspace: Workspace, is_fixed: bool, is_report: bool, is_quick: bool, as_json: bool
-) -> None:
-    """Check everything and say what to do. The exit code is 1 if something does not work.
-
-    Checks the program and its interpreter, other programs of the same name, the database and who can read and write
-    the memory folder, the transcripts and whether Claude Code is about to delete some, the service, whether watcher
-    and worker run, make progress and run the installed code, the models, the hooks or the plugin, the MCP server and
-    its permission, an earlier or a half-done installation, stages that fail or are behind, unreadable lines, and tasks
-    that were given up.
-
-    Example: engram doctor --fix
-    """
-    if is_report and (as_json or is_fixed):
-        raise click.UsageError("--report is used alone")
-    done: list[str] = []
-    with _machine(workspace, is_quick) as machine:
-        checks = run_checks(machine)
-        if is_fixed:
-            done = apply_fixes(machine, checks)
-        elif is_report:
-            click.echo(write_report(machine, checks))
-            return
-    if done:
-        with _machine(workspace, is_quick) as machine:
-            checks = run_checks(machine)
-    is_well = all(check.state is not State.BAD for check in checks)
-    if as_json:
-        print_json({"ok": is_well, "fixed": done, "checks": [dataclasses.asdict(check) for check in checks]})
-    else:
-        _show(checks, done)
-    ctx.exit(options.OK if is_well else options.FAILED)
-
-
-def _show(checks: list[Check], done: list[str]) -> None:
-    for line in done:
-        say(f"fixed: {line}" if not line.startswith("could not") else line)
-    for check in checks:
-        click.secho(f"{check.state.value:<5}", fg=_COLOURS[check.state], nl=False)
-        say(f"{check.name}: {check.detail}")
-        if check.advice:
-            say(f"     → {check.advice}")
-
-
-@contextlib.contextmanager
-def _machine(workspace: Workspace, is_quick: bool) -> Iterator[Machine]:
-    """One look at this machine, with the open memory; if it can't be opened, with the reason."""
-    settings, folder = workspace.settings, Path.cwd()
-    with contextlib.ExitStack() as opened:
-        try:
-            store = opened.enter_context(workspace.store())
-            machine = Machine(settings, folder, store, take_health(store, settings), is_quick=is_quick)
-        except (HomeError, StoreError) as error:
-            machine = Machine(settings, folder, error=error)
-        yield machine

@@ -63,7 +63,7 @@ def sessions(workspace: Workspace, session_id: str | None, project: str | None, 
             )
             for summary in summaries
         ],
-        empty="No session was read yet. `engram ingest` reads them now.",
+        empty="No session was read yet. `engram up --once` reads them now.",
     )
 
 

@@ -1,37 +1,36 @@
-"""``engram status``: the health of every stage at a glance."""
+"""``engram status``, ``doctor``, ``logs`` and ``ui``: look at the health of every stage, and open the page."""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import heapq
 from collections import deque
+from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
-from engram.cli.compare_command import comparison_json, offer_comparison
-from engram.cli.options import TimeSpan, json_option
-from engram.cli.output import one_line, print_facts, print_json, print_table, safe, span, when
+from engram.cli import options
+from engram.cli.options import json_option, limit_option
+from engram.cli.output import print_facts, print_json, print_table, safe, say, span, to_json, when
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.consolidation.rejudge import Picked, picked_memories
+from engram.errors import BadRequest, HomeError, StoreError
 from engram.log import LOG_KINDS, LogKind, read_records
 from engram.models.sessions.stored_turns import SecondChances, second_chances
 from engram.models.shown import usage
-from engram.models.shown.usage import Usage
 from engram.models.work.pauses import paused_scopes
+from engram.page.entrance import ADDRESS, make_entry
+from engram.page.opening import ensure_page, open_browser, stop_page
 from engram.paths import Home
-from engram.reports.checks import offer_claude
+from engram.reports.checks import Check, State, offer_claude
 from engram.reports.health import Health, home_bytes, status_to_json, take_health
 from engram.reports.hub_report import report_hubs
 from engram.reports.processes import ProcessState, is_held
-from engram.reports.use_report import (
-    DEFAULT_SECONDS,
-    REPORT_DAYS,
-    late_text,
-    refused_text,
-    report_costs,
-    report_of_days,
-)
 from engram.settings import MODEL_EXTRACTORS, Settings
+from engram.setup.doctor.doctor_checks import Machine, run_checks
+from engram.setup.doctor.doctor_report import apply_fixes, write_report
 from engram.transcripts.registry import present_folders, skipped, title_of
 from engram.version import code_version
 from engram.worker.client import ask_status
@@ -158,94 +157,127 @@ def _process(state: ProcessState) -> str:
     return f"running, pid {state.pid or '?'}{memory}{older}"
 
 
-# -- ``engram report`` and ``engram cost``: what memory did in the last days, and what the language model cost.
+# -- ``engram doctor``: what is wrong, and what to do about it.
+
+_COLOURS = {State.OK: "green", State.WARN: "yellow", State.BAD: "red"}
 
 
-@click.command("report")
+@click.command("doctor")
 @click.option(
-    "--days", type=click.IntRange(1, 3650), default=REPORT_DAYS, metavar="N", help="The number of days (default: 7)."
+    "--fix",
+    "is_fixed",
+    is_flag=True,
+    help="Mend what is safe: modes of the memory folder, the hooks' interpreter, processes that do not run, hang or "
+    "are outdated (default: only say what to do).",
+)
+@click.option(
+    "--report",
+    "is_report",
+    is_flag=True,
+    help="Print a text for a bug report, without paths, names and contents (default: the findings).",
+)
+@click.option(
+    "--quick",
+    "is_quick",
+    is_flag=True,
+    help="Do not read every row of the database (default: read them; that takes seconds for each 10,000 memories).",
 )
 @json_option
 @pass_workspace
-def report(workspace: Workspace, days: int, as_json: bool) -> None:
-    """Show what memory did in the last days: what was read, kept, shown and opened, and the most used memory.
+@click.pass_context
+def doctor(
+    ctx: click.Context, workspace: Workspace, is_fixed: bool, is_report: bool, is_quick: bool, as_json: bool
+) -> None:
+    """Check everything and say what to do. The exit code is 1 if something does not work.
 
-    Once it also offers to show one of your sessions as a language model would remember it: see `engram compare`.
+    Checks the program and its interpreter, other programs of the same name, the database and who can read and write
+    the memory folder, the transcripts and whether Claude Code is about to delete some, the service, whether watcher
+    and worker run, make progress and run the installed code, the models, the hooks or the plugin, the MCP server and
+    its permission, an earlier or a half-done installation, stages that fail or are behind, unreadable lines, and tasks
+    that were given up.
 
-    Example: engram report --days 30
+    Example: engram doctor --fix
     """
-    with workspace.store() as store:
-        usage = report_of_days(store, days)
-        if as_json:
-            facts = {"days": days, **dataclasses.asdict(usage)}
-            print_json({**facts, "comparison": comparison_json(workspace, store)})
+    if is_report and (as_json or is_fixed):
+        raise click.UsageError("--report is used alone")
+    done: list[str] = []
+    with _machine(workspace, is_quick) as machine:
+        checks = run_checks(machine)
+        if is_fixed:
+            done = apply_fixes(machine, checks)
+        elif is_report:
+            click.echo(write_report(machine, checks))
             return
-        _print(usage, days)
-        offer_comparison(workspace, store)
+    if done:
+        with _machine(workspace, is_quick) as machine:
+            checks = run_checks(machine)
+    is_well = all(check.state is not State.BAD for check in checks)
+    if as_json:
+        print_json({"ok": is_well, "fixed": done, "checks": [dataclasses.asdict(check) for check in checks]})
+    else:
+        _show(checks, done)
+    ctx.exit(options.OK if is_well else options.FAILED)
 
 
-def _print(usage: Usage, days: int) -> None:
-    used = usage.most_used
-    print_facts(
-        [
-            ("days", str(days)),
-            ("sessions seen", str(usage.sessions)),
-            ("prompts read", str(usage.prompts)),
-            ("memories kept", str(usage.memories)),
-            ("nothing kept in", ", ".join(one_line(name, 60) for name in usage.projects_with_none)),
-            ("shown to Claude", f"{usage.shown} times"),
-            ("opened", f"{usage.opened} memories"),
-            ("came too late", late_text(usage.late)),
-            ("not kept of the model's", refused_text(usage.refused)),
-            ("used most", _named(used.summary, used.episode_id, used.project, used.uses) if used else "none yet"),
-        ]
-    )
+def _show(checks: list[Check], done: list[str]) -> None:
+    for line in done:
+        say(f"fixed: {line}" if not line.startswith("could not") else line)
+    for check in checks:
+        click.secho(f"{check.state.value:<5}", fg=_COLOURS[check.state], nl=False)
+        say(f"{check.name}: {check.detail}")
+        if check.advice:
+            say(f"     → {check.advice}")
 
 
-def _named(summary: str, episode_id: str, project: str, uses: int) -> str:
-    return f"{one_line(summary, 120)} ({episode_id}, {one_line(project, 60) or 'no project'}, {uses} times)"
+@contextlib.contextmanager
+def _machine(workspace: Workspace, is_quick: bool) -> Iterator[Machine]:
+    """One look at this machine, with the open memory; if it can't be opened, with the reason."""
+    settings, folder = workspace.settings, Path.cwd()
+    with contextlib.ExitStack() as opened:
+        try:
+            store = opened.enter_context(workspace.store())
+            machine = Machine(settings, folder, store, take_health(store, settings), is_quick=is_quick)
+        except (HomeError, StoreError) as error:
+            machine = Machine(settings, folder, error=error)
+        yield machine
 
 
-@click.command("cost")
-@click.option(
-    "--since",
-    "seconds",
-    type=TimeSpan(),
-    default=DEFAULT_SECONDS,
-    metavar="TIME",
-    help="How far back, such as 7d or 12h (default: 30d).",
-)
+# -- ``engram ui``: open the local page in the browser.
+
+
+@click.command("ui")
+@click.option("--no-open", is_flag=True, help="Print the address instead of opening a browser (default: open one).")
+@click.option("--stop", is_flag=True, help="End the page (default: open it; it ends by itself after 30 idle minutes).")
 @json_option
 @pass_workspace
-def cost(workspace: Workspace, seconds: float, as_json: bool) -> None:
-    """Show what the language model cost, by day, model, task and project. The local extractor costs nothing.
+def ui(workspace: Workspace, no_open: bool, stop: bool, as_json: bool) -> None:
+    """Open the page on which you see, explain and correct what is remembered.
 
-    Example: engram cost --since 7d
+    It runs on this machine only, in a process of its own, and ends after 30 minutes without use. A second call opens
+    the one that runs. The printed address works once, within a minute.
+
+    Example: engram ui
     """
-    with workspace.store() as store:
-        report = report_costs(store, workspace.settings, seconds)
-    if as_json:
-        print_json(report.to_json())
+    if stop and no_open:
+        raise BadRequest("--stop opens nothing: leave --no-open out")
+    places = workspace.places.prepare()
+    if stop:
+        was_running = stop_page(places)
+        if as_json:
+            print_json({"stopped": was_running})
+        else:
+            click.echo("The page has ended." if was_running else "No page is running.")
         return
-    print_table(
-        ["day", "model", "task", "project", "calls#", "tokens in#", "tokens out#", "dollars#"],
-        [
-            (
-                row.day,
-                row.model,
-                row.task,
-                row.project,
-                row.calls,
-                row.input_tokens,
-                row.output_tokens,
-                f"{row.dollars:.4f}",
-            )
-            for row in report.rows
-        ],
-        empty=f"Nothing was spent (extractor: {report.extractor}).",
-    )
-    if report.rows:
-        click.echo(f"{report.dollars:.4f} dollars in total. The cap is {report.caps['day']} dollars a day.")
+    page = ensure_page(places, workspace.flags, workspace.vault)
+    entry, url = make_entry(places.page_entries, page.port)
+    is_open = not no_open and open_browser(entry, url)
+    if as_json:
+        # One line, for scripts that read one.
+        click.echo(to_json({"url": url}))
+    elif is_open:
+        click.echo(f"The page is open in your browser (http://{ADDRESS}:{page.port}). `engram ui --stop` ends it.")
+    else:
+        click.echo(f"Open this address within a minute; it works once:\n{url}")
 
 
 # -- ``engram logs``: the latest log records, of all processes or of one.
@@ -253,18 +285,11 @@ def cost(workspace: Workspace, seconds: float, as_json: bool) -> None:
 
 @click.command("logs")
 @click.argument("kind", type=click.Choice(LOG_KINDS), required=False)
-@click.option(
-    "--lines",
-    type=click.IntRange(1, 100_000),
-    default=40,
-    show_default=True,
-    metavar="N",
-    help="Maximum number of records.",
-)
+@limit_option(40, "records", "--lines")
 @click.option("--errors", is_flag=True, help="Only warnings and errors (default: all records).")
 @json_option
 @pass_workspace
-def logs(workspace: Workspace, kind: LogKind | None, lines: int, errors: bool, as_json: bool) -> None:
+def logs(workspace: Workspace, kind: LogKind | None, limit: int, errors: bool, as_json: bool) -> None:
     """Show the latest log records, in chronological order.
 
     Example: engram logs worker --errors
@@ -272,7 +297,7 @@ def logs(workspace: Workspace, kind: LogKind | None, lines: int, errors: bool, a
     folder = workspace.places.logs
     kinds = LOG_KINDS if kind is None else (kind,)
     merged = heapq.merge(*(read_records(folder, name) for name in kinds))
-    latest = deque((record for record in merged if record.is_problem or not errors), maxlen=lines)
+    latest = deque((record for record in merged if record.is_problem or not errors), maxlen=limit)
     if as_json:
         print_json({"records": [{"process": record.kind, "text": record.text} for record in latest]})
         return

@@ -35,6 +35,7 @@ from engram.models.hub.shares import list_shares
 from engram.models.hub.spaces import Space
 from engram.models.projects.projects import ProjectRow
 from engram.reports.hub_report import report_hubs
+from engram.reports.memory_report import whole_id
 from engram.vaults import own_vault
 
 # -- ``engram share`` and ``engram unshare``: memories for a team, named one by one or by a rule.
@@ -117,7 +118,7 @@ def _share(
         redact = workspace.redactor()
         previews = [
             preview(store, workspace.places, team, require_memory(store, episode_id), place, redact)
-            for episode_id in dict.fromkeys(episode_ids)
+            for episode_id in dict.fromkeys(whole_id(store, given) for given in episode_ids)
         ]
         if not as_json:
             _show(team, previews)
@@ -255,7 +256,10 @@ def unshare(workspace: Workspace, episode_ids: tuple[str, ...], space: str | Non
     with workspace.store() as store:
         team = require_team(store, space)
         confirm(yes, as_json, f"Take {len(episode_ids)} back from {team.name}?")
-        lines = [unshare_memory(store, workspace.places, team, name) for name in dict.fromkeys(episode_ids)]
+        lines = [
+            unshare_memory(store, workspace.places, team, name)
+            for name in dict.fromkeys(whole_id(store, given) for given in episode_ids)
+        ]
     workspace.wake_worker()
     tell(as_json, {"space": team.name, "done": lines}, ".\n".join(lines) + ".")
 
@@ -498,11 +502,12 @@ def mute(workspace: Workspace, name: str, off: bool, as_json: bool) -> None:
 @json_option
 @pass_workspace
 def report(workspace: Workspace, episode_id: str, reason: str, as_json: bool) -> None:
-    """Report a teammate's memory to the keepers. `engram forget` or `engram bad` takes it out of your own sight.
+    """Report a teammate's memory to the keepers. `engram forget` deletes it here.
 
     Example: engram team report ep_0123456789ab --reason secret
     """
     with workspace.store() as store:
+        episode_id = whole_id(store, episode_id)
         space = shared.report_memory(store, workspace.places, episode_id, reason)
     facts = {"reported": episode_id, "space": space.name, "reason": reason}
     tell(as_json, facts, f"The keepers of {space.name} see it with their next round.")

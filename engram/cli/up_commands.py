@@ -19,10 +19,10 @@ from rich.text import Text
 from engram.cli.options import json_option
 from engram.cli.output import console, one_line, print_json, say, span
 from engram.cli.workspace import Workspace, pass_workspace
-from engram.errors import EngramError, StoreError
+from engram.errors import BadRequest, EngramError, StoreError
 from engram.models.rescue.copies import open_memory
 from engram.reports.health import Health, take_health
-from engram.setup.services.definition import engram_command
+from engram.setup.services.definition import PROCESSES, process_command
 from engram.setup.services.supervisor import Child, Supervisor
 from engram.transcripts import registry
 
@@ -71,7 +71,7 @@ def _worker(health: Health) -> str:
 
 
 def _notes(health: Health, children: list[Child]) -> list[str]:
-    notes = [f"{child.name}: {child.ended}" for child in children if child.ended]
+    notes = [f"{PROCESSES[child.name]}: {child.ended}" for child in children if child.ended]
     notes += [f"{name}: {stage.last_error}" for name, stage in health.stages.items() if stage.last_error]
     return notes[:6]
 
@@ -87,8 +87,14 @@ SAMPLES = Path(__file__).resolve().parent.parent / "samples"
 
 
 @click.command("up")
+@click.argument("paths", metavar="[PATH]...", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "--once", is_flag=True, help="Read, extract, embed and index everything once, then stop (default: keep running)."
+)
+@click.option(
+    "--no-memories",
+    is_flag=True,
+    help="With --once: only read the transcripts; a running worker makes the memories (default: make them too).",
 )
 @click.option(
     "--samples-in",
@@ -100,14 +106,35 @@ SAMPLES = Path(__file__).resolve().parent.parent / "samples"
 )
 @json_option
 @pass_workspace
-def up(workspace: Workspace, once: bool, samples_in: Path | None, as_json: bool) -> None:
+def up(
+    workspace: Workspace,
+    paths: tuple[Path, ...],
+    once: bool,
+    no_memories: bool,
+    samples_in: Path | None,
+    as_json: bool,
+) -> None:
     """Run the watcher and the worker in the foreground and show what they do. Ctrl-C stops both.
 
-    The worker is restarted when its memory passes the limit. --json requires --once.
+    The worker is restarted when its memory passes the limit.
+
+    With --once, everything is done in this process, which then ends. PATH is a transcript, a folder of transcripts, or
+    a Claude configuration folder (default: all transcripts of all agents). Lines that were read before are not read
+    again.
 
     Example: engram up --once
     """
-    if not any(registry.discover(workspace.settings)):
+    if not once and (paths or no_memories or as_json):
+        given = "a PATH" if paths else "--no-memories" if no_memories else "--json"
+        raise BadRequest(f"{given} needs --once: without it, all transcripts are followed until Ctrl-C")
+    if paths and samples_in is not None:
+        raise BadRequest("give a PATH or --samples-in, not both")
+    if no_memories:
+        from engram.cli.once import read_only
+
+        read_only(workspace, paths, as_json=as_json)
+        return
+    if not paths and not any(registry.discover(workspace.settings)):
         where = workspace.settings.projects_folder
         if samples_in is None:
             click.echo(f"There are no transcripts in {where} yet.", err=True)
@@ -125,9 +152,9 @@ def up(workspace: Workspace, once: bool, samples_in: Path | None, as_json: bool)
             )
     if once:
         # Not above: it loads the queue and the search, which the help of other commands does not need.
-        from engram.cli.once import run_once
+        from engram.cli.once import find_sources, run_once
 
-        report = run_once(workspace, is_quiet=as_json)
+        report = run_once(workspace, is_quiet=as_json, sources=find_sources(workspace, paths) if paths else None)
         if as_json:
             print_json(report)
         return
@@ -137,7 +164,7 @@ def up(workspace: Workspace, once: bool, samples_in: Path | None, as_json: bool)
 def _run(workspace: Workspace) -> None:
     """Supervise both children until a signal arrives or they end."""
     arguments = workspace.arguments()
-    supervisor = Supervisor([Child(name, engram_command(arguments, name)) for name in ("watch", "work")])
+    supervisor = Supervisor([Child(name, process_command(arguments, name)) for name in ("watch", "work")])
     workspace.places.prepare()
     workspace.upgrade()
     with _stop_signals() as stopping:
@@ -153,7 +180,7 @@ def _run(workspace: Workspace) -> None:
         if child.ended and not child.has_failed:
             say(child.ended, err=True)
     if failed is not None:
-        raise EngramError(f"engram {failed.name} can't run: {failed.ended.removeprefix('Error: ')}")
+        raise EngramError(f"the {PROCESSES[failed.name]} can't run: {failed.ended.removeprefix('Error: ')}")
     click.echo("Stopped." if was_clean else "Stopped. One process did not end in time and was killed.", err=True)
 
 

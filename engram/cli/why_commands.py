@@ -22,13 +22,13 @@ from engram.models.memories.branches import branch_place
 from engram.models.projects.projects import ProjectRow, list_projects
 from engram.models.sessions.outcomes import Candidate, Outcome, sessions_with_outcomes
 from engram.models.sessions.sessions import SessionRow
-from engram.models.sessions.stored_turns import is_quotation_id
 from engram.recollection.blame import Touch, blame_file
 from engram.recollection.branch_state import LastSession, Where, find_where
 from engram.recollection.explain import Explanation, explain
 from engram.recollection.failures import PastFix, find_fixes
 from engram.recollection.why import MemoryWhy, Moment, SessionWhy, why_memory, why_session
 from engram.redaction import redact
+from engram.reports.memory_report import whole_id
 from engram.reports.session_report import REASONS, candidate_to_json, find_session_row
 from engram.settings import Settings
 from engram.text.titles import MAX_TITLE_CHARACTERS
@@ -248,8 +248,8 @@ def why(
     with workspace.store() as store:
         if prompt is not None:
             _explain(workspace, store, prompt, project, as_json)
-        elif what is not None and (what.startswith("ep_") or is_quotation_id(what)):
-            _print_memory(why_memory(store, what, limit), as_json)
+        elif what is not None and what.startswith(("ep_", "q_")):
+            _print_memory(why_memory(store, whole_id(store, what), limit), as_json)
         elif what is not None:
             session_id, session = _find_session(store, what)
             _print_session(why_session(store, session_id, session), limit, as_json)

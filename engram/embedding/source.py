@@ -37,7 +37,7 @@ def require_extra(model: str) -> None:
 
 # -- Models by name from the hub's cache on this machine; the one home of huggingface_hub.
 #
-# Only ``download`` uses the network, and only ``engram model fetch`` calls it.
+# Only ``download`` uses the network, and only ``engram setup model`` calls it.
 
 #: The small files of a model; its kind can be told from them.
 DESCRIPTION_FILES = ("*.json", "*.txt", "*.model")
@@ -57,7 +57,7 @@ def find_cached(name: str) -> Path:
         return _snapshot(name, ALL_FILES, is_offline=True)
     except Exception as error:  # faults of the cache and of the name have no common base
         raise EmbeddingError(
-            f"the model {name} is not on this machine, and the network is not allowed; run: engram model fetch {name}"
+            f"the model {name} is not on this machine, and the network is not allowed; run: engram setup model {name}"
         ) from error
 
 

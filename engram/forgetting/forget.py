@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from engram.enums import Actor
 from engram.errors import NotFound
-from engram.forgetting.forget_files import clean_copies, foreign_files_with
-from engram.forgetting.forget_plan import ForgetPlan, NeededEntry, plan_forget
+from engram.forgetting.forget_files import clean_copies, copies_of_memory, foreign_files_with
+from engram.forgetting.forget_plan import ForgetPlan, NeededEntry, account_of, plan_forget
 from engram.forgetting.forget_preview import ForgottenFiles
 from engram.models.engine.transaction import Store, Tx
 from engram.models.forgetting import forgetting
@@ -46,24 +46,29 @@ class ForgetReport:
     backups: int
     #: Number of those that could not be changed and were deleted.
     dropped_backups: int = 0
+    #: Number of backups and set-aside databases that were searched for it.
+    searched_backups: int = 0
     #: Names of other programs' databases in the memory folder that still contain its words.
     foreign: tuple[str, ...] = ()
     #: Memories that stay although they rest on the words of the quotation too.
     staying: tuple[Memory, ...] = ()
 
-    def describe(self, may_tell: Callable[[Memory], bool] = lambda _: True) -> str:
+    def describe(self, may_tell: Callable[[Memory], bool] | None = None) -> str:
         """Return a few lines for a person or a model: what was deleted and what stays.
 
-        A memory for which ``may_tell`` returns False is mentioned without its text.
+        Args:
+            may_tell: False for a memory that is mentioned without its text, and whose session is not named; None for
+                a person, who may know all.
         """
-        ids = ", ".join(self.episode_ids)
-        gone = [f"{_plural(len(self.episode_ids), 'memory', 'memories')} ({ids})"] if ids else []
-        gone += [_plural(self.turns, "turn")] if self.turns else []
-        gone += [f"the words of {_plural(self.entries, 'entry', 'entries')}"] if self.entries else []
-        lines = [
-            f"“{self.summary}”: {', '.join(gone)}; {_plural(len(self.files), 'file')} changed, "
-            f"{_plural(self.backups + self.dropped_backups, 'backup')} cleaned."
-        ]
+        account = account_of(
+            memories=len(self.episode_ids),
+            turns=self.turns,
+            entries=self.entries,
+            files=len(self.files),
+            backups=self.searched_backups,
+            is_done=True,
+        )
+        lines = [f"“{self.summary}”: {account}."]
         lines += [_needed_line(entry, may_tell) for entry in self.needed]
         lines += [
             f"Current again, since the memory that replaced it is gone: {episode_id}." for episode_id in self.restored
@@ -72,7 +77,7 @@ class ForgetReport:
             f"{memory.episode_id} stays with a summary of its own, and rests on it no longer; forget it too if it says "
             "what has to go."
             for memory in self.staying
-            if may_tell(memory)
+            if may_tell is None or may_tell(memory)
         ]
         lines += [foreign_line(name) for name in self.foreign]
         return "\n".join(lines)
@@ -83,10 +88,15 @@ def foreign_line(name: str) -> str:
     return f"Its words are still in {name}, another program's database, which is never changed; delete it if you can."
 
 
-def _needed_line(needed: NeededEntry, may_tell: Callable[[Memory], bool]) -> str:
-    told = [f"{memory.episode_id} “{memory.summary[:120]}”" for memory in needed.needed_by if may_tell(memory)]
+def _needed_line(needed: NeededEntry, may_tell: Callable[[Memory], bool] | None) -> str:
+    told = [
+        f"“{memory.summary[:120]}” ({memory.episode_id})"
+        for memory in needed.needed_by
+        if may_tell is None or may_tell(memory)
+    ]
     needers = "; ".join(told if len(told) == len(needed.needed_by) else [*told, "a memory of another project"])
-    return f"Entry {needed.entry} stays, needed by {needers}."
+    where = f" in {needed.said_in}" if may_tell is None and needed.said_in else ""
+    return f"A message{where} stays, since another memory rests on it: {needers}."
 
 
 def forget_memory(
@@ -119,6 +129,7 @@ def forget_memory(
         with notes_lock(places):
             drop_leftovers(places.root, 0)
         move_saved_notes(places)
+        searched = len(copies_of_memory(places, store.driver))
         backups, dropped = clean_copies(
             places,
             store.driver,
@@ -152,13 +163,10 @@ def forget_memory(
         files=(*cleaned, *(path.name for path in notes)),
         backups=backups,
         dropped_backups=dropped,
+        searched_backups=searched,
         foreign=tuple(foreign_files_with(places, store.driver, files.told)),
         staying=plan.staying,
     )
-
-
-def _plural(number: int, singular: str, plural: str = "") -> str:
-    return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
 # -- Forget several memories in one pass, as another machine asked: files first, then everything in one transaction.

@@ -10,14 +10,16 @@ from engram.enums import Source, Status
 from engram.errors import NotFound
 from engram.models.engine.transaction import Store
 from engram.models.forgetting import forgetting
-from engram.models.forgetting.erasing import memories_resting_on_source, source_texts, sources_of
+from engram.models.forgetting.erasing import memories_resting_on_source, source_texts, sources_of, turn_of_source
 from engram.models.memories import memory_history, memory_records
 from engram.models.memories.judgements import is_kept_by_hand
 from engram.models.memories.memory_changes import predecessors_of
 from engram.models.memories.memory_records import MAX_CONTENT_CHARACTERS, MAX_SUMMARY_CHARACTERS, Memory
 from engram.models.memories.tombstones import CutMemory, Forgotten
 from engram.models.sessions.passage_rows import Quotation, find_quotation
-from engram.models.sessions.stored_turns import is_quotation_id, quotation_prefix
+from engram.models.sessions.sessions import find_session, session_titles
+from engram.models.sessions.stored_turns import is_quotation_id, load_turn_row, quotation_prefix
+from engram.system.clock import day_of
 from engram.text.splitting import sentence_spans
 from engram.text.words import words_of
 
@@ -74,6 +76,8 @@ class NeededEntry:
     entry: str
     #: The memories that need it.
     needed_by: tuple[Memory, ...]
+    #: Where a person finds it: the title of its session, and the day; "" if that is not stored any more.
+    said_in: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +125,40 @@ class ForgetPlan:
             barred=self.barred,
             cut=self.cut,
         )
+
+
+def said_in(store: Store, source: str) -> str:
+    """Return the title of the session that says an entry, and the day, for people; "" if its turn is not stored."""
+    turn_id = turn_of_source(store, source)
+    stored = None if turn_id is None else load_turn_row(store, turn_id)
+    session = None if stored is None else find_session(store, stored.turn.session_id)
+    if stored is None or session is None:
+        return ""
+    title = session_titles(store, [session]).get(session.session_id, "") or session.session_id
+    return f"“{title}”" + (f", {day_of(stored.turn.started_at_ms)}" if stored.turn.started_at_ms else "")
+
+
+def account_of(*, memories: int, turns: int, entries: int, files: int, backups: int, is_done: bool) -> str:
+    """Return how much a forget takes away, in the same words before it and after it.
+
+    Args:
+        memories: memories that go.
+        turns: turns that go whole.
+        entries: messages whose words go while their turns stay.
+        files: files in the memory folder that change.
+        backups: backups and set-aside databases that are searched.
+        is_done: it was done.
+    """
+    gone = [_plural(memories, "memory", "memories")] if memories else []
+    gone += [_plural(turns, "whole turn")] if turns else []
+    gone += [f"the words of {_plural(entries, 'message')}"] if entries else []
+    changed = "changed" if is_done else "changes" if files == 1 else "change"
+    searched = "searched" if is_done else "is searched" if backups == 1 else "are searched"
+    return f"{', '.join(gone)}; {_plural(files, 'file')} {changed}, {_plural(backups, 'backup')} {searched}"
+
+
+def _plural(number: int, singular: str, plural: str = "") -> str:
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
 def plan_forget(store: Store, episode_id: str, *, also_source: bool = False) -> ForgetPlan:
@@ -270,7 +308,7 @@ def _needed(
             and not (host is not None and memory.id == host.id and source in from_target)
         ]
         if needed_by:
-            needed.append(NeededEntry(source, tuple(needed_by)))
+            needed.append(NeededEntry(source, tuple(needed_by), said_in(store, source)))
     return needed
 
 

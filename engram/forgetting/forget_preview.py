@@ -17,7 +17,7 @@ from engram.forgetting.forget_files import (
     plain_line,
     told_lines,
 )
-from engram.forgetting.forget_plan import ForgetPlan, forgotten_texts, plan_forget
+from engram.forgetting.forget_plan import ForgetPlan, account_of, forgotten_texts, plan_forget, said_in
 from engram.models.engine.transaction import Store
 from engram.models.forgetting import forgetting
 from engram.models.forgetting.erasing import source_texts, turn_of_source
@@ -74,6 +74,8 @@ class ErasedEntry:
     place: EvidencePlace
     #: Its stored words: what was said, and the facts of tool calls.
     texts: tuple[str, ...]
+    #: The title of its session and the day, for people.
+    said_in: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,18 @@ class ForgetPreview:
             "foreign": list(self.foreign),
         }
 
+    def account(self) -> str:
+        """How much goes, in the words of the report that follows."""
+        plan = self.plan
+        return account_of(
+            memories=len(plan.memories),
+            turns=len(plan.turn_ids),
+            entries=0 if plan.turn_ids else len(plan.erased),
+            files=len(self.files),
+            backups=self.backups,
+            is_done=False,
+        )
+
 
 def preview_forget(store: Store, places: Home, episode_id: str, *, also_source: bool = False) -> ForgetPreview:
     """Say what ``forget_episode`` would do now; changes nothing. Both go by one plan and look through the same files.
@@ -144,7 +158,8 @@ def preview_forget(store: Store, places: Home, episode_id: str, *, also_source: 
     return ForgetPreview(
         plan=plan,
         entries=tuple(
-            ErasedEntry(place, tuple(source_texts(store, [place.uuid]))) for place in places_of(store, erased)
+            ErasedEntry(place, tuple(source_texts(store, [place.uuid])), said_in(store, place.uuid))
+            for place in places_of(store, erased)
         ),
         turns=tuple(stored for turn_id in plan.turn_ids if (stored := load_turn_row(store, turn_id)) is not None),
         files=(*cleaned, *(path.name for path in notes)),

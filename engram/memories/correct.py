@@ -163,7 +163,7 @@ def keep_both(store: Store, which: str, *, actor: Actor) -> list[str]:
             open_contradictions(store, number=int(which)) if which.isdecimal() else _open_contradictions(store, which)
         )
         if not waiting:
-            raise NotFound(f"there is no open contradiction {which}; `engram contradictions` lists them")
+            raise NotFound(f"there is no open contradiction {which}; `engram review` lists them")
         run_id = add_run(tx, "decide")
         lines = []
         for contradiction in waiting:
@@ -186,5 +186,5 @@ def _open_contradictions(store: Store, episode_id: str) -> list[Contradiction]:
     require_memory(store, episode_id)
     waiting = open_contradictions(store, episode_id)
     if not waiting:
-        raise BadRequest(f"{episode_id} has no open contradiction; `engram contradictions` lists them")
+        raise BadRequest(f"{episode_id} has no open contradiction; `engram review` lists them")
     return waiting

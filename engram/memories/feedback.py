@@ -132,7 +132,7 @@ def _take_back_unwritten(tx: Tx, memory: Memory, actor: Actor) -> tuple[Memory, 
 def _check_taking_back(judged_id: str, standing: list[Change], actor: Actor) -> None:
     """Check that an agent takes back what an agent judged. Raises BadRequest."""
     if actor is Actor.AGENT and not (standing and standing[-1].actor is Actor.AGENT):
-        raise BadRequest(f"no agent judged {judged_id}; ask the user, who can run `engram bad {judged_id} --off`")
+        raise BadRequest(f"no agent judged {judged_id}; ask the user, who can run `engram feedback {judged_id} --off`")
 
 
 def judge_quotation(

@@ -332,9 +332,9 @@ def _leftovers(store: Store, settings: Settings, health: Health) -> Iterator[Che
         yield Check(
             "suspect",
             State.WARN,
-            f"{totals.suspects} memories look like instructions and are never injected",
-            "list them with `engram export`; edit or forget them",
-            command="engram export",
+            f"{totals.suspects} memories look like orders to Claude and are never shown to it",
+            "decide about each: engram review",
+            command="engram review",
             public=f"{totals.suspects} memories",
         )
     for scope in sorted(paused_scopes(store)):

@@ -26,7 +26,7 @@ SERVER_MARK = "engram_mcp"
 #: Name of Engram's MCP server and plugin, and the one that they get where another program has that name.
 NAME, OTHER_NAME = "engram", "engram-recall"
 _OUR_MODULE = re.compile(rf"(?<![\w/.-]){SERVER_MARK}(?![\w-])")
-_ADVICE = "run: engram install (or merge by hand what `engram hooks` prints into Claude Code's settings)"
+_ADVICE = "run: engram install (or merge by hand what `engram setup hooks` prints into Claude Code's settings)"
 _COMMAND = "engram install"
 
 
@@ -106,7 +106,7 @@ def check_claude(
 
     Args:
         settings: names Claude Code's configuration folder and the memory folder.
-        block: the hooks and the server as ``engram hooks`` prints them.
+        block: the hooks and the server as ``engram setup hooks`` prints them.
         folder: the working folder, whose project may have settings of its own.
         rule: the permission rule that lets Claude use every tool of the server.
         has_plugin: a plugin brings hooks and server, so that they are not looked for in the settings.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,7 +19,7 @@ from engram.models.memories.memory_records import ENUM_FIELDS, LIST_FIELDS, Evid
 from engram.models.memories.usefulness import HELPFUL_LIFT, Usefulness, usefulness_of
 from engram.models.projects.projects import project_by_id
 from engram.models.search import memory_lists
-from engram.models.sessions.passage_rows import Quotation, require_quotation
+from engram.models.sessions.passage_rows import Quotation, quotations_beginning_with, require_quotation
 from engram.models.sessions.passages import EvidencePlace, places_of
 from engram.models.sessions.stored_turns import StoredTurn, load_turn_row
 from engram.models.shown import injections
@@ -271,7 +272,7 @@ def describe_uses(uses: Usefulness, episode_id: str) -> str:
     if uses.sink:
         parts.append(
             f"{uses.sink:.0%} less relevant, since {_sessions(uses.unused)} in a row did not use it "
-            f"(engram bad {episode_id} --off counts anew)"
+            f"(engram feedback {episode_id} --off counts anew)"
         )
     return "; ".join(parts)
 
@@ -394,3 +395,42 @@ def _shorten(spans: Sequence[Span]) -> list[Span]:
             text = "… " + text[-MAX_AROUND_CHARACTERS:] if is_before else text[:MAX_AROUND_CHARACTERS] + " …"
         kept.append(Span(text, span.is_marked))
     return kept
+
+
+# -- Ids as people give them: a beginning is enough.
+
+#: Candidates that an error about a beginning of an id names.
+MAX_CANDIDATES = 5
+_BEGINNING = re.compile(r"(?:ep_[0-9a-f]{1,11}|q_[0-9a-f]{1,12})")
+
+
+def whole_id(store: Reader, text: str) -> str:
+    """Return the id of the memory or quotation that begins with a text; the text itself if none or an id does.
+
+    Raises:
+        BadRequest: several begin with it; the message names them.
+    """
+    text = text.strip()
+    if not _BEGINNING.fullmatch(text):
+        return text
+    if text.startswith("ep_"):
+        memories = memory_records.memories_beginning_with(store, text, MAX_CANDIDATES + 1)
+        candidates = [(memory.episode_id, memory.shown_title) for memory in memories]
+    else:
+        quotations = quotations_beginning_with(store, text, MAX_CANDIDATES + 1)
+        candidates = [(quotation.quotation_id, quotation.text) for quotation in quotations]
+    if len(candidates) <= 1:
+        return candidates[0][0] if candidates else text
+    raise BadRequest(several_begin(text, candidates))
+
+
+def several_begin(text: str, candidates: Sequence[tuple[str, str]]) -> str:
+    """Say which ids begin with a text, with what each of them is, and what to do.
+
+    Args:
+        text: the beginning that was given.
+        candidates: ids with titles, more than ``MAX_CANDIDATES`` if there are more.
+    """
+    named = [f"{name} “{' '.join(title.split())[:60]}”" for name, title in candidates[:MAX_CANDIDATES]]
+    more = "; and more" if len(candidates) > MAX_CANDIDATES else ""
+    return f"several ids begin with {text}: {'; '.join(named)}{more}. Give more of the one that you mean"

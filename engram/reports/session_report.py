@@ -21,7 +21,7 @@ from engram.models.sessions.stored_turns import StoredTurn, projects_of_sessions
 from engram.models.shown import injections, usage
 from engram.models.shown.injections import Injection
 from engram.models.shown.usage import SessionTotals
-from engram.reports.memory_report import injection_to_json
+from engram.reports.memory_report import MAX_CANDIDATES, injection_to_json, several_begin
 from engram.settings import Settings
 from engram.system.clock import iso_time
 
@@ -238,7 +238,8 @@ def find_session_row(store: Store, text: str) -> SessionRow:
     if len(matches) == 1:
         return matches[0]
     if matches:
-        raise NotFound(f"{len(matches)} sessions begin with {text!r}; give more of the id")
+        titles = session_titles(store, matches[: MAX_CANDIDATES + 1])
+        raise NotFound(several_begin(text or "nothing", [(name, title) for name, title in titles.items()]))
     raise NotFound(f"there is no session {text!r}; `engram sessions` lists them")
 
 

@@ -247,6 +247,35 @@ def parse_date_range(text: str, now_ms: int) -> DateRange | None:
     return _parse_absolute(text, now_ms) or _parse_relative(text, now_ms)
 
 
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_DAYS_AGO = re.compile(r"(\d{1,4})\s*(?:d|days?)(?:\s+ago)?")
+_WEEKS_AGO = re.compile(r"(\d{1,3})\s*(?:w|weeks?)(?:\s+ago)?")
+
+
+def end_of_day(text: str, now_ms: int) -> int | None:
+    """Return the last millisecond of the day or time that a person names; None for any other text.
+
+    Known are what a question may name (yesterday, last week, march, 2026-11-05), the days of the week, and such as
+    ``3 days ago``, ``7d`` and ``2 weeks ago``. A time without a year is the last one that has begun.
+    """
+    words = " ".join(text.lower().split())
+    today = datetime.fromtimestamp(now_ms / 1000).replace(hour=0, minute=0, second=0, microsecond=0)
+    day = words.removeprefix("last ").removeprefix("on ")
+    days_ago: int | None = None
+    if match := _DAYS_AGO.fullmatch(words):
+        days_ago = int(match[1])
+    elif match := _WEEKS_AGO.fullmatch(words):
+        days_ago = 7 * int(match[1])
+    elif len(day) >= 3 and (named := [number for number, name in enumerate(_DAYS) if name.startswith(day)]):
+        days_ago = (today.weekday() - named[0]) % 7 or (7 if words.startswith("last ") else 0)
+    if days_ago is not None:
+        return int((today + timedelta(days=1 - days_ago)).timestamp() * 1000) - 1
+    # In capitals, march and may are months.
+    named_range = parse_date_range(words.title(), now_ms)
+    begun = [] if named_range is None else named_range.occurrences(now_ms)
+    return begun[0][1] - 1 if begun else None
+
+
 def _parse_absolute(text: str, now_ms: int) -> DateRange | None:
     this_year = datetime.fromtimestamp(now_ms / 1000).year
     for pattern in (_ISO, _MONTH_DAY, _DAY_MONTH, _MONTH_ONLY):

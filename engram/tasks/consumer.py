@@ -39,7 +39,7 @@ class TaskThread(Worker):
 
 
 class EngramConsumer(Consumer):
-    """The consumer of ``huey_consumer engram.tasks.queue.huey`` and of ``engram work``.
+    """The consumer of ``huey_consumer engram.tasks.queue.huey`` and of ``engram service run worker``.
 
     The start-up hooks run in the main thread before the first task, so that a signal ends a start immediately and a
     hook that fails ends the process. The shut-down hooks run after the last task.

@@ -352,7 +352,7 @@ class EngramQueue(Huey):
         self.enqueue(self._registry.string_to_task(name)(args))
 
     def create_consumer(self, **options: Any) -> EngramConsumer:
-        """Return the worker: the consumer with its tasks and hooks. ``huey_consumer`` and ``engram work`` call this.
+        """Return the worker: the consumer with its tasks and hooks. ``huey_consumer`` and the worker call this.
 
         Args:
             options: see ``EngramConsumer``.

@@ -231,7 +231,7 @@ def current_runtime() -> Runtime:
         EngramError: there are none: only a worker runs tasks.
     """
     if _current is None:
-        raise EngramError("this process has no services: tasks run in the worker (`engram work`)")
+        raise EngramError("this process has no services: tasks run in the worker (`engram service run worker`)")
     return _current
 
 

@@ -1,4 +1,4 @@
-"""``engram watch``: the watcher as a process; one for each memory folder."""
+"""``engram service run watcher``: the watcher as a process; one for each memory folder."""
 
 from __future__ import annotations
 

@@ -226,7 +226,7 @@ def _end_now(code: int) -> NoReturn:
     os._exit(code)
 
 
-# -- ``engram work``: the consumer of ``huey_consumer engram.tasks.queue.huey`` with our defaults.
+# -- ``engram service run worker``: the consumer of ``huey_consumer engram.tasks.queue.huey`` with our defaults.
 
 
 def run_worker(

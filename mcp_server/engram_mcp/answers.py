@@ -59,14 +59,14 @@ def _without_suspects(hits: Sequence[PublicHit]) -> tuple[list[PublicHit], str]:
     number = len(hits) - len(shown)
     if not number:
         return shown, ""
-    return shown, f"\n({number} left out: they read like orders. The user sees them with 'engram contradictions'.)"
+    return shown, f"\n({number} left out: they read like orders. The user sees them with 'engram review'.)"
 
 
 def contradiction_line(older_id: str, newer_id: str) -> str:
     """What an answer says if the user has to decide between two memories."""
     return (
         f" {older_id} was pinned, saved or said by the user and stays. Ask the user to decide with "
-        f"'engram contradictions keep {newer_id}' (or {older_id})."
+        f"'engram review keep {newer_id}' (or {older_id})."
     )
 
 
@@ -76,7 +76,7 @@ def suspect_line(made: Memory) -> str:
         return ""
     return (
         f" It reads like {made.suspect}, so it is shown to nobody by itself until the user releases it with "
-        f"'engram contradictions trust {made.episode_id}'."
+        f"'engram review trust {made.episode_id}'."
     )
 
 
@@ -89,7 +89,7 @@ _JUDGED = {
 
 def judged_text(episode_id: str, judgement: Judgement, *, is_users: bool = False) -> str:
     """The answer of ``memory_feedback``; ``is_users``: the user judges, by a command."""
-    revert = f"{'Take it back' if is_users else 'The user can revert this'}: engram bad {episode_id} --off"
+    revert = f"{'Take it back' if is_users else 'The user can revert this'}: engram feedback {episode_id} --off"
     if is_quotation_id(episode_id) and judgement is not Judgement.HELPFUL:
         return f"{episode_id} is judged {judgement}: it will not be quoted again. {revert}"
     what = _JUDGED[judgement].partition(". ")[0] if is_users else _JUDGED[judgement]

@@ -117,7 +117,7 @@ def live(tmp_path: Path, bundled_folder: Path) -> Iterator[Live]:
     }
     made = Live(tmp_path, environment)
     made.transcript("x").parent.mkdir(parents=True, exist_ok=True)
-    block = made.engram("hooks", "--json")
+    block = made.engram("setup", "hooks", "--json")
     made.hooks = {event: entries[0]["hooks"][0]["command"] for event, entries in block["hooks"].items()}
     yield made
     made.stop()

@@ -50,8 +50,8 @@ def talk(sessions: Sessions) -> None:
 def test_ingest_reads_all_agents_and_names_them(run: Callable[..., Any], sessions: Sessions) -> None:
     talk(sessions)
 
-    report = run("ingest")
-    again = run("ingest")
+    report = run("up", "--once", "--no-memories")
+    again = run("up", "--once", "--no-memories")
 
     assert (report["files"], report["new_turns"], report["skipped"]) == (1, 2, {})
     assert (again["files"], again["new_turns"]) == (1, 0)
@@ -67,14 +67,14 @@ def test_ingest_reads_all_agents_and_names_them(run: Callable[..., Any], session
 def test_ingest_reads_a_folder_and_a_file_that_are_named(run: Callable[..., Any], sessions: Sessions) -> None:
     path = sessions.say("one", "user", "How heavy is the walrus crate?")
 
-    assert run("ingest", str(sessions.folder))["new_turns"] == 1
+    assert run("up", "--once", "--no-memories", str(sessions.folder))["new_turns"] == 1
     sessions.say("one", "user", "And the seal crate?")
-    assert run("ingest", str(path))["new_turns"] == 1
+    assert run("up", "--once", "--no-memories", str(path))["new_turns"] == 1
 
 
 def test_turns_are_found_with_the_place_they_come_from(run: Callable[..., Any], sessions: Sessions) -> None:
     talk(sessions)
-    run("ingest")
+    run("up", "--once", "--no-memories")
 
     hit = run("search", "walrus crate")["hits"][0]
 

@@ -30,34 +30,31 @@ CHANGING = {
     "edit",
     "correct",
     "pin",
-    "bad",
     "feedback",
     "undo",
     "forget",
-    "contradictions",
+    "review",
     "consolidate",
     "purge",
     "import",
     "restore",
     "projects",
-    "ingest",
     "hub",
     "team",
     "pack",
 }
-#: Commands that change none. ``install``, ``watch`` and ``work`` run what ``up --once`` runs; changes on the page that
+#: Commands that change none. ``install`` and ``service run`` run what ``up --once`` runs; changes on the page that
 #: ``ui`` opens are tested with the page, and what ``compare`` keeps in ``test_compare_command.py``.
 READING = {
     "install",
     "uninstall",
+    "setup",
     "ui",
     "propose",
     "why",
     "fix",
     "blame",
     "where",
-    "watch",
-    "work",
     "recall",
     "search",
     "expand",
@@ -72,11 +69,8 @@ READING = {
     "cost",
     "pause",
     "export",
-    "hooks",
     "service",
-    "plugin",
     "config",
-    "model",
     "share",
     "unshare",
     "completion",
@@ -126,8 +120,8 @@ def test_what_a_person_does_to_one_memory_is_the_users(filled: Store, run: Run, 
     run("edit", made, "--summary", "Use tabs.")
     run("pin", made)
     run("pin", made, "--off")
-    run("bad", made)
-    run("bad", made, "--off")
+    run("feedback", made, "wrong")
+    run("feedback", made, "--off")
     run("feedback", made, "helpful")
     corrected = run_json("correct", made, "Use tabs of four.", "--why", "more precise")["id"]
     newer = run_json("save", "--global", "--supersedes", corrected, "Use tabs of two.")["id"]
@@ -156,7 +150,7 @@ def test_a_decision_is_the_users(filled: Store, run: Run, run_json: RunJson, dec
     new = correct_memory(filled, old, "Deploy on Mondays.", "a guess", lambda text: text, actor=Actor.AGENT).made
     before = last_step(filled)
 
-    run("contradictions", decision, new.episode_id)
+    run("review", decision, new.episode_id)
 
     expected = {("confirm", str(Actor.USER)), ("supersede" if decision == "keep" else "decide", str(Actor.USER))}
     assert steps_since(filled, before) == expected

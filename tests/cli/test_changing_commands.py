@@ -78,14 +78,14 @@ def test_a_judgement_is_shown_with_its_reason_and_reverted(filled: Store, run: R
     judged = run_json("expand", made)
     assert (judged["status"], judged["uses"]["judgement"]) == ("archived", "outdated")
     assert "we use tabs now" in run("expand", made, "--why").stdout
-    assert "Took back the judgement as outdated." in run("bad", made, "--off").stdout
+    assert "Took back the judgement as outdated." in run("feedback", made, "--off").stdout
 
     after = run_json("expand", made)
     changing = ("revision", "updated_at_ms", "access_count", "accessed_at_ms", "history")
     assert {k: v for k, v in after.items() if k not in changing} == {
         k: v for k, v in before.items() if k not in changing
     }
-    assert "was not judged, and has not sunk" in run("bad", made, "--off", code=1).stderr
+    assert "was not judged, and has not sunk" in run("feedback", made, "--off", code=1).stderr
     assert "say why" in run("feedback", made, "wrong", "--why", " ", code=1).stderr
 
 
@@ -99,7 +99,7 @@ def test_what_is_marked_as_bad_ranks_behind_what_holds(filled: Store, run: Run, 
 
     assert ranked()[0] == wrong
 
-    run("bad", wrong)
+    run("feedback", wrong, "wrong")
 
     assert ranked()[0] == weaker
 
@@ -110,7 +110,7 @@ def test_edit_pin_and_bad_change_one_memory_and_keep_its_history(filled: Store, 
     assert run_json("edit", made, "--summary", "Use tabs.", "--importance", "high")["summary"] == "Use tabs."
     assert run_json("pin", made)["pinned"] is True
     assert run_json("pin", made, "--off")["pinned"] is False
-    assert run_json("bad", made)["lowered"] is True
+    assert run_json("feedback", made, "wrong")["lowered"] is True
 
     actions = [change["action"] for change in run_json("expand", made)["history"]]
     assert actions == ["save", "edit", "pin", "unpin", "bad"]
@@ -122,8 +122,12 @@ def test_edit_opens_an_editor_where_no_option_says_what(
     made = run_json("save", "--global", "Use spaces.")["id"]
     monkeypatch.setenv("EDITOR", "sed -i.bak s/spaces/tabs/")
 
+    refused = run("edit", made, code=1).stderr
+    monkeypatch.setattr("engram.cli.change_commands.has_terminal", lambda: True)
     run("edit", made)
 
+    assert "no terminal" in refused
+    assert "--content" in refused
     assert find(filled, made).content.strip() == "Use tabs."
 
 
@@ -145,7 +149,7 @@ def test_forget_shows_what_goes_and_nothing_brings_it_back(
 
     assert memory.episode_id in shown
     assert filled.value("SELECT count(*) FROM turn") < turns
-    assert run_json("ingest")["new_turns"] == 0
+    assert run_json("up", "--once", "--no-memories")["new_turns"] == 0
     run("up", "--once", "--json")
     assert "vat_cents" not in json.dumps(run_json("recall", "vat_cents rounds half up", "--limit", "50"))
     assert "vat_cents" not in json.dumps(run_json("search", "vat_cents rounds half up", "--limit", "50"))
@@ -282,9 +286,9 @@ def test_pause_stops_reading_and_injecting_until_it_is_off(run: Run, run_json: R
     paused = run_json("pause", "--for", "1h")
 
     assert paused == {"paused": [{"scope": "everything"}]}
-    assert run_json("ingest")["new_turns"] == 0
+    assert run_json("up", "--once", "--no-memories")["new_turns"] == 0
     assert "Resumed" in run("pause", "--off").stdout
-    assert run_json("ingest")["new_turns"] > 0
+    assert run_json("up", "--once", "--no-memories")["new_turns"] > 0
 
 
 def test_a_pause_of_one_project_is_listed_and_the_others_go_on(filled: Store, run: Run, run_json: RunJson) -> None:
@@ -362,11 +366,11 @@ def test_contradictions_are_listed_and_decided(filled: Store, run: Run, run_json
     done = correct_memory(filled, old, "Deploy on Mondays.", "a guess", lambda text: text, actor=Actor.AGENT)
     assert done.contradiction
 
-    (waiting,) = run_json("contradictions")["contradictions"]
+    (waiting,) = run_json("review")["contradictions"]
     assert (waiting["older"]["id"], waiting["newer"]["id"]) == (old, done.made.episode_id)
-    assert run_json("contradictions", "list")["contradictions"] == [waiting]
-    assert done.made.episode_id in run("contradictions").stdout
-    assert run_json("contradictions", "keep", done.made.episode_id)["decided"]
+    assert run_json("review", "list")["contradictions"] == [waiting]
+    assert done.made.episode_id in run("review").stdout
+    assert run_json("review", "keep", done.made.episode_id)["decided"]
     assert find(filled, old).superseded_by == done.made.episode_id
-    assert "No memories" in run("contradictions").stdout
-    assert "no open contradiction" in run("contradictions", "both", "99", code=1).stderr
+    assert "No memories" in run("review").stdout
+    assert "no open contradiction" in run("review", "both", "99", code=1).stderr

@@ -40,7 +40,7 @@ def checks(run: Run, code: int = 1) -> dict[str, dict[str, str]]:
 
 
 def install(run: Run, claude: Path) -> dict[str, Any]:
-    block: dict[str, Any] = json.loads(run("hooks", "--json").stdout)
+    block: dict[str, Any] = json.loads(run("setup", "hooks", "--json").stdout)
     (claude / "settings.json").write_text(json.dumps({"model": "opus", "hooks": block["hooks"]}))
     (claude / ".claude.json").write_text(json.dumps({"mcpServers": block["mcpServers"]}))
     return block
@@ -51,7 +51,7 @@ def test_a_fresh_machine_is_told_to_start_and_to_connect(run: Run, claude: Path)
 
     assert findings["watcher"]["state"] == findings["worker"]["state"] == "bad"
     assert "engram service start" in findings["worker"]["advice"]
-    assert "engram hooks" in findings["hooks"]["advice"]
+    assert "engram setup hooks" in findings["hooks"]["advice"]
     assert findings["memory.db"]["state"] == findings["memory folder"]["state"] == "ok"
     assert "SQLite" in findings["driver"]["detail"]
 
@@ -96,7 +96,7 @@ def test_hooks_of_an_earlier_version_are_named(run: Run, claude: Path) -> None:
 
 
 def test_a_plugin_is_checked_instead_of_the_settings(run: Run, claude: Path, tmp_path: Path) -> None:
-    run("hooks")
+    run("setup", "hooks")
     folder = claude / "skills" / "engram"
     for name, content in plugin_files(Home(tmp_path / "home")).items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,4 @@
-"""``engram contradictions`` lists the memories that the user's own files contradict."""
+"""``engram review`` lists the memories that the user's own files contradict."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def test_a_memory_that_a_file_contradicts_is_listed_until_one_of_them_changes(tm
 
     def run(*words: str) -> str:
         flags = ["--home", str(settings.home), "--claude-folder", str(settings.claude_folder)]
-        result = CliRunner().invoke(engram, [*flags, "contradictions", *words])
+        result = CliRunner().invoke(engram, [*flags, "review", *words])
         assert result.exit_code == 0
         return result.stdout
 

@@ -43,14 +43,14 @@ def test_once_tells_what_was_done(run: Run) -> None:
 
 
 def test_ingest_tells_what_was_read_and_passed_over(run: Run, tmp_path: Path) -> None:
-    assert "Read 5 files: 13 new turns, 13 in all." in run("ingest").stdout
+    assert "Read 5 files: 13 new turns, 13 in all." in run("up", "--once", "--no-memories").stdout
     run("pause")
 
-    assert "5 files skipped: paused" in run("ingest").stdout
+    assert "5 files skipped: paused" in run("up", "--once", "--no-memories").stdout
 
 
 def test_ingest_without_transcripts_says_where_it_looked(run: Run, tmp_path: Path) -> None:
-    shown = run("--claude-folder", str(tmp_path / "none"), "ingest").stdout
+    shown = run("--claude-folder", str(tmp_path / "none"), "up", "--once", "--no-memories").stdout
 
     assert str(tmp_path / "none" / "projects") in shown
 
@@ -59,7 +59,7 @@ def test_lines_that_cannot_be_read_are_mentioned(run: Run, filled: Store) -> Non
     with filled.transaction() as tx:
         sources.add_unreadable(tx, int(filled.value("SELECT min(id) FROM transcript")), 0, [Unreadable(1, 2, "x")])
 
-    assert "engram doctor" in run("ingest").stdout
+    assert "engram doctor" in run("up", "--once", "--no-memories").stdout
     assert "bad lines" in run("up", "--once").stdout
 
 
@@ -86,7 +86,7 @@ def test_each_change_is_confirmed_in_a_sentence(filled: Store, run: Run, run_jso
 
     assert f"Changed {made}: Ropes are made of hemp." in run("edit", made, "--importance", "high").stdout
     assert f"Pinned {made}." in run("pin", made).stdout
-    assert f"{made} is no longer injected." in run("bad", made).stdout
+    assert f"{made} is judged wrong. `engram feedback {made} --off` reverts." in run("feedback", made, "wrong").stdout
     assert "Saved as ep_" in run("save", "Sails are made of linen.", "--project", "boats").stdout
     assert "Wrote" in run("export", "--output", str(folder / "all.jsonl")).stderr
     done = re.search(r"Done. To undo it, run: engram consolidate --undo (\d+)", run("consolidate").stdout)
@@ -148,7 +148,7 @@ def test_the_picture_shows_sessions_turns_memories_queue_and_lag(filled: Store, 
     assert "5 in 2 projects" in shown
     assert "13" in shown
     assert f"{usage.count_totals(filled).memories}, shown to Claude 0 times" in shown
-    assert "work: another one runs" in shown
+    assert "worker: another one runs" in shown
     assert "extract: no answer from the model" in shown
     assert line(health).startswith("5 sessions, 13 turns, ")
 
@@ -205,7 +205,7 @@ def test_a_child_that_cannot_run_ends_up_with_its_reason(run: Run, monkeypatch: 
 
     monkeypatch.setattr(up_commands, "Child", Broken)
 
-    assert "engram watch can't run: the disk is gone" in run("up", code=1).stderr
+    assert "the watcher can't run: the disk is gone" in run("up", code=1).stderr
 
 
 def test_a_second_watcher_or_worker_ends_at_once_without_failure(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -215,8 +215,8 @@ def test_a_second_watcher_or_worker_ends_at_once_without_failure(run: Run, monke
     monkeypatch.setattr("engram.watcher.watch_process.run_watcher", running)
     monkeypatch.setattr("engram.worker.lifecycle.run_worker", lambda _, **__: 75)
 
-    assert "already running" in run("watch").stderr
-    run("work", code=75)
+    assert "already running" in run("service", "run", "watcher").stderr
+    run("service", "run", "worker", code=75)
 
 
 def test_an_expected_fault_of_a_service_is_one_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,7 +225,7 @@ def test_an_expected_fault_of_a_service_is_one_line(run: Run, monkeypatch: pytes
 
     monkeypatch.setattr("engram.worker.lifecycle.run_worker", broken)
 
-    assert run("work", code=1).stderr == "Error: the folder is gone\n"
+    assert run("service", "run", "worker", code=1).stderr == "Error: the folder is gone\n"
 
 
 @pytest.mark.parametrize(

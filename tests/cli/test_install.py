@@ -534,6 +534,30 @@ def test_uninstall_works_after_the_memory_folder_was_deleted(
     assert "not installed" in run("uninstall").output
 
 
+@pytest.mark.parametrize("purge", [(), ("--purge",)])
+def test_a_dry_run_of_uninstall_changes_nothing_and_says_what_would_go(
+    run: Callable[..., Result], home: Home, user: Path, purge: tuple[str, ...]
+) -> None:
+    run("install", "--yes", "--no-service", "--no-import")
+    before = snapshot(user)
+
+    shown = run("uninstall", "--dry-run", *purge).output
+    told = json.loads(run("uninstall", "--dry-run", *purge, "--json").stdout)
+
+    assert snapshot(user) == before
+    assert [f"Would be taken back: {step}" in shown for step in told["steps"]] == [True] * len(told["steps"])
+    assert told["steps"]
+    assert f"{'Would be deleted' if purge else 'Would stay'}: the memory in {home.root}" in shown
+    assert "Nothing was changed." in shown
+
+
+def test_a_dry_run_of_uninstall_where_nothing_is_makes_nothing(run: Callable[..., Result], home: Home) -> None:
+    shown = run("uninstall", "--dry-run", "--purge").output
+
+    assert "not installed" in shown
+    assert not home.root.exists()
+
+
 def test_uninstall_tells_where_nothing_was_installed_and_keeps_files_of_others(
     run: Callable[..., Result], home: Home
 ) -> None:

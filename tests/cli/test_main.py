@@ -8,10 +8,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import click
 import pytest
-from click.testing import Result
+from click.testing import CliRunner, Result
 
-from engram.cli.main import COMMANDS, main
+from engram.cli.main import engram as engram_group
+from engram.cli.main import main
 from engram.cli.up_commands import SAMPLES
 from engram.paths import Home
 
@@ -29,6 +31,12 @@ def engram(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
         timeout=60,
         check=False,
     )
+
+
+@pytest.fixture
+def run_anyhow(run: Run) -> Run:
+    """Run ``engram …`` in this process, whatever its exit code is."""
+    return lambda *arguments: CliRunner().invoke(engram_group, list(arguments))
 
 
 def test_an_expected_failure_is_one_line_and_code_1(home: Home) -> None:
@@ -50,7 +58,7 @@ def test_help_works_with_a_broken_configuration(home: Home) -> None:
     home.prepare()
     home.config_file.write_text("bites = = 3")
 
-    assert "Commands:" in engram("--help").stdout
+    assert "Keep and mend" in engram("--help").stdout
     assert engram("recall", "--help").returncode == 0
 
 
@@ -86,7 +94,7 @@ def test_a_fault_is_one_line_and_its_traceback_goes_to_the_log(
         raise ZeroDivisionError("the fault of a test")
 
     home.prepare()
-    monkeypatch.setattr("engram.cli.config_commands.print_json", broken)
+    monkeypatch.setattr("engram.cli.setup_commands.print_json", broken)
 
     with pytest.raises(SystemExit) as ended:
         main(["config", "--json"])
@@ -101,7 +109,7 @@ def test_ctrl_c_ends_a_command_with_130(monkeypatch: pytest.MonkeyPatch) -> None
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("engram.cli.config_commands.print_json", interrupted)
+    monkeypatch.setattr("engram.cli.setup_commands.print_json", interrupted)
 
     with pytest.raises(SystemExit) as ended:
         main(["config", "--json"])
@@ -136,7 +144,81 @@ def test_a_command_loads_only_what_it_needs(arguments: tuple[str, ...], absent: 
     assert result.stderr.strip().splitlines()[-1] == "[]"
 
 
-def test_the_help_lists_every_command(run: Run) -> None:
+def test_the_help_is_one_screen_with_every_command_and_begins_with_what_a_user_types(run: Run) -> None:
     shown = run("--help").stdout
 
-    assert all(f"\n  {name} " in shown for name in COMMANDS if name != "bench")
+    named = {word.strip(",") for line in shown.splitlines() for word in line.split()}
+    assert set(engram_group.list_commands(click.Context(engram_group))) <= named
+    assert len(shown.splitlines()) <= 45
+    assert max(len(line) for line in shown.splitlines()) <= 82
+    assert shown.index("Example: engram recall") < shown.index("Ask") < shown.index("Keep and mend")
+    assert shown.index("Look") < shown.index("Set up") < shown.index("Share") < shown.index("Advanced")
+
+
+def test_help_is_a_word_too(run: Run) -> None:
+    assert run("help").stdout == run("--help").stdout
+    assert run("help", "service", "run").stdout == run("service", "run", "--help").stdout
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (("bad", "ep_0", "--why", "gone"), ("feedback", "ep_0", "wrong", "--why", "gone")),
+        (("bad", "ep_0", "--off"), ("feedback", "ep_0", "--off")),
+        (("contradictions", "both", "99"), ("review", "both", "99")),
+        (("contradictions", "--json"), ("review", "--json")),
+        (("ingest", "/nowhere"), ("up", "--once", "--no-memories", "/nowhere")),
+        (("ingest", "--json"), ("up", "--once", "--no-memories", "--json")),
+        (("hooks", "--json"), ("setup", "hooks", "--json")),
+        (("plugin", "--json"), ("setup", "plugin", "--json")),
+        (("model", "fetch", "--help"), ("setup", "model", "--help")),
+        (("watch", "--help"), ("service", "run", "watcher", "--help")),
+    ],
+)
+def test_a_word_of_an_earlier_version_does_the_same_and_says_the_new_one_on_stderr(
+    run_anyhow: Run, old: tuple[str, ...], new: tuple[str, ...]
+) -> None:
+    run_anyhow(*new)
+
+    before, after = run_anyhow(*old), run_anyhow(*new)
+
+    said, _, rest = before.stderr.partition("\n")
+    assert said.startswith(f"`engram {old[0]}` is now `engram {new[0]}")
+    assert (before.exit_code, before.stdout, rest) == (after.exit_code, after.stdout, after.stderr)
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [
+        ("recal", "recall"),
+        ("timline", "timeline"),
+        ("delete", "forget"),
+        ("remember", "save"),
+        ("stop", "service"),
+        ("ask", "recall"),
+        ("Doctor", "doctor"),
+        ("unins", "uninstall"),
+    ],
+)
+def test_an_unknown_command_names_the_one_that_may_be_meant(
+    word: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([word])
+
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == (
+        f"Error: there is no command {word!r}. Did you mean `engram {meant}`? `engram --help` lists them all.\n"
+    )
+
+
+def test_completing_a_command_loads_none() -> None:
+    code = (
+        "import sys\nfrom engram.cli.main import engram\nimport click\n"
+        "items = engram.shell_complete(click.Context(engram), 're')\n"
+        "print([item.value for item in items], [name for name in sys.modules if name.endswith('_commands')])"
+    )
+
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+
+    assert result.stdout.strip() == "['recall', 'review', 'report', 'restore'] []"

@@ -84,7 +84,7 @@ def test_every_command_that_a_text_names_exists() -> None:
     ("line", "missing"),
     [
         ("engram trust ep_1", "trust"),
-        ("engram contradictions trust ep_1", ""),
+        ("engram review trust ep_1", ""),
         ("engram recall --explain", ""),
         ("engram recall --explane", "--explane"),
         ("engram --vault {} ui", ""),

@@ -148,7 +148,7 @@ def test_a_project_is_forgotten_after_a_question_that_counts_and_its_folder_stay
     assert "add --yes" in run("projects", "forget", "harbor", "--json", code=1).stderr
     project = run_json("projects", "forget", "harbor", "--yes")
     again = run("projects", "forget", "harbor", "--yes").stdout
-    run("ingest", "--json")
+    run("up", "--once", "--no-memories", "--json")
     run("up", "--once", "--json")
 
     assert (project["turns"], project["memories"]) == (turns, before["harbor"]["memories"] - kept)

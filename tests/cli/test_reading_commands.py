@@ -38,8 +38,8 @@ def entry_at(path: str, line: int) -> dict[str, Any]:
 
 
 def test_ingest_reads_every_sample_session_and_nothing_twice(run_json: RunJson) -> None:
-    first = run_json("ingest")
-    second = run_json("ingest")
+    first = run_json("up", "--once", "--no-memories")
+    second = run_json("up", "--once", "--no-memories")
 
     assert first["files"] == 5
     assert first["new_turns"] == first["turns"] == sum(project["turns"] for project in first["projects"].values())
@@ -54,13 +54,13 @@ def test_ingest_takes_a_file_a_folder_of_files_and_a_configuration_folder(run_js
     folder = SAMPLES / "projects" / "-home-dev-harbor"
     one = sorted(folder.glob("*.jsonl"))[0]
 
-    assert run_json("ingest", str(one))["files"] == 1
-    assert run_json("ingest", str(folder))["files"] == 3
-    assert run_json("ingest", str(SAMPLES))["files"] == 5
+    assert run_json("up", "--once", "--no-memories", str(one))["files"] == 1
+    assert run_json("up", "--once", "--no-memories", str(folder))["files"] == 3
+    assert run_json("up", "--once", "--no-memories", str(SAMPLES))["files"] == 5
 
 
 def test_ingest_of_a_path_that_is_not_there_fails_in_one_line(run: Run, tmp_path: Path) -> None:
-    result = run("ingest", str(tmp_path / "nothing"), code=1)
+    result = run("up", "--once", "--no-memories", str(tmp_path / "nothing"), code=1)
 
     assert result.stderr.startswith("Error: ")
     assert "does not exist" in result.stderr

@@ -49,7 +49,7 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
     ("save", "The crane is green.", "--global"),
     ("edit", "ep_1", "--summary", "x"),
     ("pin", "ep_1"),
-    ("bad", "ep_1"),
+    ("feedback", "ep_1", "wrong"),
     ("undo", "ep_1"),
     ("forget", "ep_1", "--yes"),
     ("contradictions",),

@@ -82,7 +82,7 @@ def test_a_vault_takes_everything_in_and_gives_everything_back(
         data = path.read_bytes()
         assert not [word for word in words if word in data], path
     assert by_id(lines_of(run)) == by_id(rest)
-    assert run_json("ingest")["new_turns"] == 0
+    assert run_json("up", "--once", "--no-memories")["new_turns"] == 0
     assert {hit["project"] for hit in run_json("recall", "harbor tariff VAT", "--limit", "50")["hits"]} <= {
         "lantern",
         "",
@@ -99,7 +99,7 @@ def test_a_vault_takes_everything_in_and_gives_everything_back(
         assert store.rows("SELECT name FROM project") == [("harbor",)]
     inside = lines_of(run, "--vault", "harbor")
     assert by_id(inside) == by_id(exported)
-    assert run_json("--vault", "harbor", "ingest")["new_turns"] == 0
+    assert run_json("--vault", "harbor", "up", "--once", "--no-memories")["new_turns"] == 0
     assert run_json("--vault", "harbor", "recall", exported[0]["summary"])["hits"][0]["project"] == "harbor"
     assert run_json("--vault", "harbor", "search", exported[0]["summary"])["hits"]
     assert run_json("--vault", "harbor", "status")["episodes"] == len(inside)
@@ -123,7 +123,7 @@ def test_a_vault_takes_everything_in_and_gives_everything_back(
     back = by_id(lines_of(run))
     assert {name: back[name] for name in by_id(exported)} == by_id(exported)
     assert made not in back
-    assert run_json("ingest")["new_turns"] == 0
+    assert run_json("up", "--once", "--no-memories")["new_turns"] == 0
     assert run_json("recall", exported[0]["summary"])["hits"][0]["id"] == exported[0]["id"]
 
 
@@ -145,7 +145,7 @@ def test_an_interrupted_move_is_finished_by_the_same_command(
     vault = find_vault(home, "harbor")
     assert vault is not None
     assert not vault.is_sealed
-    assert run_json("ingest")["new_turns"] == 0
+    assert run_json("up", "--once", "--no-memories")["new_turns"] == 0
 
     run("projects", "vault", "harbor", "--yes")
 

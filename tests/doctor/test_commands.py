@@ -50,7 +50,7 @@ def commands() -> list[str]:
 
 
 def test_there_are_commands_to_look_at() -> None:
-    assert {"install", "service start", "service restart", "hooks", "tasks retry --dead"} <= set(commands())
+    assert {"install", "service start", "service restart", "setup hooks", "tasks retry --dead"} <= set(commands())
 
 
 @pytest.mark.parametrize("command", commands())

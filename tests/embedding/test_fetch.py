@@ -115,7 +115,7 @@ def engram(hub: Hub, tmp_path: Path, *arguments: str, program: str = "") -> subp
 def test_a_fetched_model_is_ready_and_needs_no_network_any_more(hub: Hub, tmp_path: Path) -> None:
     tiny = write_tiny_bert(hub.folder)
 
-    answer = engram(hub, tmp_path, "model", "fetch", NAME, "--json")
+    answer = engram(hub, tmp_path, "setup", "model", NAME, "--json")
 
     assert answer.returncode == 0, answer.stderr
     assert json.loads(answer.stdout)["dimension"] == 16
@@ -135,7 +135,7 @@ def test_of_a_model_that_cannot_run_here_the_weights_are_not_fetched(hub: Hub, t
     write_tiny_bert(hub.folder, model_type="other")
     program = "from engram.embedding import source as extra\nextra._MODULES = ('a_package_that_nobody_has',)"
 
-    answer = engram(hub, tmp_path, "model", "fetch", NAME, program=program)
+    answer = engram(hub, tmp_path, "setup", "model", NAME, program=program)
 
     assert answer.returncode == 1
     assert install_command("models") in answer.stderr
@@ -149,7 +149,7 @@ def test_nothing_that_could_hold_code_is_fetched(hub: Hub, tmp_path: Path) -> No
         (hub.folder / name).parent.mkdir(exist_ok=True)
         (hub.folder / name).write_bytes(b"code")
 
-    assert engram(hub, tmp_path, "model", "fetch", NAME).returncode == 0
+    assert engram(hub, tmp_path, "setup", "model", NAME).returncode == 0
 
     assert {"model.safetensors", "config.json"} <= hub.fetched
     assert not [path for path in hub.requests if path.endswith((".py", ".bin")) or "/onnx/" in path]
@@ -162,7 +162,7 @@ def test_an_unknown_name_and_a_model_that_is_here_are_one_line(hub: Hub, tmp_pat
         (str(tiny_bert.folder), "on this machine already"),
         ("no model", "neither a folder nor the name"),
     ):
-        answer = engram(hub, tmp_path, "model", "fetch", name)
+        answer = engram(hub, tmp_path, "setup", "model", name)
 
         assert answer.returncode == 1
         assert words in answer.stderr

@@ -360,7 +360,7 @@ class Chaos:
         return run_worker(settings, make=make_runtime)
 
     def _read(self, settings: Settings) -> int:
-        """A third reader, as ``engram ingest`` in a terminal: it holds no lock."""
+        """A third reader, as ``engram up --once --no-memories`` in a terminal: it holds no lock."""
         store = Store(settings.places.memory_db, driver=settings.sqlite_driver).open()
         for _ in range(3):
             ingest_all(store, settings=settings, redact=redact)

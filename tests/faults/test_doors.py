@@ -197,7 +197,8 @@ def test_a_thousand_transcripts_need_few_descriptors(tmp_path: Path) -> None:
         "from engram.cli.main import main\n"
         "_, hard = resource.getrlimit(resource.RLIMIT_NOFILE)\n"
         "resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir('/dev/fd')) + 40, hard))\n"
-        f"main(['--home', {str(tmp_path / 'home')!r}, '--set', 'embedding_model=hashed', 'ingest', '--json'])"
+        f"main(['--home', {str(tmp_path / 'home')!r}, '--set', 'embedding_model=hashed', 'up', '--once', "
+        "'--no-memories', '--json'])"
     )
 
     done = run_python(code, CLAUDE_CONFIG_DIR=str(tmp_path / "claude"))

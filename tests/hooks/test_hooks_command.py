@@ -1,4 +1,4 @@
-"""``engram hooks``: the block, ready for Claude Code's settings, and the link that the hooks start by."""
+"""``engram setup hooks``: the block, ready for Claude Code's settings, and the link that the hooks start by."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from engram.cli.main import engram
 
 
 def test_the_block_is_printed_as_json_and_the_link_is_made(tmp_path: Path) -> None:
-    run = CliRunner().invoke(engram, ["hooks", "--json"])
+    run = CliRunner().invoke(engram, ["setup", "hooks", "--json"])
 
     assert run.exit_code == 0, run.output
     block = json.loads(run.stdout)
@@ -22,7 +22,7 @@ def test_the_block_is_printed_as_json_and_the_link_is_made(tmp_path: Path) -> No
 
 
 def test_a_home_that_is_not_the_default_is_in_every_command(tmp_path: Path) -> None:
-    block = json.loads(CliRunner().invoke(engram, ["hooks", "--json"]).stdout)
+    block = json.loads(CliRunner().invoke(engram, ["setup", "hooks", "--json"]).stdout)
 
     commands = [found[0]["hooks"][0]["command"] for found in block["hooks"].values()]
     assert all(str(tmp_path / "home") in command for command in commands)
@@ -31,7 +31,7 @@ def test_a_home_that_is_not_the_default_is_in_every_command(tmp_path: Path) -> N
 def test_the_default_home_is_left_to_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ENGRAM_HOME")
 
-    block = json.loads(CliRunner().invoke(engram, ["hooks", "--json"]).stdout)
+    block = json.loads(CliRunner().invoke(engram, ["setup", "hooks", "--json"]).stdout)
 
     command = block["hooks"]["UserPromptSubmit"][0]["hooks"][0]["command"]
     assert command.startswith('P="${ENGRAM_HOME:-$HOME/.claude-memory}/python"')

@@ -190,3 +190,28 @@ def test_the_price_of_the_mod_counts_the_sessions_that_were_open_at_once(tmp_pat
     assert "Of your 5 sessions of 30 days at most 3 were open at once: 111 to 144 MB then, and 1 s in all" in price
     assert mod_price([], NOW_SECONDS).endswith("0.19 s of processor time at a start.")
     assert "at most 1 were" not in price
+
+
+@pytest.mark.parametrize("name", sorted(name for name, kind in vars(Home).items() if isinstance(kind, property)))
+def test_a_purge_deletes_every_place_that_the_program_knows(tmp_path: Path, name: str) -> None:
+    home = Home(tmp_path / "memory").prepare()
+    place = getattr(home, name)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    if not place.is_dir():
+        place.write_text("x")
+
+    assert purge_memory(home) == []
+    assert not home.root.exists()
+
+
+def test_a_purge_deletes_the_vaults_and_leaves_what_others_put_there(tmp_path: Path) -> None:
+    home = Home(tmp_path / "memory").prepare()
+    for name in ("acme", "globex", "broken"):
+        vault = Home(home.root / "vaults" / name).prepare()
+        (vault.root / "vault.json").write_text("{" if name == "broken" else "{}")
+        vault.memory_db.write_text("x")
+    (home.root / "vaults" / "acme" / "contract.pdf").write_text("x")
+
+    assert [path.name for path in purge_memory(home)] == ["vaults"]
+
+    assert [path.name for path in (home.root / "vaults").rglob("*")] == ["acme", "contract.pdf"]

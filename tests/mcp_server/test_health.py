@@ -36,12 +36,14 @@ def settings(tmp_path: Path) -> Settings:
 
 @pytest.fixture
 def start(settings: Settings) -> Iterator[Callable[[str], subprocess.Popen[bytes]]]:
-    """Starts ``engram watch`` or ``engram work``; none is left behind."""
+    """Starts ``engram service run watcher`` or ``engram service run worker``; none is left behind."""
     processes = []
 
     def begin(command: str) -> subprocess.Popen[bytes]:
         environment = os.environ | {"ENGRAM_EMBEDDING_MODEL": "hashed"}
-        process = subprocess.Popen([sys.executable, "-P", "-m", "engram.cli.main", command], env=environment)
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "engram.cli.main", "service", "run", command], env=environment
+        )
         processes.append(process)
         return process
 
@@ -74,8 +76,8 @@ def briefing(settings: Settings, folder: Path) -> str:
 def test_a_dead_watcher_is_said_by_the_tools_and_the_briefing(
     settings: Settings, start: Callable[[str], subprocess.Popen[bytes]], tmp_path: Path
 ) -> None:
-    start("work")
-    watcher = start("watch")
+    start("worker")
+    watcher = start("watcher")
     wait_for(lambda: is_held(settings.places.watcher_lock))
     wait_for(lambda: ask_worker(settings.places, {"op": "status"}) is not None)
     access = Access(settings, str(tmp_path))

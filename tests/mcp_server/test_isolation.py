@@ -102,7 +102,9 @@ def running(request: pytest.FixtureRequest, settings: Settings) -> Iterator[Sett
         yield settings
         return
     environment = os.environ | {"ENGRAM_EMBEDDING_MODEL": "hashed", "ENGRAM_HOME": str(settings.home)}
-    process = subprocess.Popen([sys.executable, "-P", "-m", "engram.cli.main", "work"], env=environment)
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "engram.cli.main", "service", "run", "worker"], env=environment
+    )
     try:
         until = time.monotonic() + PATIENCE_SECONDS
         while not settings.places.recall_socket.exists():

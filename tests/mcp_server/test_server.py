@@ -251,7 +251,7 @@ def test_an_agent_judges_a_memory_and_its_expands_count_as_uses_where_it_was_sho
     assert "Use: shown in 7 sessions, used in 1\n" in expanded
     assert helped == (
         f"{used} is judged helpful: it will be shown a little more readily. "
-        f"The user can revert this: engram bad {used} --off"
+        f"The user can revert this: engram feedback {used} --off"
     )
     assert "will not be shown again" in lowered
     assert "Use: shown in 7 sessions, used in 1; judged wrong" in seen

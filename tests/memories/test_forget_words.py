@@ -25,6 +25,7 @@ from engram.extraction.model.provider import Budget
 from engram.extraction.protocol import Extractor
 from engram.forgetting.forget import forget_memory
 from engram.forgetting.forget_plan import plan_forget
+from engram.forgetting.forget_preview import ForgetPreview
 from engram.ingest.read_sources import ingest_path
 from engram.memories.feedback import judge_quotation
 from engram.models.engine.transaction import Store
@@ -170,8 +171,11 @@ def test_what_another_memory_needs_stays_and_is_named(
     assert [(one.entry, [e.episode_id for e in one.needed_by]) for one in report.needed] == [
         (said["prompt"], [beside.episode_id])
     ]
-    assert said["prompt"] in report.describe()
+    assert "A message in “Which colour has the hull”" in report.describe()
     assert beside.episode_id in report.describe()
+    assert "colour" not in report.describe(lambda _: False).partition("\n")[2]
+    preview = ForgetPreview(plan_forget(store, beside.episode_id), (), (), (), 0)
+    assert preview.account() == "1 memory, the words of 1 message; 0 files change, 0 backups are searched"
     assert any(PROMPT in text for text in texts(store))
     assert not any(ANSWER in text for text in texts(store))
     assert memory_records.find_memory(store, beside.episode_id) == beside

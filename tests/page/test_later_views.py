@@ -358,7 +358,7 @@ def test_numbers_are_those_of_the_commands(
         figures = "".join(rf'<td class="figure">{project[key]}</td>' for key in ("sessions", "memories"))
         assert re.search(rf"{project['name']}</a></td><td>.*?{figures}", listed, re.DOTALL), project
     assert f"{command('cost')['dollars']:.4f}" in page.see("costs").text
-    assert f"cannot both hold: {len(command('contradictions')['contradictions'])}<" in page.see("decide").text
+    assert f"cannot both hold: {len(command('review')['contradictions'])}<" in page.see("decide").text
     states = [task["state"] for task in command("tasks", "list")["tasks"]]
     assert f"{states.count('dead')} dead" in page.see("tasks").text
     shown = page.see("settings").text

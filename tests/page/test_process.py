@@ -186,3 +186,29 @@ assert loaded == [], loaded
 
 def _flags(settings: Settings) -> dict[str, str]:
     return {"home": str(settings.home), "claude_folder": str(settings.claude_folder)}
+
+
+@pytest.mark.parametrize("purge", [(), ("--purge",)])
+def test_an_uninstallation_ends_the_page_and_a_purge_leaves_no_folder(
+    settings: Settings, places: Home, purge: tuple[str, ...]
+) -> None:
+    run_ui(settings, "--no-open", "--json")
+    page = find_page(places)
+    assert page is not None
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "engram.cli.main",
+        "--home",
+        str(settings.home),
+        "uninstall",
+        "--yes",
+        *purge,
+    ]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+
+    assert done.returncode == 0, done.stderr
+    wait_until_gone(page.pid)
+    assert places.root.exists() != bool(purge)

@@ -1,4 +1,4 @@
-"""``engram plugin``: shows the plugin, and writes it as a marketplace folder."""
+"""``engram setup plugin``: shows the plugin, and writes it as a marketplace folder."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def run(*arguments: str) -> Result:
-    return CliRunner().invoke(engram, ["plugin", *arguments])
+    return CliRunner().invoke(engram, ["setup", "plugin", *arguments])
 
 
 def test_the_plugin_is_shown_and_nothing_is_written(tmp_path: Path, claude: Path) -> None:

@@ -127,7 +127,7 @@ def remember(command: Path, user: Path) -> None:
     hits = json.loads(run("recall", "how do we round VAT", "--json"))["hits"]
     assert "vat_cents" in hits[0]["text"]
     assert "_engram_completion" in run("completion", "bash")
-    assert json.loads(run("hooks"))["mcpServers"]["engram"]
+    assert json.loads(run("setup", "hooks"))["mcpServers"]["engram"]
 
 
 def megabytes(folder: Path) -> float:

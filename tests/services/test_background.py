@@ -71,7 +71,7 @@ def test_starts_that_race_make_one_supervisor_and_a_killed_worker_is_back_with_n
     assert [process.returncode for process in racing] == [0, 0], outputs
     assert all("engram config set start_with_session true" in output for output in outputs)
     wait_for(lambda: len(processes_of_home(settings.home)) == 3)
-    assert sum("run" in words for words in processes_of_home(settings.home).values()) == 1
+    assert sum(words[-1] == "run" for words in processes_of_home(settings.home).values()) == 1
     wait_for(lambda: status(settings.places))
 
     write_rule(settings)
@@ -128,7 +128,9 @@ def test_a_supervisor_leaves_the_work_of_others_alone_and_ends_with_its_folder(
     settings: Settings, tmp_path: Path
 ) -> None:
     other = subprocess.Popen(
-        [sys.executable, "-P", "-m", "engram.cli.main", "work"], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        [sys.executable, "-P", "-m", "engram.cli.main", "service", "run", "worker"],
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
     )
     wait_for(lambda: process_state(settings.places.worker_lock).is_alive)
 

@@ -20,7 +20,7 @@ from click.testing import CliRunner
 from engram.cli.main import engram
 from engram.errors import BadRequest
 from engram.settings import Settings
-from engram.setup.services.definition import Service, define_services
+from engram.setup.services.definition import PROCESSES, Service, define_services
 from engram.setup.services.launchd import agent_files
 from engram.setup.services.service_plan import example_files
 from engram.setup.services.systemd import unit_files, unit_text
@@ -42,7 +42,7 @@ def agents(services: tuple[Service, ...]) -> list[dict[str, Any]]:
 def test_an_agent_starts_at_login_and_again_only_after_a_failure(settings: Settings) -> None:
     worker, watcher = agents(define_services(settings))
 
-    assert (worker["ProgramArguments"][-1], watcher["ProgramArguments"][-1]) == ("work", "watch")
+    assert (worker["ProgramArguments"][-1], watcher["ProgramArguments"][-1]) == ("worker", "watcher")
     assert worker["Label"] != watcher["Label"]
     for agent in (worker, watcher):
         assert agent["RunAtLoad"] is True
@@ -123,7 +123,10 @@ def test_a_unit_means_the_same_as_the_agent_and_is_watched(settings: Settings) -
             "UMask=0077",
             "WantedBy=default.target",
         } <= set(lines)
-        assert any(line.startswith("ExecStart=") and line.endswith(f'"{service.name}"') for line in lines)
+        assert any(
+            line.startswith("ExecStart=") and line.endswith(f'"service" "run" "{PROCESSES[service.name]}"')
+            for line in lines
+        )
         high, most = (int(line.partition("=")[2].rstrip("M")) for line in lines if line.startswith("Memory"))
         assert settings.limit_rss_mb <= high < most
     services = define_services(settings)

@@ -120,7 +120,7 @@ def preview(
     if memory.origin:
         raise BadRequest(f"{memory.episode_id} is {memory.origin}'s, and not yours to share")
     if memory.suspect:
-        raise BadRequest(f"{memory.episode_id} is suspect ({memory.suspect}): `engram contradictions trust` it first")
+        raise BadRequest(f"{memory.episode_id} is suspect ({memory.suspect}): `engram review trust` it first")
     if not memory.is_current:
         raise BadRequest(f"{memory.episode_id} is {memory.status}: share what is in force")
     project = place if memory.project_id is None else project_by_id(store, memory.project_id)

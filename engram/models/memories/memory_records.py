@@ -58,7 +58,7 @@ class Memory:
     #: Why it is never injected; "" where it may be.
     suspect: str = ""
     is_pinned: bool = False
-    #: Lowered by ``engram bad``.
+    #: Lowered by ``engram feedback ID wrong``.
     is_lowered: bool = False
     #: Multiplies its score; falls with age.
     weight: float = 1.0
@@ -225,6 +225,12 @@ def memories_of_ids(store: Reader, episode_ids: Sequence[str]) -> dict[str, Memo
 @prepared
 def _by_ids(episode_ids: str) -> Query:
     return query_memories().where(in_json_list(tables.Memory.episode_id, episode_ids))
+
+
+def memories_beginning_with(store: Reader, beginning: str, limit: int) -> list[Memory]:
+    """Return the memories whose id begins with a text of the form ``ep_`` and hexadecimal digits, at most ``limit``."""
+    episode_id = tables.Memory.episode_id
+    return select_memories(store, episode_id.between(beginning, beginning + "g"), episode_id, limit=limit)
 
 
 def all_memories(store: Reader) -> list[Memory]:

@@ -33,6 +33,7 @@ from engram.models.sessions.stored_turns import (
     quotation_id,
     quotation_prefix,
     turns_of_cut_key,
+    turns_of_cut_keys,
 )
 from engram.transcripts.turns import Opening, Role
 
@@ -183,6 +184,31 @@ def find_quotation(store: Reader, text: str) -> Quotation | None:
             if cut_key(source) == key and start <= position < start + row.length:
                 return _passage_at(store, text, stored, source, row.id, position - start)
     return None
+
+
+def quotations_beginning_with(store: Reader, beginning: str, limit: int) -> list[Quotation]:
+    """Return the quotations whose id begins with ``q_`` and 1 to 12 hexadecimal digits, at most ``limit``.
+
+    Prompts that were queued are found by their whole ids only: they have no entry of their own.
+    """
+    quotations: list[Quotation] = []
+    for turn_id in turns_of_cut_keys(store, beginning.removeprefix("q_")):
+        stored = load_turn_row(store, turn_id)
+        before: dict[str, int] = {}
+        for row in store.fetch(_blocks_of(turn_id)) if stored is not None else ():
+            assert stored is not None
+            source = unpack_uuid(row.uuid) or stored.turn.key
+            offset = before.get(source, 0)
+            before[source] = offset + row.length + 1
+            if not quotation_prefix(source).startswith(beginning):
+                continue
+            for start in store.fetch_values(_starts_of(row.id)):
+                name = quotation_id(source, offset + int(start))
+                found = _passage_at(store, name, stored, source, row.id, int(start))
+                quotations += [] if found is None else [found]
+                if len(quotations) == limit:
+                    return quotations
+    return quotations
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,6 +408,12 @@ def _blocks_of(turn_id: int) -> Query:
     block = tables.TextBlock
     query = block.select(block.id, block.uuid, fn.LENGTH(block.text).alias("length"))
     return query.where(block.turn == turn_id).order_by(block.seq)
+
+
+@prepared
+def _starts_of(said_id: int) -> Query:
+    passage = tables.Passage
+    return passage.select(passage.start).where(passage.text_block == said_id).order_by(passage.start)
 
 
 @prepared

@@ -335,9 +335,17 @@ def cut_key(source: str) -> int:
 
 def turns_of_cut_key(store: Reader, key: int) -> list[int]:
     """Return the row ids of the turns with an entry of a cut key: one, as good as always."""
-    signed = key - (1 << _KEPT_BITS) if key >> (_KEPT_BITS - 1) else key
-    first = signed << _CUT_BITS
-    return [int(turn_id) for turn_id in store.fetch_values(_turns_between(first, first + (1 << _CUT_BITS) - 1))]
+    return turns_of_cut_keys(store, f"{key:0{_KEPT_BITS // 4}x}")
+
+
+def turns_of_cut_keys(store: Reader, digits: str) -> list[int]:
+    """Return the row ids of the turns with an entry whose cut key begins with 1 to 12 hexadecimal digits."""
+    free_bits = _KEPT_BITS - 4 * len(digits)
+    first = int(digits, 16) << free_bits
+    signed = first - (1 << _KEPT_BITS) if first >> (_KEPT_BITS - 1) else first
+    last = signed + (1 << free_bits) - 1
+    between = _turns_between(signed << _CUT_BITS, ((last + 1) << _CUT_BITS) - 1)
+    return [int(turn_id) for turn_id in store.fetch_values(between)]
 
 
 @prepared

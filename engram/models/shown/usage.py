@@ -203,11 +203,18 @@ class Totals:
     #: Memories that are not archived or superseded.
     memories: int
     archived: int
+    #: Current memories that look like orders to Claude, and that nobody has decided about yet.
     suspects: int
     injections: int
     bad_lines: int
     #: Transcripts that could not be read at their last try.
     unreadable: int
+
+
+#: Holds for suspect memories that a person may decide about. The literal lets SQLite use the partial index.
+_WAITS_AS_SUSPECT = (
+    (tables.Memory.suspect != SQL("''")) & tables.Memory.status.in_(_CURRENT) & (tables.Memory.is_lowered == 0)
+)
 
 
 def count_totals(store: Store) -> Totals:
@@ -222,8 +229,7 @@ def count_totals(store: Store) -> Totals:
             turns=_count_rows(reader, tables.Turn),
             memories=current,
             archived=_count_rows(reader, memory) - current,
-            # The literal lets SQLite use the partial index.
-            suspects=_count_rows(reader, memory, memory.suspect != SQL("''")),
+            suspects=_count_rows(reader, memory, _WAITS_AS_SUSPECT),
             injections=_count_rows(reader, tables.Injection, WAS_SHOWN),
             bad_lines=_count_rows(reader, tables.BadLine),
             unreadable=_count_rows(reader, transcript, transcript.last_error != ""),

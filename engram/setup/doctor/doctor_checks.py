@@ -171,8 +171,8 @@ def check_interpreters(machine: Machine) -> Iterator[Check]:
             "hooks' interpreter",
             State.BAD,
             f"{link} is missing or a broken link, so hooks stay silent",
-            "run: engram hooks",
-            command="engram hooks",
+            "run: engram setup hooks",
+            command="engram setup hooks",
             fix="link-python",
             public="missing or broken",
         )
@@ -181,8 +181,8 @@ def check_interpreters(machine: Machine) -> Iterator[Check]:
             "hooks' interpreter",
             State.WARN,
             f"{link} leads to {os.path.realpath(link)}, and Engram runs with {os.path.realpath(sys.executable)}",
-            "run: engram hooks",
-            command="engram hooks",
+            "run: engram setup hooks",
+            command="engram setup hooks",
             fix="link-python",
             public="another interpreter",
         )

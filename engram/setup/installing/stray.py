@@ -26,6 +26,8 @@ from engram.setup.edits.toml_edit import AppliedToml
 from engram.setup.installing.run import action_to_json
 from engram.setup.services.service_plan import StartServices, agent_folders, installed_system
 from engram.system.atomic import explain_error, read_regular
+from engram.vaults import FILE_NAME as VAULT_FILE
+from engram.vaults import FOLDER_NAME as VAULTS_FOLDER
 
 #: No file is in this state, so that the file of now counts as changed by others: only Engram's part goes.
 _UNKNOWN = FileState(StateKind.FILE, digest="unknown")
@@ -197,6 +199,11 @@ PATTERNS = (
     "models",
     "backups",
     "calls",
+    "page",
+    "page.json",
+    "hub-keys.json",
+    "pack-key",
+    VAULT_FILE,
     "install",
     ".self-test-*",
     ".*.tmp",
@@ -204,7 +211,7 @@ PATTERNS = (
 
 
 def purge_memory(home: Home, *, keep: Collection[Path] = ()) -> list[Path]:
-    """Delete this program's files in the memory folder, and the folder if it is empty then.
+    """Delete this program's files in the memory folder and its vaults, and each of these folders that is empty then.
 
     Args:
         keep: files of the earlier Engram.
@@ -217,6 +224,10 @@ def purge_memory(home: Home, *, keep: Collection[Path] = ()) -> list[Path]:
     """
     if not home.root.is_dir():
         return []
+    for vault in vault_folders(home):
+        purge_memory(Home(vault))
+    with contextlib.suppress(OSError):
+        os.rmdir(home.root / VAULTS_FOLDER)
     try:
         for path in _ours(home.root, set(keep)):
             if path.is_dir() and not path.is_symlink():
@@ -230,6 +241,11 @@ def purge_memory(home: Home, *, keep: Collection[Path] = ()) -> list[Path]:
         with contextlib.suppress(OSError):
             os.rmdir(home.root)
     return left
+
+
+def vault_folders(home: Home) -> list[Path]:
+    """The memory folders of the vaults, whether they can be read or not."""
+    return sorted(file.parent for file in (home.root / VAULTS_FOLDER).glob(f"*/{VAULT_FILE}"))
 
 
 def _ours(root: Path, keep: set[Path]) -> Iterator[Path]:

@@ -29,6 +29,8 @@ DESCRIPTIONS: Mapping[str, str] = {
     "work": "Engram's worker: makes memories and answers the hooks",
     "watch": "Engram's watcher: follows the agents' transcripts",
 }
+#: Service → the process that it runs, as ``engram service run`` and messages name it.
+PROCESSES: Mapping[str, str] = {"work": "worker", "watch": "watcher"}
 #: Memory that a watcher may use, in MB: above it is slowed down, at twice that ended. The longest line takes 248 MB.
 WATCHER_MB = 512
 #: Memory that a worker's cgroup may use beyond ``limit_rss_mb``, in MB: the command of a language model counts in it,
@@ -54,7 +56,7 @@ COMMON_FOLDERS = (
 class Service:
     """One of the two processes, as a service manager starts it."""
 
-    #: work or watch: the command of ``engram``.
+    #: work or watch, as the files and units of the service are named.
     name: str
     command: tuple[str, ...]
     environment: Mapping[str, str]
@@ -96,7 +98,7 @@ def define_services(
     services = tuple(
         Service(
             name=name,
-            command=engram_command((), name, python),
+            command=process_command((), name, python),
             environment=environment,
             memory_mb=memory_mb[name],
             output=settings.places.logs / f"{name}.service.log",
@@ -113,9 +115,13 @@ def folder_variables(settings: Settings) -> dict[str, str]:
     return {variable: str(getattr(settings, name)) for name, variable in AGENT_FOLDERS.items()}
 
 
-def engram_command(arguments: Sequence[str], name: str, python: Path | None = None) -> tuple[str, ...]:
-    """The command line of ``engram NAME`` with global flags, by absolute path and without the current folder."""
-    return (str(python or sys.executable), "-P", "-m", "engram.cli.main", *arguments, name)
+def process_command(arguments: Sequence[str], name: str = "", python: Path | None = None) -> tuple[str, ...]:
+    """The command line that runs a service (work or watch), or the supervisor of both.
+
+    It has the global flags ``arguments``, names the interpreter by its absolute path, and ignores the current folder.
+    """
+    process = (PROCESSES[name],) if name else ()
+    return (str(python or sys.executable), "-P", "-m", "engram.cli.main", *arguments, "service", "run", *process)
 
 
 def service_path(settings: Settings, environ: Mapping[str, str]) -> str:

@@ -23,7 +23,7 @@ from engram.redaction import redact
 from engram.reports.processes import holder_of, is_held
 from engram.settings import Settings
 from engram.setup.edits.changes import FileChange
-from engram.setup.services.definition import ServiceStatus, SystemName, engram_command, folder_variables
+from engram.setup.services.definition import ServiceStatus, SystemName, folder_variables, process_command
 from engram.setup.services.service_tools import last_lines, wait_until, wait_until_working
 from engram.system.process_lock import EXIT_RESTART, MAX_SILENCE_SECONDS, ProcessLock
 from engram.version import code_version
@@ -257,7 +257,7 @@ def run_supervisor(settings: Settings, arguments: Sequence[str] = ()) -> int:
         signal.signal(number, lambda *_: stopping.set())
     locks = {"watch": home.watcher_lock, "work": home.worker_lock}
     supervisor = Supervisor(
-        [Child(name, engram_command(arguments, name), is_kept=True, lock=path) for name, path in locks.items()]
+        [Child(name, process_command(arguments, name), is_kept=True, lock=path) for name, path in locks.items()]
     )
     logger.info("action=start pid=%d", os.getpid())
     try:
@@ -306,7 +306,7 @@ class Background:
         """Nothing is run yet. ``arguments`` are global flags for the processes."""
         self._settings = settings
         self._home = settings.places
-        self._command = (*engram_command(arguments, "service"), "run")
+        self._command = process_command(arguments)
         self._output = self._home.logs / "supervisor.service.log"
 
     def files(self) -> tuple[FileChange, ...]:

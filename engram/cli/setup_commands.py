@@ -1,0 +1,430 @@
+"""``engram uninstall``, ``setup``, ``completion`` and ``config``: what is set up, by hand or anew."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+import click
+from click.shell_completion import get_completion_class
+
+from engram.cli import options
+from engram.cli.options import confirm, json_option, tell, yes_option
+from engram.cli.output import print_json, print_table, say
+from engram.cli.workspace import Workspace, pass_workspace
+from engram.config_file import set_value, unset_value
+from engram.errors import BadRequest, EngramError, InstallError, NotFound
+from engram.page.opening import stop_page
+from engram.paths import Home, is_default_home
+from engram.reports.health import home_bytes
+from engram.reports.processes import is_held
+from engram.reports.settings_report import plain_settings, plain_value, shown_value
+from engram.settings import Loaded, load
+from engram.setup.agents.plugin import other_files
+from engram.setup.agents.registered import (
+    MARKETPLACE,
+    MARKETPLACE_LIST,
+    NAME,
+    find_registrations,
+    marketplace_files,
+    plugin_files,
+    read_documents,
+    skills_folder,
+)
+from engram.setup.edits.changes import Step
+from engram.setup.edits.journal import load_journal
+from engram.setup.installing.installation import uninstall as take_back
+from engram.setup.installing.stray import find_stray, purge_memory, vault_folders
+from engram.setup.old_engram.find import find_earlier
+from engram.system.atomic import write_atomic
+from engram.vaults import config_home
+from engram_hooks.block import link_interpreter, settings_block
+
+
+@click.command("uninstall")
+@click.option(
+    "--purge", is_flag=True, help="Also delete the memory folder: memories, notes, backups (default: keep it)."
+)
+@click.option("--dry-run", is_flag=True, help="Show what would be taken back and deleted (default: do it).")
+@yes_option
+@json_option
+@pass_workspace
+@click.pass_context
+def uninstall(ctx: click.Context, workspace: Workspace, purge: bool, dry_run: bool, yes: bool, as_json: bool) -> None:
+    """Take back what `engram install` changed: every file gets its bytes, mode and link from before.
+
+    What others changed in these files meanwhile stays; then only Engram's entries are removed. That is also done where
+    the memory folder, which knows what there was before, is gone. A page that is open ends. The memory folder stays,
+    unless --purge is given: then it goes with its vaults. The program itself is removed as it was installed:
+    `uv tool uninstall engram-recall`.
+
+    Example: engram uninstall --dry-run
+    """
+    places = workspace.places
+    journal = load_journal(places) or find_stray(workspace.settings)
+    steps = [step.summary for step in journal.ledger.steps] if journal else []
+    if dry_run:
+        _print_uninstall(places, steps, purge, as_json)
+        return
+    if journal is None and not purge:
+        _end_pages(places)
+        tell(
+            as_json,
+            {"changed": [], "notes": [], "problems": []},
+            "Engram is not installed in Claude Code or as a service.",
+        )
+        return
+    if not as_json:
+        for step in steps:
+            say(f"Will be taken back: {step}")
+    question = f"Delete the memory in {places.root} for good?" if purge else "Uninstall?"
+    confirm(yes, as_json, question)
+
+    def before_step(step: Step) -> None:
+        if not as_json:
+            say(f"• Undo: {step.summary}")
+
+    outcome = take_back(places, stray=journal, before_step=before_step)
+    _drop_link(places)
+    _end_pages(places)
+    left: list[str] = []
+    if purge and not outcome.problems:
+        _refuse_running(places)
+        left = [str(path) for path in purge_memory(places, keep=find_earlier(workspace.settings).files)]
+    _drop_empty(places)
+    facts = {"changed": outcome.changed, "notes": outcome.notes, "problems": outcome.problems, "left": left}
+    if as_json:
+        print_json(facts)
+    else:
+        for note in outcome.notes:
+            say(f"Note: {note}")
+        for problem in outcome.problems:
+            say(f"Problem: {problem}", err=True)
+        _print_end(places, purge, left, bool(outcome.problems))
+    ctx.exit(options.FAILED if outcome.problems else options.OK)
+
+
+def _print_uninstall(places: Home, steps: list[str], purge: bool, as_json: bool) -> None:
+    """Print what would be taken back and deleted; nothing is changed."""
+    vaults = [folder.name for folder in vault_folders(places)]
+    size_mb = round(home_bytes(places.root) / 1e6, 1)
+    if as_json:
+        print_json({"steps": steps, "purge": purge, "home": str(places.root), "home_mb": size_mb, "vaults": vaults})
+        return
+    for step in steps:
+        say(f"Would be taken back: {step}")
+    if not steps:
+        click.echo("Engram is not installed in Claude Code or as a service.")
+    with_vaults = f", with the vaults {', '.join(vaults)}" if vaults else ""
+    verb = "Would be deleted" if purge else "Would stay"
+    if places.root.is_dir():
+        say(f"{verb}: the memory in {places.root}, {size_mb} MB{with_vaults}")
+    click.echo("Nothing was changed.")
+
+
+def _end_pages(places: Home) -> None:
+    """End the page of the memory folder and those of its vaults, which would write there again."""
+    for home in (places, *map(Home, vault_folders(places))):
+        if home.root.is_dir():
+            stop_page(home)
+
+
+def _print_end(places: Home, purge: bool, left: list[str], has_problems: bool) -> None:
+    if has_problems:
+        click.echo("Not everything could be taken back. Remove the cause, then run `engram uninstall` again.", err=True)
+        return
+    if not purge:
+        say(f"Uninstalled. The memory stays in {places.root}; `engram uninstall --purge` deletes it.")
+    elif left:
+        say(f"Uninstalled. Files that are not this program's stay in {places.root}: {', '.join(left[:5])}")
+    else:
+        click.echo("Uninstalled; the memory is deleted.")
+    click.echo("Remove the program as you installed it, such as: uv tool uninstall engram-recall")
+
+
+def _drop_link(places: Home) -> None:
+    """The hooks' link to the interpreter is of no use without hooks."""
+    if places.python_link.is_symlink():
+        places.python_link.unlink()
+
+
+def _drop_empty(places: Home) -> None:
+    """Remove a memory folder that holds nothing but what the uninstallation made there: it was deleted before."""
+    with contextlib.suppress(OSError):
+        (places.root / "install").rmdir()
+    with contextlib.suppress(OSError):
+        if [path.name for path in places.root.iterdir()] == ["install.lock"]:
+            (places.root / "install.lock").unlink()
+            places.root.rmdir()
+
+
+def _refuse_running(places: Home) -> None:
+    homes = (places, *map(Home, vault_folders(places)))
+    for lock in (lock for home in homes for lock in (home.worker_lock, home.watcher_lock)):
+        if is_held(lock):
+            raise InstallError(f"a process still uses {places.root} ({lock.stem}). Stop `engram up`, then try again")
+
+
+# -- ``engram setup``: what `engram install` does by itself, one part at a time.
+
+
+@click.group("setup")
+def setup() -> None:
+    """Do a part of the installation by hand: hooks, plugin, embedding model. `engram install` does all that is needed.
+
+    Example: engram setup hooks
+    """
+
+
+@setup.command("plugin")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=None,
+    metavar="DIR",
+    help="Write a marketplace folder with the plugin to DIR (default: write nothing, show the plugin).",
+)
+@click.option("--mod", is_flag=True, help="With the mod that shows what was handed to Claude (default: without it).")
+@json_option
+@pass_workspace
+def plugin(workspace: Workspace, out: Path | None, mod: bool, as_json: bool) -> None:
+    """Show the plugin for Claude Code, or write it as a marketplace folder.
+
+    `engram install` puts the plugin into Claude Code's configuration folder. Use --out if you prefer to install it from
+    a marketplace. Claude Code reads that folder in place: keep it, outside of any virtual environment. Write it again
+    after an update of Engram.
+
+    Example: engram setup plugin --out ~/engram-marketplace
+    """
+    places, claude_folder = workspace.places, workspace.settings.claude_folder
+    home = None if is_default_home(places) else places
+    if out is not None:
+        link_interpreter(places)
+        folder = _write_marketplace(out.expanduser().absolute(), marketplace_files(home, mod=mod))
+        if as_json:
+            print_json({"folder": str(folder)})
+            return
+        say(f"Wrote {folder}. Now run:")
+        say(f"  claude plugin marketplace add {shlex.quote(str(folder))}")
+        say(f"  claude plugin install {NAME}@{MARKETPLACE}")
+        return
+    files = plugin_files(home, mod=mod)
+    registered = find_registrations(read_documents(claude_folder))
+    if as_json:
+        texts = {
+            path: content.decode("utf-8", "replace") for path, content in files.items() if not path.endswith(".png")
+        }
+        print_json(
+            {
+                "folder": str(skills_folder(claude_folder)),
+                "files": texts,
+                "registered": [
+                    {"way": found.way, "path": str(found.path), "version": found.version, "enabled": found.is_enabled}
+                    for found in registered
+                ],
+            }
+        )
+        return
+    say(f"Folder: {skills_folder(claude_folder)}")
+    for path, content in files.items():
+        say(f"  {path} ({len(content)} bytes)")
+    for found in registered:
+        say(f"Registered: {found.way} {found.path}{'' if found.is_enabled else ' (disabled)'}")
+    if not registered:
+        say("Not registered in Claude Code. `engram install` does that.")
+
+
+def _write_marketplace(folder: Path, files: dict[str, bytes]) -> Path:
+    """Write a marketplace folder. Refuses one that holds anything else."""
+    if other_files(folder, files) and not (folder / MARKETPLACE_LIST).is_file():
+        raise InstallError(f"{folder} holds other files; name a new or empty folder")
+    for path, content in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(folder / path, content)
+    return folder
+
+
+@setup.command("hooks")
+@json_option
+@pass_workspace
+def hooks(workspace: Workspace, as_json: bool) -> None:
+    """Print the hooks and the MCP server for Claude Code's settings, with absolute paths.
+
+    "hooks" belongs in settings.json in Claude Code's configuration folder, "mcpServers" in the user's .claude.json (or
+    a project's .mcp.json). These files are not changed. The command creates the link `python` in the memory folder,
+    which the hooks use.
+
+    Example: engram setup hooks --json
+    """
+    places = workspace.places
+    link_interpreter(places)
+    block = settings_block(None if is_default_home(places) else places)
+    if not as_json:
+        click.echo("Merge this into Claude Code's settings (hooks: settings.json; mcpServers: .claude.json):", err=True)
+    print_json(block)
+
+
+@setup.command("model")
+@click.argument("name")
+@json_option
+@pass_workspace
+def model(workspace: Workspace, name: str, as_json: bool) -> None:
+    """Download the model NAME from the Hugging Face hub and make it ready to run.
+
+    This is the only command that downloads a model. It doesn't change which model is used: it prints the command that
+    does. A model in a folder of yours needs no download.
+
+    Example: engram setup model BAAI/bge-small-en-v1.5
+    """
+    from engram.embedding.load import fetch_model
+
+    embedder = fetch_model(name, workspace.places.prepare().models)
+    if as_json:
+        print_json({"name": name, "id": embedder.model_id, "dimension": embedder.dimension, "note": embedder.reason})
+        return
+    say(f"{name} is ready: {embedder.dimension} numbers in a vector, {embedder.max_tokens} tokens at most.")
+    if embedder.reason:
+        say(f"It runs with torch, which takes more memory: {embedder.reason}")
+    say(f"To use it: engram config set embedding_model {name}\nThe worker then embeds every memory again.")
+
+
+# -- ``engram completion``: what the shell needs to complete commands and options.
+
+
+@click.command("completion")
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+@click.pass_context
+def completion(ctx: click.Context, shell: str) -> None:
+    """Print the script that completes commands and options in your shell.
+
+    Example: engram completion zsh > ~/.zfunc/_engram
+    """
+    completion_class = get_completion_class(shell)
+    if completion_class is None:
+        raise BadRequest(f"there is no completion for {shell}")
+    root = ctx.find_root().command
+    click.echo(completion_class(root, {}, "engram", "_ENGRAM_COMPLETE").source())
+
+
+# -- ``engram config``: every setting with its value and source.
+
+
+class _ConfigGroup(click.Group):
+    """A group that reads ``engram config NAME`` as ``engram config show NAME``."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Insert ``show`` before anything that is not a command."""
+        if not args or (args[0] not in self.commands and args[0] not in ctx.help_option_names):
+            args = ["show", *args]
+        return super().parse_args(ctx, args)
+
+
+@click.group("config", cls=_ConfigGroup)
+def config() -> None:
+    """Show every setting with its source, or change one (default: show).
+
+    Example: engram config set extractor claude
+    """
+
+
+@config.command("show")
+@click.argument("name", required=False)
+@json_option
+@pass_workspace
+def show(workspace: Workspace, name: str | None, as_json: bool) -> None:
+    """Show every setting, its value, and its source: a flag, the environment, config.toml or the default.
+
+    Change one with `engram config set NAME VALUE`, with a variable ENGRAM_<NAME>, or for one call with
+    --set NAME=VALUE.
+
+    Example: engram config recall_limit
+    """
+    values = plain_settings(workspace.settings)
+    if name is not None:
+        wanted = _canonical(name)
+        if wanted not in values:
+            raise NotFound(f"there is no setting {name!r}; `engram config` lists them")
+        values = {wanted: values[wanted]}
+    sources = workspace.loaded.sources
+    if as_json:
+        rows = {setting: {"value": value, "source": sources[setting]} for setting, value in values.items()}
+        print_json({"settings": rows})
+    elif name is not None:
+        say(shown_value(next(iter(values.values()))))
+    else:
+        table = [(setting, shown_value(value), sources[setting]) for setting, value in values.items()]
+        print_table(["setting", "value", "from"], table, empty="")
+
+
+@config.command("set")
+@click.argument("name")
+@click.argument("value")
+@json_option
+@pass_workspace
+def set_setting(workspace: Workspace, name: str, value: str, as_json: bool) -> None:
+    """Check a setting and write it to config.toml. A running worker or watcher uses it after its next start.
+
+    Separate the items of a list by commas. Comments and the rest of the file are not changed.
+
+    Example: engram config set llm_dollars_per_day 0.5
+    """
+    setting = _canonical(name)
+    stored = _write_setting(lambda: set_value(_config_home(workspace), setting, value))
+    if as_json:
+        print_json({"setting": setting, "value": plain_value(stored)})
+    else:
+        click.echo(f"{setting} = {shown_value(plain_value(stored))}")
+    _note_override(workspace, setting)
+
+
+@config.command("unset")
+@click.argument("name")
+@json_option
+@pass_workspace
+def unset_setting(workspace: Workspace, name: str, as_json: bool) -> None:
+    """Remove a setting from config.toml, so that its default applies again.
+
+    Example: engram config unset llm_dollars_per_day
+    """
+    setting = _canonical(name)
+    was_set = _write_setting(lambda: unset_value(_config_home(workspace), setting))
+    if as_json:
+        print_json({"setting": setting, "was_set": was_set})
+    elif not was_set:
+        click.echo(f"{setting} is not in config.toml.")
+    _note_override(workspace, setting)
+
+
+Result = TypeVar("Result")
+
+
+def _write_setting(change: Callable[[], Result]) -> Result:
+    """Change the file; an error of the file system is an expected failure."""
+    try:
+        return change()
+    except OSError as error:
+        raise EngramError(f"Can't write config.toml: {error.strerror or error}.") from error
+
+
+def _config_home(workspace: Workspace) -> Path:
+    """The folder of the config.toml that is read: a vault has the settings of the memory folder around it."""
+    return config_home(_beside_file(workspace).settings.home)
+
+
+def _note_override(workspace: Workspace, setting: str) -> None:
+    """Warn if config.toml does not decide the setting."""
+    source = _beside_file(workspace).sources.get(setting)
+    if source in ("flag", "environment"):
+        click.echo(f"Note: the {source} also sets {setting} and overrides config.toml.", err=True)
+
+
+def _beside_file(workspace: Workspace) -> Loaded:
+    """The settings from flags and environment alone: config.toml may hold the line to be fixed."""
+    return load(workspace.flags, with_file=False)
+
+
+def _canonical(name: str) -> str:
+    return name.replace("-", "_")

@@ -1,0 +1,152 @@
+"""What a person types in place of a whole id or a date: the beginning of an id, a day by its name."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+import pytest
+from click.testing import Result
+
+from engram.enums import Actor
+from engram.errors import BadRequest
+from engram.memories.save import save_memory
+from engram.models.engine.transaction import Store
+from engram.models.memories import memory_records
+from engram.models.sessions.passage_rows import find_quotation, quotations_beginning_with
+from engram.models.sessions.sessions import list_sessions
+from engram.reports.memory_report import whole_id
+from engram.search.question import end_of_day
+
+Run = Callable[..., Result]
+RunJson = Callable[..., Any]
+
+
+def two_alike(store: Store, monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+    """Save two memories whose ids begin alike."""
+    ids = iter(["ep_abc000000001", "ep_abc000000002"])
+    monkeypatch.setattr("engram.models.memories.memory_records.new_memory_id", lambda: next(ids))
+    for text in ("Ship the crates on Mondays.", "Paint the buoys red."):
+        save_memory(store, text, str, actor=Actor.USER, project_id=1)
+    return "ep_abc000000001", "ep_abc000000002"
+
+
+def quotations(store: Store) -> list[str]:
+    """The ids of all quotations."""
+    return [
+        found.quotation_id
+        for digit in "0123456789abcdef"
+        for found in quotations_beginning_with(store, f"q_{digit}", 999)
+    ]
+
+
+def test_a_unique_beginning_is_the_whole_id(filled: Store) -> None:
+    for memory in memory_records.all_memories(filled):
+        others = [other.episode_id for other in memory_records.all_memories(filled) if other.id != memory.id]
+        length = next(size for size in range(4, 16) if not any(o.startswith(memory.episode_id[:size]) for o in others))
+        assert whole_id(filled, memory.episode_id[:length]) == memory.episode_id
+
+
+def test_a_quotation_is_found_by_a_beginning(filled: Store) -> None:
+    known = quotations(filled)
+
+    assert known
+    assert all(find_quotation(filled, name) is not None for name in known)
+    alone = [name for name in known if sum(other.startswith(name[:14]) for other in known) == 1]
+    assert alone
+    assert [whole_id(filled, name[:14]) for name in alone] == alone
+
+
+@pytest.mark.parametrize(
+    "text", ["ep_fffffffffff", "ep_", "q_", "ep_xyz", "e", "", "ep_0123456789ab", "q_000000000000"]
+)
+def test_a_text_that_no_id_begins_with_comes_back(filled: Store, text: str) -> None:
+    assert whole_id(filled, text) == text
+
+
+def test_several_candidates_are_named_with_their_titles(filled: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second = two_alike(filled, monkeypatch)
+
+    with pytest.raises(BadRequest) as refused:
+        whole_id(filled, "ep_abc")
+
+    assert str(refused.value) == (
+        f"several ids begin with ep_abc: {first} “Ship the crates on Mondays”; {second} “Paint the buoys red”. "
+        "Give more of the one that you mean"
+    )
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("expand",), ("edit", "--summary", "x"), ("correct", "y", "--why", "z"), ("pin",), ("feedback", "wrong"),
+        ("undo",), ("forget", "--dry-run"), ("purge",), ("review", "keep"), ("review", "both"), ("review", "trust"),
+        ("why",), ("timeline",), ("share",), ("pack", "make"), ("save", "--global", "A text.", "--supersedes"),
+    ],
+)  # fmt: skip
+def test_every_command_that_takes_an_id_names_the_candidates(
+    filled: Store, run: Run, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    two_alike(filled, monkeypatch)
+    commands = 2 if words[0] in ("review", "pack") else len(words) if words[0] == "save" else 1
+
+    said = run(*words[:commands], "ep_abc", *words[commands:], code=1).stderr
+
+    assert "several ids begin with ep_abc: ep_abc000000001" in said or words[0] in ("share", "pack")
+
+
+def test_a_memory_changes_by_the_beginning_of_its_id(filled: Store, run: Run, run_json: RunJson) -> None:
+    made = run_json("save", "--global", "Weigh the crates twice.")["id"]
+
+    assert json.loads(run("pin", made[:12], "--json").stdout)["id"] == made
+    assert f"Changed {made}" in run("edit", made[:12], "--summary", "Weigh every crate twice.").stdout
+    assert run_json("expand", made[:12])["id"] == made
+    assert "never shown" in run("why", made[:12]).stdout
+    assert run_json("forget", made[:12], "--yes")["forgotten"] == [made]
+
+
+def test_sessions_that_begin_alike_are_named(filled: Store, run: Run) -> None:
+    known = [session.session_id for session in list_sessions(filled)]
+
+    said = run("sessions", known[0][:0], code=1).stderr
+
+    assert "several ids begin with" in said
+    assert sum(name in said for name in known) >= 2
+
+
+#: A Thursday, at noon on this machine.
+NOW = datetime(2026, 11, 26, 12, 0)
+
+
+@pytest.mark.parametrize(
+    ("text", "last_day"),
+    [
+        ("today", "2026-11-26"), ("yesterday", "2026-11-25"), ("Yesterday", "2026-11-25"), ("monday", "2026-11-23"),
+        ("last monday", "2026-11-23"), ("on tue", "2026-11-24"), ("thursday", "2026-11-26"),
+        ("last thursday", "2026-11-19"), ("friday", "2026-11-20"), ("last week", "2026-11-22"),
+        ("3 days ago", "2026-11-23"), ("7d", "2026-11-19"), ("2 weeks ago", "2026-11-12"), ("2w", "2026-11-12"),
+        ("2026-11-05", "2026-11-05"), ("november 5", "2026-11-05"), ("5 nov 2025", "2025-11-05"),
+        ("march 2026", "2026-03-31"), ("last month", "2026-10-31"),
+    ],
+)  # fmt: skip
+def test_a_day_is_named_as_people_name_it(text: str, last_day: str) -> None:
+    end_ms = end_of_day(text, int(NOW.timestamp() * 1000))
+
+    assert end_ms is not None
+    assert datetime.fromtimestamp(end_ms / 1000).strftime("%Y-%m-%d %H:%M:%S") == f"{last_day} 23:59:59"
+
+
+@pytest.mark.parametrize("text", ["", "soon", "ep_0", "2026-99-99", "the day", "mo"])
+def test_what_is_no_day_is_refused(text: str) -> None:
+    assert end_of_day(text, int(NOW.timestamp() * 1000)) is None
+
+
+def test_the_timeline_takes_a_day(filled: Store, run: Run, run_json: RunJson) -> None:
+    made = run_json("save", "--global", "Weigh the crates twice.")["id"]
+
+    assert made in [memory["id"] for memory in run_json("timeline", "today")["episodes"]]
+    assert made not in [memory["id"] for memory in run_json("timeline", "yesterday")["episodes"]]
+    assert len(run_json("timeline", "-n", "1")["episodes"]) == 1
+    assert "yesterday" in run("timeline", "whenever", code=1).stderr
