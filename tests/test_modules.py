@@ -29,7 +29,6 @@ EXCEPTIONS = Path(__file__).with_name("module_exceptions.txt")
 CROWDED = {
     "engram": 36,
     "engram/cli": 36,
-    "engram/page/templates": 36,
 }
 
 

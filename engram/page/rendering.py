@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import json
+import math
+import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -14,8 +17,9 @@ from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from engram.models.memories.memory_records import Memory
 from engram.page.view import View
-from engram.system.clock import iso_time
+from engram.system.clock import parse_time_ms
 from engram.trust.display import is_hidden
 
 # -- Stored text as the page shows it: nothing hidden, nothing that reorders what stands beside it.
@@ -44,6 +48,8 @@ def _spelled(char: str) -> str:
 
 #: Folder of the templates.
 TEMPLATES = Path(__file__).resolve().parent / "templates"
+#: A sentence to its end; a short one may end at an abbreviation.
+_SENTENCE = re.compile(r".{12,}?(?<!e\.g)(?<!i\.e)[.!?](?=\s)|.{12,}?[。！？]", re.DOTALL)
 #: Longest text on one line, in characters, where a template names no other limit.
 MAX_LINE_CHARACTERS = 160
 
@@ -59,7 +65,21 @@ def make_environment(*, autoescape: bool = True) -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    environment.filters |= {"line": to_line, "when": when, "iso": iso_time, "day": day, "number": number, "span": span}
+    environment.filters |= {
+        "line": to_line,
+        "when": when,
+        "clock": clock,
+        "day": day,
+        "month": month,
+        "zoned": zoned,
+        "ms": parse_time_ms,
+        "headline": headline,
+        "number": number,
+        "count": count,
+        "span": span,
+        "inline": inline_spans,
+        "blocks": text_blocks,
+    }
     return environment
 
 
@@ -99,6 +119,25 @@ def render(
     return "".join(made.blocks[block](context))
 
 
+def first_sentence(text: str, limit: int = MAX_LINE_CHARACTERS) -> tuple[str, str]:
+    """Return the first sentence of a text and the rest; two empty texts where it is longer than ``limit``."""
+    found = _SENTENCE.match(text)
+    end = found.end() if found else len(text)
+    return (text[:end].strip().rstrip("."), text[end:].strip()) if 0 < end <= limit else ("", "")
+
+
+def headline(memory: Memory) -> tuple[str, str]:
+    """Return what a list shows of a memory: its title, and what goes on behind it."""
+    title, summary = memory.shown_title, memory.summary
+    if memory.title:
+        return title, summary
+    # A title that was taken from the summary may leave its first word out, the name of a kind.
+    at = summary.find(title.rstrip("…"))
+    return (
+        (title, summary) if at < 0 else (summary[: at + len(title.rstrip("…"))], summary[at + len(title.rstrip("…")) :])
+    )
+
+
 def to_line(text: str, limit: int = MAX_LINE_CHARACTERS) -> str:
     """Return a text on one line, cut at ``limit`` characters."""
     line = " ".join(str(text).split())
@@ -106,7 +145,10 @@ def to_line(text: str, limit: int = MAX_LINE_CHARACTERS) -> str:
 
 
 def when(at_ms: int | None) -> str:
-    """Return a time for people: the time alone if it is today, the year only if it is another one."""
+    """Return a time for people: the time alone if it is today, the year only if it is another one.
+
+    It is the machine's time. The page's script writes it anew where the browser is in another zone.
+    """
     if not at_ms:
         return "–"
     then, now = time.localtime(at_ms / 1000), time.localtime()
@@ -115,14 +157,52 @@ def when(at_ms: int | None) -> str:
     return time.strftime("%-d %b %H:%M" if then[0] == now[0] else "%-d %b %Y", then)
 
 
+def clock(at_ms: int | None) -> str:
+    """Return hours and minutes."""
+    return time.strftime("%H:%M", time.localtime(at_ms / 1000)) if at_ms else "–"
+
+
 def day(at_ms: int | None) -> str:
-    """Return a day for people."""
-    return time.strftime("%-d %b %Y", time.localtime(at_ms / 1000)) if at_ms else "–"
+    """Return a day for people: today, yesterday, or a date with the year where it is another one."""
+    if not at_ms:
+        return "–"
+    then, now = time.localtime(at_ms / 1000), time.localtime()
+    ago = (datetime.date(*now[:3]) - datetime.date(*then[:3])).days
+    if ago in (0, 1):
+        return ("Today", "Yesterday")[ago]
+    return time.strftime("%A, %-d %B" if then[0] == now[0] else "%-d %B %Y", then)
+
+
+def month(at_ms: int) -> str:
+    """Return today, yesterday, or the month."""
+    then, now = time.localtime(at_ms / 1000), time.localtime()
+    return (
+        day(at_ms)
+        if day(at_ms) in ("Today", "Yesterday")
+        else time.strftime("%B" if then[0] == now[0] else "%B %Y", then)
+    )
+
+
+def short_day(at_ms: int) -> str:
+    """Return a day of a chart, such as ``24 Nov``."""
+    return time.strftime("%-d %b", time.localtime(at_ms / 1000))
+
+
+def zoned(at_ms: int | None) -> str:
+    """Return a time as a machine reads it, with the distance of this machine's zone to UTC; "" for none."""
+    if not at_ms:
+        return ""
+    return datetime.datetime.fromtimestamp(at_ms // 1000).astimezone().isoformat()
 
 
 def number(value: float) -> str:
     """Return a whole number with separators."""
     return f"{value:,.0f}"
+
+
+def count(value: int, one: str, many: str = "") -> str:
+    """Return a number with its noun: ``1 session``, ``2 sessions``; ``many`` where "s" is not enough."""
+    return f"{number(value)} {one if value == 1 else many or one + 's'}"
 
 
 def span(seconds: float) -> str:
@@ -133,12 +213,119 @@ def span(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
+# -- Text as a person reads it: code in monospace, headings and lists as such; everything else stays as it was said.
+
+#: Mark at the beginning of a part of a memory's text → what it means. The local writer sets them.
+LABELS: Mapping[str, str] = {
+    "also": "Also said",
+    "asked": "Asked",
+    "before it": "Before that",
+    "proposed by the assistant": "Claude proposed",
+    "the user": "The user",
+    "todo list": "To do",
+}
+_LABEL = re.compile(rf"^\[({'|'.join(LABELS)})\][ \n]?", re.MULTILINE)
+_FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[^\n`]*\n(.*?)(?:\n[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+#: Code between backticks, and words between two stars.
+_INLINE = re.compile(r"``(?P<two>[^\n]+?)``|`(?P<one>[^`\n]+)`|\*\*(?P<bold>\S(?:[^*\n]*\S)?)\*\*")
+_HEADING = re.compile(r"^#{1,6}[ \t]+(.+)$")
+_BLANK_LINES = re.compile(r"\n[ \t]*\n(?:[ \t]*\n)+")
+_BULLET = re.compile(r"^([ \t]*)[-*+][ \t]+")
+#: A line of at least so many characters may go on in the next one, if that begins like the middle of a sentence.
+MIN_WRAPPED_CHARACTERS = 50
+_GOES_ON = re.compile(r"^[ \t]{0,3}[^\s#>|*+\-\d]")
+#: Longest text that is looked through for code; a longer one is shown as it is.
+MAX_RICH_CHARACTERS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class TextSpan:
+    """A part of a line: ``style`` is "code", "strong", "mark" or ""."""
+
+    text: str
+    style: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Passage:
+    """A part of a text: ``kind`` is "label", "code" or "prose"."""
+
+    kind: str
+    spans: tuple[TextSpan, ...]
+
+
+def inline_spans(text: str) -> list[TextSpan]:
+    """Return the parts of a text of which some are code or strong; their marks are left out."""
+    spans, end = [], 0
+    for found in _INLINE.finditer(text):
+        if found.start() > end:
+            spans.append(TextSpan(text[end : found.start()]))
+        if bold := found["bold"]:
+            spans += strong(inline_spans(bold))
+        else:
+            spans.append(TextSpan((found["two"] or found["one"]).strip(" "), "code"))
+        end = found.end()
+    return [*spans, TextSpan(text[end:])] if end < len(text) else spans
+
+
+def strong(spans: Iterable[TextSpan]) -> list[TextSpan]:
+    """Return the parts of a text that is strong as a whole."""
+    return [TextSpan(span.text, span.style or "strong") for span in spans]
+
+
+def text_blocks(text: str, is_wrapped: bool = False) -> list[Passage]:
+    """Return a text of a memory or a turn in the parts that a person sees.
+
+    Args:
+        text: what was said.
+        is_wrapped: the lines may be broken at a width, as those of a commit message are: they are joined again.
+    """
+    text = text.replace("\r\n", "\n")
+    if len(text) > MAX_RICH_CHARACTERS:
+        return [Passage("prose", (TextSpan(text),))]
+    parts = _LABEL.split(text)
+    blocks = [*_prose_and_code(parts[0], is_wrapped)]
+    for label, part in zip(parts[1::2], parts[2::2], strict=True):
+        blocks += [Passage("label", (TextSpan(LABELS[label]),)), *_prose_and_code(part, is_wrapped)]
+    return blocks
+
+
+def _prose_and_code(text: str, is_wrapped: bool) -> Iterator[Passage]:
+    end = 0
+    for found in _FENCE.finditer(text):
+        yield from _prose(text[end : found.start()], is_wrapped)
+        if found[2].strip():
+            yield Passage("code", (TextSpan(found[2].strip("\n")),))
+        end = found.end()
+    yield from _prose(text[end:], is_wrapped)
+
+
+def _prose(text: str, is_wrapped: bool) -> Iterator[Passage]:
+    spans: list[TextSpan] = []
+    lines = _BLANK_LINES.sub("\n\n", text.strip("\n").rstrip()).split("\n")
+    is_below_heading = False
+    for line, following in zip(lines, [*lines[1:], ""], strict=True):
+        heading = _HEADING.match(line)
+        if is_below_heading and not line.strip():
+            continue
+        is_below_heading = heading is not None
+        spans += strong(inline_spans(heading[1])) if heading else inline_spans(_BULLET.sub(r"\1• ", line))
+        goes_on = is_wrapped and len(line) >= MIN_WRAPPED_CHARACTERS and bool(_GOES_ON.match(following))
+        spans.append(TextSpan(" " if goes_on and not heading else "\n"))
+    if any(span.text.strip() for span in spans):
+        yield Passage("prose", tuple(spans[:-1]))
+
+
 # -- The files that the page loads beside HTML: its own style and script, and htmx.
 
 #: Folder of the files.
 STATIC = Path(__file__).resolve().parent / "static"
 #: Folder of the files of others, in it.
 VENDOR = STATIC / "vendor"
+
+
+#: Comments of a style, and blanks beside a sign or behind a colon.
+_CSS_BLANKS = re.compile(rb"/\*.*?\*/|;?\s*([}])\s*|\s*([{;,>])\s*|(?<=:)\s+|\n", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +336,9 @@ class Asset:
     media_type: str
 
     def read(self) -> bytes:
-        """The content, one file after the other."""
-        return b"\n;\n".join(path.read_bytes() for path in self.paths)
+        """The content, one file after the other; a style without its comments and without blanks that mean nothing."""
+        content = b"\n;\n".join(path.read_bytes() for path in self.paths)
+        return _CSS_BLANKS.sub(rb"\1\2", content) if self.media_type == "text/css" else content
 
 
 #: Name in the address → what is served. Nothing else is served.
@@ -166,40 +354,78 @@ ASSETS: Mapping[str, Asset] = {
 }
 
 
-# -- Pictures that the server draws: bars for the days, without a script and without inline style.
+# -- Charts: lists of numbers by day that the style draws as bars, so that a screen reader and no script read them too.
 
-#: Height of a picture in its own units; each bar is ``BAR_WIDTH`` wide with a gap of 1.
-HEIGHT, BAR_WIDTH = 40, 9
+#: Steps of a bar: the style has a class for each, since nothing in the page may carry a style of its own.
+MAX_STEP = 25
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """One bar."""
+    """One day."""
 
-    x: int
-    y: float
-    height: float
-    number: int
+    #: Such as ``24 Nov: 3``.
+    label: str
+    #: Height, from 0 to ``MAX_STEP``; 0 is for nothing.
+    step: int
+    #: A number that stands below the bar; "" where none does.
+    tick: str
 
 
 @dataclass(frozen=True, slots=True)
-class BarChart:
-    """A row of bars, the last one for today."""
+class Chart:
+    """Numbers by day, the last one for today, with both axes."""
 
     bars: tuple[Bar, ...]
-    width: int
-    most: int
-    total: int
+    #: What the top of the chart and half of it stand for.
+    top: str
+    half: str
+    total: str
+    #: Step of a line across, such as a limit; 0 for none.
+    line: int = 0
 
 
-def bar_chart(numbers: Sequence[int]) -> BarChart:
-    """Return bars whose heights are shares of the largest number; a number that is not 0 has a visible bar."""
-    most = max(numbers, default=0)
-    bars = []
-    for index, number in enumerate(numbers):
-        height = max(1.5, number / most * HEIGHT) if number else 0.0
-        bars.append(Bar(index * (BAR_WIDTH + 1), round(HEIGHT - height, 1), round(height, 1), number))
-    return BarChart(tuple(bars), len(numbers) * (BAR_WIDTH + 1), most, sum(numbers))
+def day_chart(
+    days: Sequence[tuple[int, int]],
+    numbers: Sequence[float],
+    form: Callable[[float], str] | None = None,
+    *,
+    limit: float = 0.0,
+) -> Chart:
+    """Return a chart of numbers by day.
+
+    Args:
+        days: start and end of each day in milliseconds, today the last.
+        numbers: one for each day.
+        form: how a number is written; whole numbers where None.
+        limit: where a line is drawn across; 0 for none.
+    """
+    form = form or number
+    top = _round_up(max([*numbers, limit, 0.0]), is_whole=form is number)
+    last = len(days) - 1
+    bars = [
+        Bar(f"{short_day(start)}: {form(value)}", _step(value, top), _tick(start, last - index))
+        for index, ((start, _), value) in enumerate(zip(days, numbers, strict=True))
+    ]
+    return Chart(tuple(bars), form(top), form(top / 2), form(sum(numbers)), _step(limit, top))
+
+
+def _step(value: float, top: float) -> int:
+    """A number that is not 0 has a visible bar."""
+    return max(1, round(value / top * MAX_STEP)) if value > 0 else 0
+
+
+def _tick(start_ms: int, days_ago: int) -> str:
+    """A date each week, counted from today."""
+    return short_day(start_ms) if days_ago and days_ago % 7 == 0 else "" if days_ago else "today"
+
+
+def _round_up(value: float, *, is_whole: bool) -> float:
+    """Return the next number of the form 1, 2, 4 or 10 times a power of ten, whose half is worth writing, too."""
+    if value <= 0:
+        return 2.0 if is_whole else 1.0
+    power = 10.0 ** math.floor(math.log10(value))
+    return max(2.0 if is_whole else 0.0, next(step * power for step in (1, 2, 4, 6, 8, 10) if value <= step * power))
 
 
 # -- Why a memory was relevant enough or not: each feature with what it adds, as bars.
@@ -217,8 +443,6 @@ NAMES: Mapping[str, str] = {
     "words_alone": "words in common",
     "support_alone": "words of its turn in common",
 }
-#: Widest bar, in units of the picture.
-MAX_BAR = 90.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,8 +453,8 @@ class FeatureBar:
     value: float
     #: Weight × value: what it adds to the relevance, or takes from it, in log odds.
     adds: float
-    #: Width of its bar, from 0 to ``MAX_BAR``.
-    width: float
+    #: Length of its bar, from 1 to ``MAX_STEP``.
+    step: int
 
 
 def feature_bars(features: Mapping[str, float]) -> list[FeatureBar]:
@@ -240,7 +464,7 @@ def feature_bars(features: Mapping[str, float]) -> list[FeatureBar]:
     strongest = max((abs(amount) for amount in adds.values()), default=0.0) or 1.0
     ordered = sorted(features.items(), key=lambda pair: -abs(adds[pair[0]]))
     return [
-        FeatureBar(NAMES.get(name, name), value, adds[name], abs(adds[name]) / strongest * MAX_BAR)
+        FeatureBar(NAMES.get(name, name), value, adds[name], max(1, round(abs(adds[name]) / strongest * MAX_STEP)))
         for name, value in ordered
     ]
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlsplit
 
 import anyio.to_thread
 from jinja2 import Environment
@@ -161,7 +161,7 @@ class Page:
         except EngramError as error:
             logger.warning("action=page_news view=%s failed=%s", view.name, error)
             return 0, ""
-        return new, render(self.environment, "news.html", {"new": new})
+        return new, render(self.environment, "parts/news.html", {"new": new})
 
     @contextlib.contextmanager
     def _memory(self) -> Iterator[tuple[Store, Loaded]]:
@@ -194,13 +194,15 @@ class Frame:
         values = {**self._values(asked), **answer.values}
         html = self._render(answer.template, values, answer.block)
         if answer.block and answer.notice is not None:
-            html += self._render("notice.html", {**values, "notice": answer.notice, "is_error": False})
+            html += self._render("parts/notice.html", {**values, "notice": answer.notice, "is_error": False})
         response = HTMLResponse(html, status_code=answer.status)
         if answer.is_change:
             response.background = BackgroundTask(wake_worker, self.page.places)
         if answer.replace_url is not None:
             parts, query = answer.replace_url
-            response.headers["HX-Replace-Url"] = self._link(asked.project)(*parts, **query)
+            address = self._link(asked.project)(*parts, **query)
+            is_here = urlsplit(self.request.headers.get("hx-current-url", "")).path == urlsplit(address).path
+            response.headers["HX-Replace-Url" if is_here else "HX-Push-Url"] = address
         return response
 
     def respond_error(self, sentence: str, status: int) -> Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import sys
@@ -16,8 +17,12 @@ from typing import Any
 from engram.errors import EngramError
 from engram.extraction.model.bounded_command import run_bounded
 from engram.models.engine.transaction import Store
+from engram.models.memories.judgements import open_contradictions
 from engram.models.projects.projects import ProjectRow, list_projects
-from engram.reports.health import Trouble, take_vitals
+from engram.models.search.memory_lists import suspect_memories
+from engram.models.shown.usage import late_since
+from engram.reports.health import Trouble, Vitals, take_vitals
+from engram.reports.settings_report import list_moves
 from engram.settings import Settings
 from engram.vaults import own_vault
 
@@ -69,7 +74,8 @@ class Answer:
     #: Only this block of the template; "" for the whole page.
     block: str = ""
     notice: Notice | None = None
-    #: Address that the browser shows from now on, as parts and a query; None leaves it.
+    #: Address that the browser shows from now on, as parts and a query; None leaves it. Another path than before is a
+    #: step that "back" takes back.
     replace_url: tuple[tuple[str, ...], Mapping[str, str]] | None = None
     status: int = 200
     #: Something was changed: the worker is told.
@@ -112,13 +118,68 @@ class View:
     key: str = ""
     #: First part of its path; "" for the start page.
     path: str = ""
-    #: True for a view that stands behind "More" in the navigation.
+    #: Name of the view in the navigation that this one belongs to; "" for none.
+    within: str = ""
+    #: True for a view that stands in the second group of the navigation.
     is_more: bool = False
     #: Returns how many things the view would show that are newer than a time in milliseconds. None: it has no news.
     count_new: Callable[[Store, int, int | None], int] | None = None
 
 
-# -- What stands around every view: the projects to choose from, one sentence on whether memory works, the time.
+# -- What stands around every view: the projects to choose from, whether memory works, and what waits for the person.
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """Something that waits for the person, and the view that settles it."""
+
+    text: str
+    #: Path of the view.
+    path: str
+    number: int = 1
+    #: Memory does not work as it should; False for a decision that can wait.
+    is_trouble: bool = False
+
+
+def list_needs(store: Store, vitals: Vitals, *, with_folders: bool = False) -> list[Need]:
+    """Return everything that waits for the person, what does not work first; the one list that every view counts by.
+
+    Memories that the user's files contradict are not in it: comparing all of them takes too long for every view.
+
+    Args:
+        store: the open memory.
+        vitals: whether memory works.
+        with_folders: also look on disk for projects that may have moved.
+    """
+    needs = [
+        Need(f"{_said(trouble)}. {trouble.advice[:1].upper()}{trouble.advice[1:]}", "health", 1, True)
+        for trouble in vitals.troubles()
+    ]
+    for number, path, one, many in (
+        (sum(work.dead or 0 for work in vitals.work), "tasks", "task was given up", "tasks were given up"),
+        (
+            len(open_contradictions(store)),
+            "decide",
+            "pair of memories that can't both hold",
+            "pairs of memories that can't both hold",
+        ),
+        (len(suspect_memories(store)), "decide", "memory that reads like an order", "memories that read like an order"),
+        (
+            len(list_moves(store)) if with_folders else 0,
+            "projects",
+            "project may have moved",
+            "projects may have moved",
+        ),
+    ):
+        if number:
+            needs.append(Need(f"{number:,} {one if number == 1 else many}", path, number))
+    return needs
+
+
+def _said(trouble: Trouble) -> str:
+    """What is wrong; the message of a failure is set apart from the stage that failed."""
+    is_sentence = trouble.text.startswith(("not ", "is "))
+    return f"{trouble.about.capitalize()}{'' if is_sentence else ':'} {trouble.text}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +187,9 @@ class FrameValues:
     """The values of the layout."""
 
     projects: tuple[ProjectRow, ...]
-    #: What is wrong, the worst first; empty if all is well.
-    troubles: tuple[Trouble, ...]
+    needs: tuple[Need, ...]
+    #: Answers that came after their hook had ended, today, for people; "" for none.
+    late: str
     #: When this page was made, in milliseconds since 1970: what came later is news.
     now_ms: int
     #: Claude Code's folder.
@@ -136,26 +198,45 @@ class FrameValues:
     has_letters: bool
 
     @property
+    def troubles(self) -> tuple[Need, ...]:
+        """What does not work, the worst first; empty if all is well."""
+        return tuple(need for need in self.needs if need.is_trouble)
+
+    @property
     def sentence(self) -> str:
         """One sentence on whether memory works."""
         if not self.troubles:
-            return "All is well."
-        first = self.troubles[0]
+            return "All is well"
         more = f" (and {len(self.troubles) - 1} more)" if len(self.troubles) > 1 else ""
-        advice = first.advice[:1].upper() + first.advice[1:]
-        return f"{first.about.capitalize()} {first.text}{more}. {advice}"
+        return f"{self.troubles[0].text.split(': ')[0].split('. ')[0]}{more}"
+
+    def waiting(self, path: str) -> int:
+        """How many things wait in the view of a path."""
+        return sum(need.number for need in self.needs if need.path == path)
 
 
 def frame_values(asked: PageRequest) -> FrameValues:
     """Collect what stands around a view; a few milliseconds at any size."""
-    vitals = take_vitals(asked.store, asked.settings, with_files=False)
+    store = asked.store
+    late = sum(late_since(store, day_spans(store.now_ms(), 1)[0][0]).values())
     return FrameValues(
-        projects=tuple(list_projects(asked.store)),
-        troubles=tuple(vitals.troubles()),
-        now_ms=asked.store.now_ms(),
+        projects=tuple(list_projects(store)),
+        needs=tuple(list_needs(store, take_vitals(store, asked.settings, with_files=False))),
+        late=f"{late:,} {'answer' if late == 1 else 'answers'} came too late today" if late else "",
+        now_ms=store.now_ms(),
         claude_folder=str(asked.settings.projects_folder),
         has_letters=asked.settings.page_letters,
     )
+
+
+def day_spans(now_ms: int, number: int) -> list[tuple[int, int]]:
+    """Return start and end of the latest days, today included, in milliseconds; local days, also of 23 or 25 hours."""
+    now = time.localtime(now_ms / 1000)
+    starts = [
+        int(time.mktime((now.tm_year, now.tm_mon, now.tm_mday - back, 0, 0, 0, 0, 0, -1)) * 1000)
+        for back in range(number - 1, -2, -1)
+    ]
+    return list(itertools.pairwise(starts))
 
 
 # -- What is new since a page was made: told as a number that waits to be shown, so that nothing jumps.

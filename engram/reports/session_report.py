@@ -221,12 +221,12 @@ def summarize_sessions(
     store: Store, settings: Settings, *, project_id: int | None = None, limit: int
 ) -> list[SessionSummary]:
     """The latest sessions, newest first; of one project, or of all where ``project_id`` is None."""
-    return _summarize(store, settings, list_sessions(store, limit, project_id=project_id))
+    return summarize_rows(store, settings, list_sessions(store, limit, project_id=project_id))
 
 
 def summarize_session(store: Store, settings: Settings, session: SessionRow) -> SessionSummary:
     """One session, as in a list."""
-    return _summarize(store, settings, [session])[0]
+    return summarize_rows(store, settings, [session])[0]
 
 
 def find_session_row(store: Store, text: str) -> SessionRow:
@@ -270,7 +270,8 @@ def find_activity(session: SessionRow, now_ms: int, settings: Settings) -> Activ
     return Activity.IDLE if silent_seconds < settings.live_seconds else Activity.OVER
 
 
-def _summarize(store: Store, settings: Settings, sessions: Sequence[SessionRow]) -> list[SessionSummary]:
+def summarize_rows(store: Store, settings: Settings, sessions: Sequence[SessionRow]) -> list[SessionSummary]:
+    """These sessions, in their order."""
     totals = usage.count_sessions(store, [session.session_id for session in sessions])
     names = {project.id: project.name for project in list_projects(store)}
     titles = session_titles(store, sessions)

@@ -12,7 +12,7 @@ from engram.page import rendering
 from engram.page.rendering import ASSETS, STATIC, TEMPLATES, make_environment, render, spell_hidden
 
 PAGE = TEMPLATES.parent
-ALL = sorted(path.name for path in TEMPLATES.glob("*.html"))
+ALL = sorted(path.relative_to(TEMPLATES).as_posix() for path in TEMPLATES.rglob("*.html"))
 
 
 @pytest.fixture(scope="module")

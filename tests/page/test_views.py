@@ -38,6 +38,12 @@ def lived(store: Store) -> Lived:
     return live(store)
 
 
+def stats_of(text: str) -> dict[str, int]:
+    """The sums of the day, by their names."""
+    found = re.findall(r"<dt>([^<]+)</dt><dd>([\d,]+)</dd>", text)
+    return {name: int(number.replace(",", "")) for name, number in found}
+
+
 def test_every_view_is_small_and_has_one_heading(page: ServedPage, lived: Lived) -> None:
     paths = [
         (),
@@ -58,13 +64,13 @@ def test_a_memory_says_where_it_comes_from_and_why_it_was_shown(page: ServedPage
     text = page.see("m", lived.fix.episode_id).text
 
     assert f"<mark>{SUMMARY}</mark>" in text
-    assert "s1.jsonl:18" in text or ":18" in text
+    assert f"/s/{SESSION}/t/{lived.turn_id}?cited=18#line-18" in text
     assert "AssertionError: 1" in text
     assert PROMPT in text
     assert "0.71 ≥ 0.18" in text
     assert "rare words in common" in text
     assert "Found by “Why do taxes come out too low?” too." in text
-    assert "kept from what was said" in text
+    assert "Kept from what was said" in text
 
 
 def test_a_memory_says_who_said_it_where_it_is_shared_and_what_waits(
@@ -197,7 +203,7 @@ def test_the_start_page_of_an_empty_memory_says_the_next_steps(page: ServedPage)
 def test_the_start_page_counts_what_happened_today(page: ServedPage, lived: Lived) -> None:
     text = page.see("").text
 
-    assert "shown 1 memories (31 tokens) · 2 kept · 0 replaced · 0 judged wrong" in text
+    assert stats_of(text) == {"Shown to Claude": 1, "Tokens shown": 31, "Kept": 2, "Replaced": 0, "Judged wrong": 0}
     assert PROMPT in text
     assert "silent: it names no topic" in text
     assert page.see("", project="harbor").status == 200

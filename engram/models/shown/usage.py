@@ -403,17 +403,23 @@ def count_without_vector(store: Reader) -> int:
 MAX_LATEST_TURNS = 120
 #: Steps of the history, and bites, that are looked at for the counts of days.
 MAX_RECENT_ROWS = 20_000
+#: Memories that are looked at for them: fewer, since their rows are long.
+MAX_RECENT_MEMORIES = 5_000
 #: Characters of a prompt that are read.
 MAX_PROMPT_CHARACTERS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class DayCounts:
-    """What happened since a time."""
+    """What happened since a time, by the definitions of the days (``kept_by_day``, ``shown_by_day``)."""
 
-    #: Bites that Claude was shown, and their tokens with those of briefings.
+    #: Bites that Claude was shown, wherever: at a prompt, a tool call or in a briefing.
     shown: int
+    #: Those of them that a briefing said.
+    briefed: int
+    #: Tokens (characters / 4) of everything that Claude was shown, briefings in.
     tokens: int
+    #: Memories that Engram kept; when they were said does not matter.
     kept: int
     #: Memories that another one replaced, and those that somebody judged wrong.
     replaced: int
@@ -431,53 +437,69 @@ class LatestPrompt:
 
 
 def counts_since(store: Reader, since_ms: int, project_id: int | None = None) -> DayCounts:
-    """Count what happened since a time; of a project, or of all."""
+    """Count what happened since a time; of a project, or of all.
+
+    What was shown belongs to the project of its session, what was kept or changed to that of the memory.
+    """
     injection, memory, history, shown = tables.Injection, tables.Memory, tables.History, tables.Shown
-    of_project = memory.select(memory.episode_id).where(memory.project == project_id)
-    is_bite: ColumnBase = WAS_SHOWN & (injection.at_ms >= since_ms) & _is_recent(injection)
-    is_kept: ColumnBase = memory.created_at_ms >= since_ms
+    is_told: ColumnBase = shown.at_ms >= since_ms
     is_change: ColumnBase = (history.at_ms >= since_ms) & _is_recent(history)
     if project_id is not None:
-        is_bite &= injection.episode_id.in_(of_project)
-        is_kept &= memory.project == project_id
-        is_change &= history.episode_id.in_(of_project)
+        is_told &= shown.session_id.in_(_sessions_of(project_id))
+        is_change &= history.episode_id.in_(memory.select(memory.episode_id).where(memory.project == project_id))
     bites = store.fetch_first(
         injection.select(
-            fn.COUNT(SQL("*")).alias("number"), fn.COALESCE(fn.SUM(injection.tokens), 0).alias("tokens")
-        ).where(is_bite)
+            fn.COUNT(SQL("*")).alias("number"),
+            fn.COALESCE(fn.SUM(injection.channel == AT_START), 0).alias("briefed"),
+            fn.COALESCE(fn.SUM(injection.tokens), 0).alias("tokens"),
+        ).where(_is_bite(since_ms, project_id))
     )
-    told = store.fetch_value(shown.select(fn.COALESCE(fn.SUM(shown.tokens), 0)).where(shown.at_ms >= since_ms))
+    told = store.fetch_value(shown.select(fn.COALESCE(fn.SUM(shown.tokens), 0)).where(is_told))
     changes = history.select(history.action, fn.COUNT(SQL("*")).alias("number")).where(
         is_change & history.action.in_(("supersede", "bad"))
     )
     by_action = {row.action: row.number for row in store.fetch(changes.group_by(history.action))}
     return DayCounts(
         shown=bites.number,
-        tokens=bites.tokens + (0 if project_id is not None else told),
-        kept=store.fetch_value(memory.select(fn.COUNT(SQL("*"))).where(is_kept)),
+        briefed=bites.briefed,
+        tokens=bites.tokens + told,
+        kept=store.fetch_value(memory.select(fn.COUNT(SQL("*"))).where(_is_kept(since_ms, project_id))),
         replaced=by_action.get("supersede", 0),
         wrong=by_action.get("bad", 0),
     )
 
 
 def kept_by_day(store: Reader, days: Sequence[tuple[int, int]], project_id: int | None = None) -> list[int]:
-    """Count the memories that were said in each of some spans of time, given as start and end in milliseconds."""
+    """Count the memories that Engram kept in each of some spans of time, given as start and end in milliseconds."""
     memory = tables.Memory
-    condition = (memory.created_at_ms >= days[0][0]) & (memory.created_at_ms < days[-1][1])
-    if project_id is not None:
-        condition &= memory.project == project_id
-    return _by_day(store.fetch_values(memory.select(memory.created_at_ms).where(condition)), days)
+    condition = _is_kept(days[0][0], project_id) & (memory.kept_at_ms < days[-1][1])
+    return _by_day(store.fetch_values(memory.select(memory.kept_at_ms).where(condition)), days)
 
 
 def shown_by_day(store: Reader, days: Sequence[tuple[int, int]], project_id: int | None = None) -> list[int]:
     """Count the bites that Claude was shown in each of some spans of time."""
-    injection, memory = tables.Injection, tables.Memory
-    condition = WAS_SHOWN & (injection.at_ms >= days[0][0]) & (injection.at_ms < days[-1][1])
-    condition &= _is_recent(injection)
-    if project_id is not None:
-        own = memory.select(memory.episode_id).where(memory.project == project_id)
-        condition &= injection.episode_id.in_(own)
+    injection = tables.Injection
+    condition = _is_bite(days[0][0], project_id) & (injection.at_ms < days[-1][1])
     return _by_day(store.fetch_values(injection.select(injection.at_ms).where(condition)), days)
+
+
+def _is_bite(since_ms: int, project_id: int | None) -> ColumnBase:
+    """The condition that a row of the ledger was shown since a time, in a session of the project."""
+    injection = tables.Injection
+    condition: ColumnBase = WAS_SHOWN & (injection.at_ms >= since_ms) & _is_recent(injection)
+    return condition if project_id is None else condition & injection.session_id.in_(_sessions_of(project_id))
+
+
+def _is_kept(since_ms: int, project_id: int | None) -> ColumnBase:
+    """The condition that a memory was kept since a time, in the project."""
+    memory = tables.Memory
+    condition: ColumnBase = (memory.kept_at_ms >= since_ms) & _is_recent(memory, MAX_RECENT_MEMORIES)
+    return condition if project_id is None else condition & (memory.project == project_id)
+
+
+def _sessions_of(project_id: int) -> Any:
+    session = tables.Session
+    return session.select(session.session_id).where(session.project == project_id)
 
 
 def tokens_by_day(store: Reader, since_ms: int) -> dict[str, int]:
@@ -499,10 +521,10 @@ def latest_turn_prompts(store: Reader) -> list[LatestPrompt]:
     return [LatestPrompt(row.turn_id, row.session_id, row.at_ms or 0, row.text) for row in rows]
 
 
-def _is_recent(table: Any) -> ColumnBase:
+def _is_recent(table: Any, rows: int = MAX_RECENT_ROWS) -> ColumnBase:
     """The condition that a row is among the last ones: rows are added as time goes on, and have no index of times."""
     newest = table.alias("newest")
-    condition: ColumnBase = table.id > newest.select(fn.COALESCE(fn.MAX(newest.id), 0) - MAX_RECENT_ROWS)
+    condition: ColumnBase = table.id > newest.select(fn.COALESCE(fn.MAX(newest.id), 0) - rows)
     return condition
 
 

@@ -67,7 +67,7 @@
   function openBeside(link, wait) {
     const detail = one(".beside");
     clearTimeout(besideTimer);
-    if (!detail || matchMedia("(max-width: 60rem)").matches) return false;
+    if (!detail || matchMedia("(max-width: 75rem)").matches) return false;
     besideTimer = setTimeout(() => htmx.ajax("GET", link.href, { source: detail, target: detail }), wait);
     return true;
   }
@@ -93,7 +93,41 @@
     }, NOTICE_MS);
   }
 
+  // Times are written in the zone of whoever reads them: anew where the server's is another one.
+  const forms = { clock: { timeStyle: "short" }, day: { dateStyle: "full" }, when: { dateStyle: "medium", timeStyle: "short" } };
+  function localize() {
+    for (const time of document.querySelectorAll("time[data-form]")) {
+      const at = new Date(time.dateTime), zone = /([+-])(\d\d):(\d\d)$/.exec(time.dateTime);
+      if (!zone) continue;
+      time.title = at.toLocaleString(undefined, { dateStyle: "full", timeStyle: "long" });
+      if (`${zone[1]}1` * (zone[2] * 60 + +zone[3]) !== -at.getTimezoneOffset()) time.textContent = at.toLocaleString(undefined, forms[time.dataset.form]);
+      delete time.dataset.form;
+    }
+  }
+  localize();
+
+  // The days of a chart: one is in the order of the Tab key, the arrows go on from there.
+  document.addEventListener("keydown", (event) => {
+    const by = { ArrowLeft: "previousElementSibling", ArrowRight: "nextElementSibling" }[event.key];
+    const next = by && event.target.matches("[data-chart] > li") && event.target[by];
+    if (!next) return;
+    event.target.tabIndex = -1;
+    next.tabIndex = 0;
+    next.focus();
+    event.preventDefault();
+  });
+
+  one("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
   document.addEventListener("htmx:after:swap", () => {
+    localize();
+    // What was searched from another view is a list of memories.
+    setTimeout(() => {
+      for (const link of document.querySelectorAll("nav a[data-go]")) {
+        if (link.pathname === location.pathname) link.setAttribute("aria-current", "page");
+        else if (one("#found")) link.removeAttribute("aria-current");
+      }
+    });
     for (const notice of document.querySelectorAll("[data-fades]")) {
       delete notice.dataset.fades;
       fade(notice);

@@ -21,7 +21,9 @@ def pause_news(request: PageRequest) -> Answer:
     if not since.isdecimal():
         raise BadRequest("say since when")
     is_paused = request.query.get("paused") == "yes"
-    return Answer("live.html", {"live_view": request.path["name"], "since_ms": int(since), "is_paused": is_paused})
+    return Answer(
+        "parts/live.html", {"live_view": request.path["name"], "since_ms": int(since), "is_paused": is_paused}
+    )
 
 
 VIEW = View(

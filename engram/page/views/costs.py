@@ -2,73 +2,46 @@
 
 from __future__ import annotations
 
-import datetime
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 from engram.models.shown.usage import tokens_by_day
-from engram.page.rendering import HEIGHT, bar_chart
-from engram.page.view import Answer, PageRequest, Route, View
-from engram.reports.use_report import DEFAULT_SECONDS, CostReport, report_costs
+from engram.page.rendering import day_chart
+from engram.page.view import Answer, PageRequest, Route, View, day_spans
+from engram.reports.use_report import report_costs
+from engram.system.clock import day_of
 
-#: Days of the pictures.
+#: Days of the charts.
 DAYS = 30
 #: The line of the cap is drawn where the cap is at most so many times the largest bar.
 MAX_CAP_RATIO = 20
 
 
-@dataclass(frozen=True, slots=True)
-class CostBar:
-    """The bar of one day, in the units of the picture."""
-
-    day: str
-    dollars: float
-    x: int
-    y: float
-    height: float
-
-
-@dataclass(frozen=True, slots=True)
-class CostChart:
-    """Dollars by day, with the cap of a day as a line."""
-
-    bars: tuple[CostBar, ...]
-    width: int
-    #: The line's distance from the top; None where the cap is far above every bar.
-    cap_y: float | None
-
-
 def show(request: PageRequest) -> Answer:
     """Show tokens and dollars by day; the figures are those of ``engram cost``."""
-    now = datetime.datetime.fromtimestamp(request.store.now_ms() / 1000)
-    days = [(now - datetime.timedelta(days=back)).strftime("%Y-%m-%d") for back in range(DAYS - 1, -1, -1)]
-    report = report_costs(request.store, request.settings, DEFAULT_SECONDS)
-    tokens = tokens_by_day(request.store, request.store.now_ms() - int(DEFAULT_SECONDS * 1000))
+    spans = day_spans(request.store.now_ms(), DAYS)
+    days = [day_of(start) for start, _ in spans]
+    report = report_costs(request.store, request.settings, (request.store.now_ms() - spans[0][0]) / 1000)
+    tokens = tokens_by_day(request.store, spans[0][0])
+    spent: Counter[str] = Counter()
+    for row in report.rows:
+        spent[row.day] += row.dollars  # type: ignore[assignment]
+    dollars, cap = [float(spent[day]) for day in days], report.caps["day"]
     return Answer(
         "costs.html",
         {
             "report": report,
-            "tokens": bar_chart([tokens.get(day, 0) for day in days]),
-            "chart": cost_chart(days, report),
+            "tokens": day_chart(spans, [tokens.get(day, 0) for day in days]),
+            "caps": {name: money(report.caps[name]) for name in ("day", "hour", "project")},
+            "chart": day_chart(spans, dollars, money, limit=cap if 0 < cap <= max(dollars) * MAX_CAP_RATIO else 0.0),
             "extractor": request.settings.extractor,
         },
     )
 
 
-def cost_chart(days: Sequence[str], report: CostReport) -> CostChart:
-    """Return the bars of dollars by day; the scale holds the cap where spending comes near it."""
-    spent: Counter[str] = Counter()
-    for row in report.rows:
-        spent[row.day] += row.dollars  # type: ignore[assignment]
-    most, cap = max([*spent.values(), 0.0]), report.caps["day"]
-    has_cap = 0 < cap <= most * MAX_CAP_RATIO
-    top = max(most, cap if has_cap else 0.0) or 1.0
-    bars = []
-    for index, day in enumerate(days):
-        height = max(1.0, spent[day] / top * HEIGHT) if spent[day] else 0.0
-        bars.append(CostBar(day, spent[day], index * 10, round(HEIGHT - height, 1), round(height, 1)))
-    return CostChart(tuple(bars), len(days) * 10, round(HEIGHT - cap / top * HEIGHT, 1) if has_cap else None)
+def money(dollars: float) -> str:
+    """Return dollars: to the cent, or to the hundredth of a cent where cents would hide something."""
+    is_whole = abs(dollars * 100 - round(dollars * 100)) < 1e-6
+    return f"${dollars:,.2f}" if dollars >= 1 or is_whole else f"${dollars:.4f}"
 
 
 VIEW = View(name="costs", title="Costs", key="c", path="costs", is_more=True, routes=(Route("/costs", show),))

@@ -27,7 +27,10 @@ def show(request: PageRequest) -> Answer:
 
 
 def show_files(request: PageRequest) -> Answer:
-    """Show the memories that the user's own files contradict. Every memory is compared, some with each request."""
+    """Show the memories that the user's own files contradict, or how many they are.
+
+    Every memory is compared, some with each request.
+    """
     after, before = (_number(request.query.get(name, "")) for name in ("after", "found"))
     found, then = compare_some(request.store, after, COMPARED_AT_ONCE)
     values = {
@@ -35,7 +38,7 @@ def show_files(request: PageRequest) -> Answer:
         "number": before + len(found),
         "then": then,
     }
-    return Answer("decide.html", values, block="files")
+    return Answer("decide.html", values, block="counted" if request.query.get("count") else "files")
 
 
 def _number(text: str) -> int:
@@ -94,7 +97,6 @@ VIEW = View(
     title="To decide",
     key="d",
     path="decide",
-    is_more=True,
     routes=(
         Route("/decide", show),
         Route("/decide/files", show_files, is_part=True),

@@ -49,7 +49,7 @@ def preview_purge(request: PageRequest) -> Answer:
     if not days.isdecimal() or len(days) > 5:
         raise BadRequest("give a number of days")
     plan = ask_command(request.settings, "purge", "--archived", days)
-    return Answer("purge.html", {"plan": plan, "days": int(days)})
+    return Answer("parts/purge.html", {"plan": plan, "days": int(days)})
 
 
 def _answer(request: PageRequest, notice: Notice | None = None) -> Answer:

@@ -10,11 +10,10 @@ from engram.models.memories import memory_history
 from engram.page.view import Answer, Notice, PageRequest, Route, View, ask_command
 from engram.reports.health import MAX_LAG_SECONDS, Health, take_health
 from engram.reports.hub_report import report_hubs
+from engram.reports.use_report import REPORT_DAYS, late_of_days, late_text
 
 #: Runs that are listed, and lines of one that are shown.
 MAX_RUNS, MAX_LINES = 12, 100
-#: Size of a step of the picture, and the gap to the next, in its own units.
-_WIDTH, _GAP = 150, 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +26,6 @@ class Step:
     waiting: str
     lag_seconds: float
     is_broken: bool
-    x: int
 
     @property
     def is_late(self) -> bool:
@@ -42,12 +40,12 @@ def show(request: PageRequest) -> Answer:
 
 def show_checks(request: PageRequest) -> Answer:
     """Show the checks of ``engram doctor``; the whole check of the database is left to the command."""
-    return Answer("checks.html", {"checks": ask_command(request.settings, "doctor", "--quick")["checks"]})
+    return Answer("parts/checks.html", {"checks": ask_command(request.settings, "doctor", "--quick")["checks"]})
 
 
 def preview(request: PageRequest) -> Answer:
     """Show what the next consolidation would change."""
-    return Answer("preview.html", {"report": ask_command(request.settings, "consolidate", "--dry-run")})
+    return Answer("parts/preview.html", {"report": ask_command(request.settings, "consolidate", "--dry-run")})
 
 
 def show_run(request: PageRequest) -> Answer:
@@ -76,19 +74,19 @@ def flow_of(health: Health) -> list[Step]:
     texts = f"{health.missing_vectors:,} without a vector" if health.missing_vectors else ""
     files = f"{unread.files:,} files to read" if unread.files else ""
 
-    def step(index: int, name: str, number: int, waiting: str, stage: str) -> Step:
+    def step(name: str, number: int, waiting: str, stage: str) -> Step:
         known = stages.get(stage)
         lag = 0.0 if known is None else known.lag_seconds
-        return Step(name, number, waiting, lag, bool(known and known.last_error), index * (_WIDTH + _GAP))
+        return Step(name, number, waiting, lag, bool(known and known.last_error))
 
     due = {work.kind: work.due or 0 for work in health.work}
     sessions = f"{due['extract']:,} sessions to work on" if due.get("extract") else ""
     return [
-        step(0, "transcripts", unread.found, files, "ingest"),
-        step(1, "turns read", totals.turns, "", "ingest"),
-        step(2, "memories kept", totals.memories, sessions, "extract"),
-        step(3, "texts with a vector", 0, texts, "embed"),
-        step(4, "shown to Claude", totals.injections, "", "recollect"),
+        step("transcripts", unread.found, files, "ingest"),
+        step("turns read", totals.turns, "", "ingest"),
+        step("memories kept", totals.memories, sessions, "extract"),
+        step("texts with a vector", 0, texts, "embed"),
+        step("shown to Claude", totals.injections, "", "recollect"),
     ]
 
 
@@ -101,13 +99,14 @@ def _number(request: PageRequest) -> int:
 
 def _answer(request: PageRequest, notice: Notice | None = None) -> Answer:
     health = take_health(request.store, request.settings)
+    late, prompts = late_of_days(request.store)
     values = {
         "health": health,
         "flow": flow_of(health),
-        "flow_width": 5 * _WIDTH + 4 * _GAP,
-        "step_width": _WIDTH,
-        "gap": _GAP,
         "troubles": health.troubles(),
+        "late": late_text(late),
+        "late_days": REPORT_DAYS,
+        "late_prompts": prompts,
         "hubs": report_hubs(request.store),
         "runs": memory_history.list_runs(request.store, MAX_RUNS),
     }
@@ -120,6 +119,7 @@ VIEW = View(
     title="Health",
     key="h",
     path="health",
+    is_more=True,
     routes=(
         Route("/health", show),
         Route("/health/checks", show_checks, is_part=True, runs_command=True),

@@ -21,7 +21,7 @@ from engram.models.sessions.outcomes import Outcome
 from engram.models.sessions.passage_rows import require_quotation
 from engram.models.sessions.recent import prompt_near
 from engram.models.sessions.stored_turns import is_quotation_id
-from engram.page.rendering import feature_bars
+from engram.page.rendering import feature_bars, first_sentence
 from engram.page.view import Answer, Notice, PageRequest, Redirect, Route, View
 from engram.recollection.why import why_memory
 from engram.redaction import redact
@@ -33,6 +33,8 @@ from engram.reports.session_report import REASONS
 
 #: Why a memory is wrong, where a person gives no reason.
 NO_REASON = "by hand, on the page"
+#: Longest text of a memory that is shown, in characters.
+MAX_CONTENT_CHARACTERS = 4_000
 #: Time between the decision to forget and the deed, in seconds.
 FORGET_SECONDS = 6
 
@@ -105,7 +107,7 @@ def undo(request: PageRequest) -> Answer:
     if not step.isdecimal():
         raise BadRequest("say which change to undo")
     plan = undo_last_change(request.store, request.settings, memory.episode_id, actor=Actor.USER, step=int(step))
-    done = "The undo was undone" if plan.is_redo else f"Undone: {plan.change.action}"
+    done = "The undo was undone" if plan.is_redo else f"Undone: {ACTIONS.get(plan.change.action, plan.change.action)}"
     return _changed(request, _memory(request), f"{done}.")
 
 
@@ -121,7 +123,7 @@ def wait_forget(request: PageRequest) -> Answer:
     """Wait a moment before it is forgotten, with a way out."""
     also_source = request.form.get("source") == "yes"
     values = {"memory": _memory(request), "also_source": also_source, "seconds": FORGET_SECONDS}
-    return Answer("forgetting.html", values)
+    return Answer("parts/forgetting.html", values, block="waiting")
 
 
 def forget(request: PageRequest) -> Answer | Redirect:
@@ -133,7 +135,7 @@ def forget(request: PageRequest) -> Answer | Redirect:
         also_source=request.form.get("source") == "yes",
         actor=Actor.USER,
     )
-    return Answer("forgotten_now.html", {"report": report}, is_change=True)
+    return Answer("parts/forgetting.html", {"report": report}, block="gone", is_change=True)
 
 
 def _memory(request: PageRequest) -> Memory:
@@ -171,6 +173,8 @@ ROUTES = (
 )
 
 
+#: What a button says that takes any other change back.
+UNDO_LAST = "Undo the last change"
 #: Moments at which it was considered that are shown.
 MAX_MOMENTS = 4
 #: Latest steps of its history that are shown.
@@ -203,6 +207,17 @@ ACTIONS: Mapping[str, str] = {
     "move": "moved to another project",
     "rescope": "holds in its project only",
 }
+#: Action of the history → what a button says that takes it back.
+UNDOS: Mapping[str, str] = {
+    "extract": "Don't keep it",
+    "save": "Don't keep it",
+    "edit": "Undo the edit",
+    "pin": "Undo the pin",
+    "bad": "Not wrong after all",
+    "supersede": "Undo the replacement",
+    "archive": "Undo the archiving",
+    "merge": "Undo the merge",
+}
 
 
 def show(request: PageRequest) -> Answer | Redirect:
@@ -220,23 +235,51 @@ def memory_values(request: PageRequest, memory: Memory) -> dict[str, Any]:
     store = request.store
     report = report_memory(store, memory)
     why = why_memory(store, memory.episode_id, MAX_MOMENTS)
+    undo = _undo_plan(store, memory)
+    title, rest = title_and_rest(memory)
     return {
         "memory": memory,
+        "title": title,
+        "rest": rest,
+        "content": content_beyond(memory),
         "successor": find_memory(store, memory.superseded_by) if memory.superseded_by else None,
         "report": report,
         "branch_remark": branch_remark(report.branch),
         "sources": source_turns(store, memory),
-        "shown_times": why.shown,
+        "shown_times": sum(injection.state == "shown" for injection in report.injections),
         "moments": [_moment(store, outcome) for outcome in why.outcomes],
         "steps": [
             (step, ACTIONS.get(step.action, step.action), who_changed(step, memory.extractor))
             for step in report.history[: -MAX_STEPS - 1 : -1]
         ],
         "hidden_steps": max(0, len(report.history) - MAX_STEPS),
-        "undo": _undo_plan(store, memory),
+        "undo": undo,
+        "undo_label": "" if undo is None else "Redo" if undo.is_redo else UNDOS.get(undo.change.action, UNDO_LAST),
         "shares": where_shared(store, memory),
         "form": "",
     }
+
+
+def title_and_rest(memory: Memory) -> tuple[str, str]:
+    """Return what a memory is called, and what its summary says beyond that; "" for nothing."""
+    if memory.title:
+        return memory.title, memory.summary
+    first, rest = first_sentence(memory.summary)
+    return (first, rest) if first else (memory.shown_title, memory.summary)
+
+
+def content_beyond(memory: Memory) -> str:
+    """Return the text of a memory where it says more than its summary; "" where it repeats it."""
+    content = memory.content.strip()
+    said, mark, more = content.partition("\n\n[")
+    if _letters(said) == _letters(memory.summary):
+        content = f"{mark}{more}".strip()
+    return content if len(content) <= MAX_CONTENT_CHARACTERS else f"{content[:MAX_CONTENT_CHARACTERS].rstrip()} …"
+
+
+def _letters(text: str) -> str:
+    """The letters and digits of a text alone: by them two texts say the same."""
+    return "".join(char for char in text.casefold() if char.isalnum())
 
 
 def _moment(store: Store, outcome: Outcome) -> dict[str, Any]:
@@ -261,5 +304,6 @@ def _undo_plan(store: Store, memory: Memory) -> UndoPlan | None:
 VIEW = View(
     name="memory",
     title="Memory",
+    within="memories",
     routes=(Route("/m/{episode_id}", show), *ROUTES),
 )

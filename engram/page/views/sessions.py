@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import groupby
 from typing import Any
 
 from engram.enums import Channel, Verdict
 from engram.errors import BadRequest, NotFound
+from engram.models.engine.meta import get_meta
+from engram.models.engine.migrations import MADE_AT
 from engram.models.engine.transaction import Store
 from engram.models.projects.projects import find_project
 from engram.models.sessions.outcomes import Candidate, Outcome, count_outcomes_since, outcomes_of_session
-from engram.models.sessions.sessions import find_session
+from engram.models.sessions.sessions import find_session, list_sessions, session_titles
 from engram.models.sessions.stored_turns import load_turn_row
 from engram.models.shown.injections import shown_of_session
-from engram.page.rendering import feature_bars
+from engram.page.rendering import feature_bars, month
 from engram.page.view import Answer, PageRequest, Route, View
 from engram.paths import is_session_id
 from engram.recollection.why import Moment, SessionWhy, why_session
-from engram.reports.session_report import REASONS, SHOWN_VERDICTS, Briefing, summarize_session, summarize_sessions
+from engram.reports.session_report import REASONS, SHOWN_VERDICTS, Briefing, summarize_rows, summarize_session
 from engram.worker.client import ask_worker
 
 #: Sessions in a list.
-MAX_SESSIONS = 50
+MAX_SESSIONS = 30
 #: Prompts of a trace on one page, the latest; earlier ones have pages of their own.
 MAX_MOMENTS = 20
 #: Characters of a turn on one page.
@@ -30,6 +33,12 @@ MAX_TURN_CHARACTERS = 12_000
 MAX_PROMPT_CHARACTERS = 20_000
 #: Time for the worker's answer, in seconds.
 TRY_SECONDS = 10.0
+#: Verdict → its reason where a prompt is only tried; the others read the same.
+WOULD_BE = {
+    Verdict.SHOWN: "Claude would be shown it",
+    Verdict.PENDING: "it would wait for the next tool call",
+    Verdict.NO_ROOM: "better memories would use up the number of bites or tokens (bites, bite_tokens)",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +59,34 @@ class TraceMoment:
     moment: Moment
     title: str
     is_shown: bool
+    #: "" for a prompt of the time before Engram.
     reason: str
     lines: tuple[TraceLine, ...]
 
 
 def show_all(request: PageRequest) -> Answer:
-    """List the latest sessions."""
-    sessions = summarize_sessions(request.store, request.settings, project_id=request.project_id, limit=MAX_SESSIONS)
-    return Answer("sessions.html", {"sessions": sessions})
+    """List the latest sessions, and earlier ones on further pages, by day."""
+    start = request.query.get("from", "0")
+    offset = int(start) if start.isdecimal() and len(start) < 7 else 0
+    upto = offset + MAX_SESSIONS
+    rows = list_sessions(request.store, upto + 1, project_id=request.project_id)
+    listed = summarize_rows(request.store, request.settings, rows[offset:upto])
+    made_ms = made_at_ms(request.store)
+    return Answer(
+        "sessions.html",
+        {
+            "groups": [(name, list(some)) for name, some in groupby(listed, lambda one: month(one.session.last_at_ms))],
+            "made_ms": made_ms,
+            # The heading that says it once stands on the page on which the sessions before begin.
+            "is_later": bool(offset) and rows[offset - 1].last_at_ms < made_ms if len(rows) > offset else False,
+            "next": upto if len(rows) > upto else 0,
+        },
+    )
+
+
+def made_at_ms(store: Store) -> int:
+    """When this memory was made, in milliseconds since 1970: what was shown before is not known."""
+    return int(get_meta(store, MADE_AT) or 0)
 
 
 def show(request: PageRequest) -> Answer:
@@ -69,13 +98,17 @@ def show(request: PageRequest) -> Answer:
         raise NotFound(f"there is no session {session_id}")
     last = int(request.query["upto"]) if request.query.get("upto", "").isdecimal() else len(why.moments)
     first = max(0, last - MAX_MOMENTS)
+    before_ms = made_at_ms(store)
+    unknown = [_is_before(moment, before_ms) for moment in why.moments]
     return Answer(
         "trace.html",
         {
             "session_id": session_id,
             "summary": None if session is None else summarize_session(store, request.settings, session),
             "briefings": [Briefing(what, at_ms, tokens) for what, at_ms, tokens in shown_of_session(store, session_id)],
-            "moments": [_trace(moment, why) for moment in why.moments[first:last]],
+            "moments": [_trace(moment, why, before_ms) for moment in why.moments[first:last]],
+            "made_ms": before_ms,
+            "unknown": sum(unknown),
             "earlier": first,
             "upto": last,
             "total": len(why.moments),
@@ -91,7 +124,7 @@ def show_candidates(request: PageRequest) -> Answer:
         raise NotFound("what became of this prompt is no longer recorded")
     summaries = why_session(request.store, session_id, find_session(request.store, session_id)).summaries
     considered = [(one, summaries.get(one.episode_id, ""), feature_bars(one.features)) for one in outcome.considered]
-    return Answer("candidates.html", {"considered": considered, "reasons": REASONS, "outcome": outcome})
+    return Answer("parts/candidates.html", {"considered": considered, "reasons": REASONS, "outcome": outcome})
 
 
 def show_turn(request: PageRequest) -> Answer:
@@ -102,14 +135,25 @@ def show_turn(request: PageRequest) -> Answer:
         raise NotFound("this turn is not stored")
     asked = request.query.get("from", "0")
     start = int(asked) if asked.isdecimal() and len(asked) < 10 else 0
+    cited = request.query.get("cited", "").split(",")
     texts, position = [], 0
     for block in stored.turn.said:
         begin, end = max(start - position, 0), max(start + MAX_TURN_CHARACTERS - position, 0)
         if part := block.text[begin:end]:
-            texts.append((block, part))
+            texts.append((block, part, bool(block.line) and str(block.line) in cited))
         position += len(block.text)
     more = start + MAX_TURN_CHARACTERS if position > start + MAX_TURN_CHARACTERS else None
-    return Answer("turn.html", {"stored": stored, "texts": texts, "more": more, "actions": stored.turn.actions[:30]})
+    session = find_session(request.store, stored.turn.session_id)
+    return Answer(
+        "turn.html",
+        {
+            "stored": stored,
+            "session_title": "" if session is None else session_titles(request.store, [session])[session.session_id],
+            "texts": texts,
+            "more": more,
+            "actions": stored.turn.actions[:30],
+        },
+    )
 
 
 def ask_try(request: PageRequest) -> Answer:
@@ -130,15 +174,21 @@ def try_prompt(request: PageRequest) -> Answer:
     if answer is not None and "verdict" in answer:
         values |= {
             "result": answer,
-            "reason": REASONS[Verdict.from_stored(answer["verdict"])],
+            "is_shown": Verdict.from_stored(answer["verdict"]) in SHOWN_VERDICTS,
+            "reason": would_be(Verdict.from_stored(answer["verdict"])),
             "considered": [
-                (memory, REASONS[Verdict.from_stored(memory["verdict"])], feature_bars(memory["features"])[:4])
+                (memory, would_be(Verdict.from_stored(memory["verdict"])), feature_bars(memory["features"])[:4])
                 for memory in answer["memories"]
             ],
         }
     elif answer is not None:
         raise BadRequest(f"the worker can't answer: {answer.get('error', 'it is of another version')}")
     return Answer("try.html", values, block="result")
+
+
+def would_be(verdict: Verdict) -> str:
+    """Return the reason of a verdict on a prompt that nobody sent."""
+    return WOULD_BE.get(verdict, REASONS[verdict])
 
 
 def count_new(store: Store, since_ms: int, project_id: int | None) -> int:
@@ -153,14 +203,19 @@ def _session_id(request: PageRequest) -> str:
     return session_id
 
 
-def _trace(moment: Moment, why: SessionWhy) -> TraceMoment:
+def _is_before(moment: Moment, made_ms: int) -> bool:
+    """True for a prompt of the time before this memory: what became of it was never recorded."""
+    return not moment.outcomes and moment.verdict is Verdict.NO_WORKER and moment.at_ms < made_ms
+
+
+def _trace(moment: Moment, why: SessionWhy, made_ms: int) -> TraceMoment:
     is_start = any(outcome.channel is Channel.START for outcome in moment.outcomes)
     title = moment.prompt or ("start of the session" if is_start else "a prompt whose transcript was not read")
     return TraceMoment(
         moment=moment,
         title=title,
         is_shown=moment.verdict in SHOWN_VERDICTS,
-        reason=REASONS[moment.verdict],
+        reason="" if _is_before(moment, made_ms) else REASONS[moment.verdict],
         lines=tuple(_line(outcome, why) for outcome in moment.outcomes),
     )
 

@@ -7,12 +7,16 @@ from engram.reports.settings_report import plain_settings, shown_value
 
 
 def show(request: PageRequest) -> Answer:
-    """Show every setting."""
+    """Show every setting, those that somebody changed first."""
     rows = [
         (name, shown_value(value), request.sources.get(name, "default"))
         for name, value in plain_settings(request.settings).items()
     ]
-    return Answer("settings.html", {"rows": rows, "home": request.settings.home})
+    groups = (
+        ("Changed", [one for one in rows if one[-1] != "default"]),
+        ("As shipped", [one for one in rows if one[-1] == "default"]),
+    )
+    return Answer("settings.html", {"groups": groups, "home": request.settings.home})
 
 
 VIEW = View(

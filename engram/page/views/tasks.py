@@ -15,8 +15,17 @@ from engram.models.work.work import TASKS_SCOPE, Work, WorkState
 from engram.page.view import Answer, Notice, PageRequest, Route, View
 from engram.reports.task_report import failure_of_tasks, find_piece, find_tasks, rows_of_work, run_row, work_row
 
-#: Pieces of work and runs that are listed.
-MAX_ROWS, MAX_RUNS = 50, 15
+#: Pieces of work and runs that are listed, and pieces of one task that are shown whole.
+MAX_ROWS, MAX_RUNS, MAX_PIECES = 30, 15, 8
+#: State of a piece of work → the word for it.
+WORDS = {
+    "dead": "given up",
+    "failed": "failed",
+    "running": "running",
+    "pending": "waiting",
+    "scheduled": "scheduled",
+    "done": "done",
+}
 #: How long a pause may last, in seconds, by its name; 0 is until somebody ends it.
 PAUSES = {"30m": 1_800, "1h": 3_600, "": 0}
 
@@ -35,7 +44,8 @@ def show_one(request: PageRequest) -> Answer:
         "task.html",
         {
             "name": name,
-            "pieces": [work_row(piece, now) for piece in pieces],
+            "pieces": [work_row(piece, now) for piece in pieces[:MAX_PIECES]],
+            "more": max(0, len(pieces) - MAX_PIECES),
             "runs": [run_row(run, now) for run in latest],
             "failure": failure_of_tasks(request.store, pieces, latest),
         },
@@ -108,6 +118,7 @@ def _answer(request: PageRequest, notice: Notice | None = None) -> Answer:
         "runs": [run_row(run, now) for run in runs],
         "is_paused": TASKS_SCOPE in paused_scopes(store),
         "pauses": PAUSES,
+        "words": WORDS,
     }
     block = "main" if request.is_fragment else ""
     return Answer("tasks.html", values, block=block, notice=notice, is_change=notice is not None)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
-import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from engram.enums import Channel
 from engram.models.engine.transaction import Store
-from engram.models.memories.judgements import open_contradictions
 from engram.models.memories.memory_history import list_runs
 from engram.models.memories.memory_records import Memory, memories_of_ids
+from engram.models.projects.notes import list_standing_files
 from engram.models.projects.projects import ProjectRow, list_projects, project_by_id
 from engram.models.search.memory_lists import latest_kept
 from engram.models.sessions.outcomes import SAME_MOMENT_MS, Outcome, count_outcomes_since, list_outcomes
@@ -24,16 +23,16 @@ from engram.models.shown.usage import (
     latest_turn_prompts,
     shown_by_day,
 )
-from engram.models.work.work import WorkState, list_work
-from engram.page.rendering import bar_chart
-from engram.page.view import Answer, PageRequest, Route, View
+from engram.page.rendering import count, day_chart
+from engram.page.view import Answer, PageRequest, Route, View, day_spans, list_needs
+from engram.reports.health import take_vitals
 from engram.reports.session_report import REASONS, SHOWN_VERDICTS
 from engram.transcripts.registry import discover
 from engram.worker.client import ask_worker
 
 #: Prompts, kept memories and runs that are listed.
-MAX_PROMPTS, MAX_KEPT, MAX_RUNS = 15, 8, 2
-#: Days of the pictures.
+MAX_PROMPTS, MAX_KEPT, MAX_RUNS = 12, 6, 2
+#: Days of the charts.
 DAYS = 30
 #: Time for the worker's briefing, in seconds.
 BRIEFING_SECONDS = 5.0
@@ -41,7 +40,7 @@ BRIEFING_SECONDS = 5.0
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One line of the day: a prompt with what became of it, a memory that was kept, or a run."""
+    """One line of a day: a prompt with what became of it, a memory that was kept, or a run."""
 
     at_ms: int
     project: str
@@ -56,19 +55,19 @@ class Event:
 def show(request: PageRequest) -> Answer:
     """Show today."""
     store, project_id = request.store, request.project_id
-    days = _days(DAYS)
-    starting = request.project or _latest_project(store)
+    days = day_spans(store.now_ms(), DAYS)
     events = _events(store, project_id)
     is_empty = not events and not list_sessions(store, 1)
     return Answer(
         "today.html",
         {
             "counts": counts_since(store, days[-1][0], project_id),
-            "kept_chart": bar_chart(kept_by_day(store, days, project_id)),
-            "shown_chart": bar_chart(shown_by_day(store, days, project_id)),
-            "events": events,
-            "needs": _needs(store),
-            "starting": starting,
+            "kept_chart": day_chart(days, kept_by_day(store, days, project_id)),
+            "shown_chart": day_chart(days, shown_by_day(store, days, project_id)),
+            "days": [(at_ms, list(some)) for at_ms, some in groupby(events, lambda event: _day_of(event.at_ms, days))],
+            "needs": list_needs(store, take_vitals(store, request.settings, with_files=False), with_folders=True),
+            "has_files": bool(list_standing_files(store)),
+            "starting": request.project or _latest_project(store),
             "is_empty": is_empty,
             "transcripts": sum(1 for _ in discover(request.settings)) if is_empty else 0,
         },
@@ -78,11 +77,11 @@ def show(request: PageRequest) -> Answer:
 def show_briefing(request: PageRequest) -> Answer:
     """Show what the next session of a project will be told; the worker chooses it, and nothing counts as told."""
     if request.project is None:
-        return Answer("briefing.html", {"briefing": None, "is_missing": False})
+        return Answer("parts/briefing.html", {"briefing": None, "is_missing": False})
     question = {"op": "briefing", "project_id": request.project.id}
     answer = ask_worker(request.settings.places, question, timeout_seconds=BRIEFING_SECONDS)
     text = None if answer is None else str(answer.get("text", ""))
-    return Answer("briefing.html", {"briefing": text, "is_missing": text is None})
+    return Answer("parts/briefing.html", {"briefing": text, "is_missing": text is None})
 
 
 def count_new(store: Store, since_ms: int, project_id: int | None) -> int:
@@ -104,15 +103,11 @@ def _events(store: Store, project_id: int | None) -> list[Event]:
     ]
     if project_id is None:
         events += [
-            Event(at_ms=run.started_at_ms, project="", run=_tidied(len(run.report["lines"])))
+            Event(at_ms=run.started_at_ms, project="", run=f"Tidied: {count(len(run.report['lines']), 'change')}")
             for run in list_runs(store, MAX_RUNS)
             if run.kind == "consolidate" and run.report.get("lines")
         ]
     return sorted(events, key=lambda event: -event.at_ms)
-
-
-def _tidied(changes: int) -> str:
-    return f"tidied: {changes} {'change' if changes == 1 else 'changes'}"
 
 
 def _prompt_event(
@@ -126,7 +121,7 @@ def _prompt_event(
     return Event(
         at_ms=outcome.at_ms,
         project=names.get(outcome.project_id or 0, ""),
-        prompt=near[0].text if near else "",
+        prompt=min(near, key=lambda prompt: abs(prompt.at_ms - outcome.at_ms)).text if near else "",
         outcome=outcome,
         reason=REASONS[outcome.verdict],
         shown=tuple(
@@ -137,29 +132,15 @@ def _prompt_event(
     )
 
 
-def _needs(store: Store) -> list[tuple[str, str]]:
-    """Return what waits for the person: a sentence and the path of the view that settles it."""
-    needs = []
-    if waiting := len(open_contradictions(store)):
-        needs.append((f"{waiting} {'contradiction' if waiting == 1 else 'contradictions'} to decide", "decide"))
-    if dead := len(list_work(store, (WorkState.DEAD,))):
-        needs.append((f"{dead} {'task was' if dead == 1 else 'tasks were'} given up", "tasks"))
-    return needs
-
-
 def _latest_project(store: Store) -> ProjectRow | None:
     latest = next((session for session in list_sessions(store, 20) if session.project_id is not None), None)
     return None if latest is None or latest.project_id is None else project_by_id(store, latest.project_id)
 
 
-def _days(number: int) -> list[tuple[int, int]]:
-    """Return start and end of the latest days, today included, in milliseconds; local days, also of 23 or 25 hours."""
-    now = time.localtime()
-    starts = [
-        int(time.mktime((now.tm_year, now.tm_mon, now.tm_mday - back, 0, 0, 0, 0, 0, -1)) * 1000)
-        for back in range(number - 1, -2, -1)
-    ]
-    return list(itertools.pairwise(starts))
+def _day_of(at_ms: int, days: Sequence[tuple[int, int]]) -> int:
+    """Return the time of the day's beginning, or of its noon for a day before the charts."""
+    day = next((start for start, end in reversed(days) if start <= at_ms < end), None)
+    return at_ms // 86_400_000 * 86_400_000 + 43_200_000 if day is None else day
 
 
 VIEW = View(

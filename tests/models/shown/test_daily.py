@@ -16,9 +16,9 @@ from tests.models.conversations import make_turn, store_project, store_turn
 DAY_MS = 86_400_000
 
 
-def show(store: Store, memory: Memory, at_ms: int, tokens: int = 10) -> None:
+def show(store: Store, memory: Memory, at_ms: int, tokens: int = 10, session: str = "s") -> None:
     bite = Injection(
-        session_id="s",
+        session_id=session,
         prompt_key="p",
         channel="prompt",
         episode_id=memory.episode_id,
@@ -33,19 +33,22 @@ def show(store: Store, memory: Memory, at_ms: int, tokens: int = 10) -> None:
 
 def test_what_happened_since_a_time_is_counted_by_project(store: Store, keep: Callable[..., Memory]) -> None:
     now, harbor = store.now_ms(), store_project(store, "harbor")
-    own = keep("own", project_id=harbor.id, scope=Scope.PROJECT, created_at_ms=now)
-    old = keep("old", created_at_ms=now - 2 * DAY_MS)
+    # What was said long ago and is kept today counts today; what was kept before does not.
+    own = keep("own", project_id=harbor.id, scope=Scope.PROJECT, created_at_ms=now - 9 * DAY_MS)
+    old = keep("old", kept_at_ms=now - 2 * DAY_MS)
+    store_turn(store, make_turn("k", "ask", session_id="s"), "harbor")
     show(store, own, now)
     show(store, old, now, tokens=7)
     show(store, old, now - 2 * DAY_MS)
+    show(store, old, now, tokens=3, session="elsewhere")
     note_shown(store, "s", "briefing", 500)
     judge_memory(store, own.episode_id, "wrong", "no", str, actor=Actor.USER)
     save_memory(store, "Better.", str, actor=Actor.USER, scope=Scope.GLOBAL, supersedes=old.episode_id)
 
     every, one = counts_since(store, now - DAY_MS), counts_since(store, now - DAY_MS, harbor.id)
 
-    assert (every.shown, every.tokens, every.kept, every.replaced, every.wrong) == (2, 517, 2, 1, 1)
-    assert (one.shown, one.tokens, one.kept, one.replaced, one.wrong) == (1, 10, 1, 0, 1)
+    assert (every.shown, every.tokens, every.kept, every.replaced, every.wrong) == (3, 520, 2, 1, 1)
+    assert (one.shown, one.tokens, one.kept, one.replaced, one.wrong) == (2, 517, 1, 0, 1)
 
 
 def test_days_of_different_lengths_are_counted_apart(store: Store, keep: Callable[..., Memory]) -> None:
@@ -54,7 +57,7 @@ def test_days_of_different_lengths_are_counted_apart(store: Store, keep: Callabl
     ends = [start + 24 * 3_600_000, start + 47 * 3_600_000, start + 71 * 3_600_000]
     days = list(zip([start, *ends], ends, strict=False))
     for at_ms in (start, ends[0] - 1, ends[0], ends[1] - 1, ends[1], ends[2] - 1, start - 1, ends[2]):
-        show(store, keep(f"at {at_ms}", created_at_ms=at_ms), at_ms)
+        show(store, keep(f"at {at_ms}", kept_at_ms=at_ms), at_ms)
 
     assert kept_by_day(store, days) == [2, 2, 2]
     assert shown_by_day(store, days) == [2, 2, 2]
