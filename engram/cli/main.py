@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from engram.cli import options
+from engram.cli.output import is_plain
 from engram.cli.workspace import Workspace, flags_from
 from engram.errors import EngramError
 from engram.paths import Home, default_home
@@ -350,6 +351,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             prog_name="engram",
             standalone_mode=False,
             obj=workspace,
+            color=False if is_plain() else None,
         )
     except click.ClickException as error:
         click.echo(visible(f"Error: {_message_of(error)}", keep_lines=True), err=True)

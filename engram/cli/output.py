@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import sys
 import time
@@ -35,11 +36,16 @@ def say(text: str, *, err: bool = False, **style: Any) -> None:
     click.secho(safe(text), err=err, **style)
 
 
+def paragraph_width() -> int:
+    """Return the columns of a paragraph: those of the terminal, within limits; a pipe's are the most."""
+    columns = shutil.get_terminal_size((MAX_PARAGRAPH_WIDTH + 1, 24)).columns
+    return min(max(columns - 1, MIN_PARAGRAPH_WIDTH), MAX_PARAGRAPH_WIDTH)
+
+
 def say_wrapped(text: str, *, first: str = "", rest: str = "") -> None:
     """Print a stored text as a paragraph as wide as the terminal; ``first`` and ``rest`` begin its lines."""
-    width = min(max(shutil.get_terminal_size().columns - 1, MIN_PARAGRAPH_WIDTH), MAX_PARAGRAPH_WIDTH)
     words = " ".join(visible(text).split())
-    click.echo(click.wrap_text(words, width, initial_indent=first, subsequent_indent=rest))
+    click.echo(click.wrap_text(words, paragraph_width(), initial_indent=first, subsequent_indent=rest))
 
 
 def one_line(text: str, limit: int = 120) -> str:
@@ -68,7 +74,19 @@ def console() -> Console:
     from rich.console import Console
 
     width = None if sys.stdout.isatty() else _FILE_WIDTH
-    return Console(highlight=False, soft_wrap=False, emoji=False, markup=False, width=width)
+    return Console(
+        highlight=False,
+        soft_wrap=False,
+        emoji=False,
+        markup=False,
+        width=width,
+        color_system=None if is_plain() else "auto",
+    )
+
+
+def is_plain() -> bool:
+    """Return True where the user wants no colour and weight even on a terminal: NO_COLOR is set."""
+    return bool(os.environ.get("NO_COLOR"))
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:

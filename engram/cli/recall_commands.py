@@ -5,11 +5,10 @@ from __future__ import annotations
 import click
 
 from engram.cli.options import Command, json_option, project_option
-from engram.cli.output import one_line, print_json, say
+from engram.cli.output import print_json, say
+from engram.cli.results import MAX_RESULTS, hit_result, print_results
 from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace
 from engram.errors import BadRequest
-from engram.search.hit_lines import head_of, remarks_of, text_for_people
-from engram.search.hits import PublicHit
 from engram.search.question import MAX_HITS
 from engram.transcripts.git_files import read_branch
 from engram.worker.recall_client import Operation, RecallRequest, RecallResponse, ask_memory
@@ -25,8 +24,15 @@ def _options(command: Command) -> Command:
         metavar="N",
         help="Maximum number of hits, whatever they are (default: recall_limit, 5; of recall that many memories).",
     )
-    explain = click.option("--explain", is_flag=True, help="Show the parts of every score (default: the score only).")
-    return limit(explain(project_option(json_option(command))))
+    verbose = click.option(
+        "-v",
+        "--verbose",
+        is_flag=True,
+        help="Print everything that was found, with whole texts, scores, and the transcript and line of each "
+        f"(default: the best {MAX_RESULTS} in a few lines).",
+    )
+    explain = click.option("--explain", is_flag=True, help="As -v, with the parts of every score (default: without).")
+    return limit(verbose(explain(project_option(json_option(command)))))
 
 
 @click.command("recall")
@@ -34,19 +40,24 @@ def _options(command: Command) -> Command:
 @_options
 @pass_workspace
 def recall(
-    workspace: Workspace, query: str, project: str | None, limit: int | None, explain: bool, as_json: bool
+    workspace: Workspace,
+    query: str,
+    project: str | None,
+    limit: int | None,
+    verbose: bool,
+    explain: bool,
+    as_json: bool,
 ) -> None:
-    """Find what answers a question: memories, best first, then passages that say more, 400 words in all.
+    """Find what answers a question, the best first: title, day and project, the sentences, what resumes the session.
 
-    Between them stands what the best sessions were about, where a language model distilled them. If the question names
-    a day, what was committed then comes before the passages. Below each hit stand its evidence in the transcripts and,
-    as far as they are known, the command that resumes its session, its commit and its pull request.
+    Memories come before what was said word for word. What came of a passage's turn is printed behind an arrow. The id
+    in the last line is for `engram expand`. If the question names a day, what was committed then comes first.
 
     Asks the running worker. Without a worker the compiled model is loaded, and without that only text is searched.
 
     Example: engram recall "why did we leave SQLite" --project harbor --explain
     """
-    _run(workspace, Operation.RECALL, query, project, limit, explain, as_json)
+    _run(workspace, Operation.RECALL, query, project, limit, verbose, explain, as_json)
 
 
 @click.command("search")
@@ -54,7 +65,13 @@ def recall(
 @_options
 @pass_workspace
 def search(
-    workspace: Workspace, query: str, project: str | None, limit: int | None, explain: bool, as_json: bool
+    workspace: Workspace,
+    query: str,
+    project: str | None,
+    limit: int | None,
+    verbose: bool,
+    explain: bool,
+    as_json: bool,
 ) -> None:
     """Search turns and notes, word for word, best first.
 
@@ -63,7 +80,7 @@ def search(
 
     Example: engram search '"INSERT OR IGNORE" outbox' --limit 3
     """
-    _run(workspace, Operation.SEARCH, query, project, limit, explain, as_json)
+    _run(workspace, Operation.SEARCH, query, project, limit, verbose, explain, as_json)
 
 
 def _run(
@@ -72,6 +89,7 @@ def _run(
     query: str,
     project: str | None,
     limit: int | None,
+    verbose: bool,
     explain: bool,
     as_json: bool,
 ) -> None:
@@ -101,33 +119,21 @@ def _run(
             }
         )
         return
-    _print(answer, explain)
+    _print(answer, limit=limit, is_verbose=verbose or explain, with_parts=explain)
 
 
-def _print(answer: RecallResponse, explain: bool) -> None:
+def _print(answer: RecallResponse, *, limit: int | None, is_verbose: bool, with_parts: bool) -> None:
     if answer.hits and answer.unsaid:
         click.echo(answer.unsaid)
     elif answer.hits and all(hit.is_doubtful for hit in answer.hits):
         click.echo("No close match. Closest results:")
-    for number, hit in enumerate(answer.hits, 1):
-        _print_hit(number, hit, explain)
+    here = current_folder()
+    results = [hit_result(hit, here, with_parts=with_parts) for hit in answer.hits]
+    shown = results if is_verbose or limit else results[:MAX_RESULTS]
+    print_results(shown, is_verbose=is_verbose)
+    if len(shown) < len(results):
+        click.secho(f"\n{len(results) - len(shown)} more, and where each was said: add -v", dim=True)
     if not answer.hits:
         click.echo("Nothing found.")
     if answer.note:
         say(f"({answer.note})", err=True)
-
-
-def _print_hit(number: int, hit: PublicHit, explain: bool) -> None:
-    about = ", ".join((hit.kind, one_line(hit.project, 200) or "no project"))
-    say(f"{number}. {head_of(hit)} ({about})  {hit.score:.3f}", bold=True)
-    if remarks := remarks_of(hit):
-        say(f"    ! {', '.join(remarks)}", fg="yellow")
-    say("    " + text_for_people(hit).replace("\n", "\n    "))
-    if explain:
-        click.echo("    = " + " + ".join(f"{name} {value:.3f}" for name, value in hit.parts.items()))
-    for place in hit.evidence[:3]:
-        if place.path:
-            say(f"    {one_line(place.text, 4096)}  {place.uuid}")
-    origin = [hit.origin.resume, f"commit {hit.origin.commit}" if hit.origin.commit else "", hit.origin.pull_request]
-    if any(origin):
-        say("    " + "  ".join(part for part in origin if part))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import groupby, islice
 from pathlib import Path
@@ -12,7 +14,7 @@ from pathlib import Path
 from engram.models.engine.transaction import Reader
 from engram.models.memories.judgements import judged_of_session
 from engram.models.sessions.outcomes_of_turns import Commit, commits_between, last_commits_of, pull_requests_of
-from engram.models.sessions.sessions import SessionRow, agents_of, sessions_of
+from engram.models.sessions.sessions import SessionRow, session_titles, sessions_of
 from engram.search.hit_lines import (
     COMMIT_CHARACTERS,
     DOUBTFUL,
@@ -20,7 +22,9 @@ from engram.search.hit_lines import (
     VERBATIM,
     answer_head,
     count_words,
+    is_verbatim,
     may_be_planted,
+    session_line,
     text_of,
 )
 from engram.search.hits import Hit, Origin, PublicHit, Standing
@@ -28,6 +32,7 @@ from engram.search.passages.followed import MAX_FOLLOWED_CHARACTERS, what_follow
 from engram.search.passages.passage_search import excerpt
 from engram.search.question import MAX_HITS, Coverage, Query, parse_date_range
 from engram.search.searcher import Searcher
+from engram.search.turn_ends import is_said, outcomes_of
 from engram.system.clock import day_of
 from engram.text.splitting import sentence_spans
 from engram.text.words import stems, terms_of, topic_words, words_of
@@ -168,7 +173,7 @@ def _summary_hit(session: SessionRow, passage: PublicHit) -> PublicHit:
         created_at_ms=session.last_at_ms,
         session_id=session.session_id,
     )
-    return PublicHit.of(hit, Origin(resume=passage.origin.resume, pull_request=passage.origin.pull_request))
+    return PublicHit.of(hit, replace(passage.origin, commit=""))
 
 
 # -- Choose what answers a question within one budget of words: memories, what sessions were about, then passages.
@@ -187,10 +192,10 @@ MIN_PASSAGE_WORDS = 12
 MAX_SESSION_WORDS = 80
 #: Memories that are shown with what they rest on: the best ones.
 MAX_QUOTED = 2
+#: What the rules write before what they cite.
+_MARK = re.compile(r"\[(?:also|asked)\]\s*")
 #: Words of such a quote; fewer say nothing.
 MIN_QUOTE_WORDS, MAX_QUOTE_WORDS = 5, 40
-#: A sentence is said by a memory if the memory has this share of its telling words.
-MIN_SAID_SHARE = 0.75
 #: Memories, and passages, that are searched: a memory rises if its source answers too.
 MAX_CANDIDATES = 40
 #: Share of the score of the best passage of its turn that a memory gains.
@@ -213,10 +218,21 @@ class Answer:
     #: more than the memories.
     passages: tuple[PublicHit, ...] = ()
 
+    #: Id → how close it is to the question, by which the three are sorted into one list; 0 for what is not in it.
+    closeness: Mapping[str, float] = field(default_factory=dict)
+
     @property
     def hits(self) -> tuple[PublicHit, ...]:
-        """The memories, then the sessions, then the passages."""
-        return self.memories + self.sessions + self.passages
+        """All of them, the best first; memories, sessions and passages each stay in their order.
+
+        Of two that are as close, a memory comes before a session and that before a passage.
+        """
+        lists = [list(self.memories), list(self.sessions), list(self.passages)]
+        merged: list[PublicHit] = []
+        while any(lists):
+            best = max((hits for hits in lists if hits), key=lambda hits: self.closeness.get(hits[0].id, 0.0))
+            merged.append(best.pop(0))
+        return tuple(merged)
 
 
 def answer_question(
@@ -245,10 +261,10 @@ def answer_question(
     """
     found = searcher.search(replace(query, limit=MAX_CANDIDATES)) if with_passages else []
     candidates = searcher.recall(replace(query, limit=MAX_CANDIDATES) if found else query) if with_memories else []
-    recalled = public_hits(store, raise_with_source(candidates, found)[: query.limit])
+    recalled = public_hits(store, raise_with_source(candidates, found)[: query.limit], query.project_id)
     recalled = [replace(hit, standing=Standing(*standing_of(hit.text))) for hit in recalled]
     logs = day_logs(store, query) if with_passages else []
-    said = told_passages(store, found[:MAX_PASSAGES])
+    said = told_passages(store, found[:MAX_PASSAGES], query.project_id)
     memories, passages = _close_hits(recalled, said, is_answered=bool(logs))
     is_doubtful = all(hit.is_doubtful for hit in (*memories, *passages, *logs))
     budget = _Budget(max_words, query.max_hits, is_doubtful=is_doubtful)
@@ -261,13 +277,56 @@ def answer_question(
     quoted = MAX_QUOTED if with_memories and with_passages else 0
     shown = list(_fitting_memories(memories, wanted, quoted, budget))
     sessions = sessions or list(_fitting_sessions(summaries, wanted, budget))
-    return Answer(tuple(shown), tuple(sessions), (*logs, *_fitting_passages(passages, shown, wanted, budget)))
+    outcomes = outcomes_of(store, found, wanted)
+    told = [
+        replace(hit, outcome=outcomes.get(hit.id, "")) for hit in _fitting_passages(passages, shown, wanted, budget)
+    ]
+    turns = {hit.id: hit.turn_id for hit in (*candidates, *found)}
+    closeness = closeness_of([*shown, *sessions, *logs, *passages], turns, searcher.coverage_of(query.text))
+    return Answer(tuple(shown), tuple(sessions), (*logs, *told), closeness)
 
 
-def public_hits(store: Reader, hits: Sequence[Hit]) -> list[PublicHit]:
-    """Return hits as others see them, each with its origin. Three queries, whatever the number of hits."""
-    sessions = {hit.session_id for hit in hits if hit.session_id}
-    agents = agents_of(store, sessions)
+#: A memory, or what a session was about, comes before a passage that is closer by no more than this.
+MEMORY_LEAD = 0.15
+
+
+def closeness_of(hits: Sequence[PublicHit], turns: Mapping[str, int | None], wanted: Coverage) -> dict[str, float]:
+    """Return id → how close a hit is to a question: its share of the question's words, the rarer the more, and its
+    cosine.
+
+    A memory is as close as the passages of its turn, which it sums up. What was committed on a day that the question
+    names is closest.
+
+    Args:
+        hits: what is shown.
+        turns: id → row id of the turn, for memories and passages.
+        wanted: weighs the question's words.
+    """
+    closeness: dict[str, float] = {}
+    of_turn: dict[int, float] = {}
+    for hit in sorted(hits, key=is_verbatim, reverse=True):
+        said = wanted.share(wanted.stems_in(f"{hit.title}\n{hit.text}\n{hit.quote}")) + (hit.cosine or 0.0)
+        turn = turns.get(hit.id)
+        if is_verbatim(hit):
+            closeness[hit.id] = math.inf if hit.kind == "commits" else said
+            of_turn[turn or 0] = max(said, of_turn.get(turn or 0, 0.0)) if turn else 0.0
+        else:
+            closeness[hit.id] = max(said, of_turn.get(turn or 0, 0.0)) + MEMORY_LEAD
+    return closeness
+
+
+def public_hits(store: Reader, hits: Sequence[Hit], asked_in: int | None = None) -> list[PublicHit]:
+    """Return hits as others see them, each with its origin. Four queries, whatever the number of hits.
+
+    Args:
+        store: the open memory.
+        hits: memories and passages.
+        asked_in: row id of the asker's project, who is shown no title or folder of a session of another one; None shows
+            all.
+    """
+    sessions = sessions_of(store, {hit.session_id for hit in hits if hit.session_id})
+    own = {name: row for name, row in sessions.items() if asked_in is None or row.own_project_id == asked_in}
+    titles = session_titles(store, own.values())
     links = pull_requests_of(store, sessions)
     commits = last_commits_of(store, {hit.turn_id for hit in hits if hit.turn_id is not None})
     # Claude Code's depends on what its transcript says: each transcript is looked at once.
@@ -276,20 +335,22 @@ def public_hits(store: Reader, hits: Sequence[Hit]) -> list[PublicHit]:
         PublicHit.of(
             hit,
             Origin(
-                resume=_resume_command(hit, agents.get(hit.session_id, ""), command_of),
+                resume=_resume_command(hit, sessions.get(hit.session_id), command_of),
                 commit="" if hit.turn_id is None else commits.get(hit.turn_id, ""),
                 pull_request=_pull_request_for(hit.created_at_ms, links.get(hit.session_id, ())),
+                session_title=titles.get(hit.session_id, ""),
+                folder=own[hit.session_id].cwd if hit.session_id in own else "",
             ),
         )
         for hit in hits
     ]
 
 
-def _resume_command(hit: Hit, agent_name: str, command_of: Callable[[str, str, Path], str]) -> str:
+def _resume_command(hit: Hit, session: SessionRow | None, command_of: Callable[[str, str, Path], str]) -> str:
     """Return the command that resumes a hit's session; "" if the transcript is gone, since then nothing does."""
     paths = (Path(place.path) for place in hit.evidence if place.path and os.path.exists(place.path))
     path = next(paths, None)
-    return command_of(agent_name, hit.session_id, path) if agent_name and path else ""
+    return command_of(session.agent, hit.session_id, path) if session is not None and path else ""
 
 
 def _pull_request_for(at_ms: int, links: Sequence[PullRequest]) -> str:
@@ -298,10 +359,13 @@ def _pull_request_for(at_ms: int, links: Sequence[PullRequest]) -> str:
     return next(later, links[-1].url if links else "")
 
 
-def told_passages(store: Reader, hits: Sequence[Hit]) -> list[PublicHit]:
-    """Return passages as others see them, each with what its own session said against it later."""
+def told_passages(store: Reader, hits: Sequence[Hit], asked_in: int | None = None) -> list[PublicHit]:
+    """Return passages as others see them, each with what its own session said against it later.
+
+    ``asked_in`` as for ``public_hits``.
+    """
     followed = [_followed(store, hit) for hit in hits]
-    shown = public_hits(store, hits)
+    shown = public_hits(store, hits, asked_in)
     return [replace(hit, followed=text) for hit, text in zip(shown, followed, strict=True)]
 
 
@@ -377,7 +441,10 @@ def _quoted(memory: PublicHit, said: Sequence[frozenset[str]], wanted: Coverage)
     """Return a memory with the best sentences of its content, without what was said already."""
     if memory.memory is None or memory.standing.stands_in:
         return memory
-    unsaid = _unsaid(memory.memory.content, [*said, _said(memory)])
+    content = _MARK.sub("", memory.memory.content)
+    known = [*said, _said(memory)]
+    spans = [content[start:stop] for start, stop in sentence_spans(content)]
+    unsaid = "\n".join(sentence for sentence in spans if not is_said(sentence, known))
     words = _shortened(unsaid, wanted, MAX_QUOTE_WORDS).split()
     return replace(memory, quote=" ".join(words)) if len(words) >= MIN_QUOTE_WORDS else memory
 
@@ -404,16 +471,11 @@ def _said(hit: PublicHit) -> frozenset[str]:
 def _unsaid(text: str, said: Sequence[frozenset[str]]) -> str:
     """Return a text without the sentences at its beginning and end that were said already; "" if all were."""
     spans = sentence_spans(text)
-    while spans and _is_said(text[slice(*spans[0])], said):
+    while spans and is_said(text[slice(*spans[0])], said):
         spans.pop(0)
-    while spans and _is_said(text[slice(*spans[-1])], said):
+    while spans and is_said(text[slice(*spans[-1])], said):
         spans.pop()
     return text[spans[0][0] : spans[-1][1]] if spans else ""
-
-
-def _is_said(sentence: str, said: Sequence[frozenset[str]]) -> bool:
-    words = stems(topic_words(sentence))
-    return any(len(words & other) >= MIN_SAID_SHARE * len(words) for other in said)
 
 
 def _cut_hit(hit: PublicHit, wanted: Coverage, max_words: int) -> PublicHit:
@@ -433,7 +495,7 @@ class _Budget:
     def __init__(self, max_words: int, max_hits: int | None, *, is_doubtful: bool) -> None:
         self._hits_left = MAX_HITS if max_hits is None else max_hits
         self._left = max_words - count_words(HEADING, DOUBTFUL if is_doubtful else "", VERBATIM)
-        self._sessions: set[str] = set()
+        self._sessions: set[str] = {""}
 
     def room_for(self, hit: PublicHit) -> int:
         """Return the number of words that are left for the text of a hit."""
@@ -446,10 +508,12 @@ class _Budget:
             return False
         self._left -= words
         self._hits_left -= 1
-        self._sessions.add(hit.origin.resume)
+        self._sessions.add(session_line(hit, ""))
         return True
 
     def _overhead(self, hit: PublicHit) -> int:
         """Return the number of words of a hit beside its text; the line about its session counts once."""
-        resume = "" if hit.origin.resume in self._sessions else hit.origin.resume
-        return count_words(answer_head(hit, "s0"), f"s0: {resume}" if resume else "")
+        line = session_line(hit, "s0")
+        return count_words(
+            answer_head(hit, "s0" if line else ""), "" if session_line(hit, "") in self._sessions else line
+        )

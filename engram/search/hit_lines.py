@@ -13,7 +13,8 @@ from engram.models.memories.branches import branch_remark
 from engram.models.sessions.stored_turns import is_quotation_id
 from engram.search.hits import PublicHit
 from engram.system.clock import day_of
-from engram.trust.display import fence_safe, one_line, visible
+from engram.text.titles import MAX_TITLE_CHARACTERS
+from engram.trust.display import fence_safe, one_line
 
 # -- How a hit is printed, by commands and tools alike. Pure.
 #
@@ -86,18 +87,6 @@ def may_be_planted(text: str) -> bool:
     return why_suspect(text, is_typed=False, is_assistant=True) is not None
 
 
-def text_for_people(hit: PublicHit) -> str:
-    """Return the text of a hit in the characters that were said, for a terminal: nothing in it can close a fence there.
-
-    A memory's is on one line with its quote, a passage or note has its lines.
-    """
-    if hit.memory is None:
-        followed = f" (then {visible(hit.followed)})" if hit.followed else ""
-        return f"{visible(hit.text, keep_lines=True).strip()}{followed}"
-    text = " ".join(visible(hit.text).split())
-    return f"{text} “{' '.join(visible(hit.quote).split())}”" if hit.quote else text
-
-
 def text_of(hit: PublicHit, *, is_foreign: bool = False) -> str:
     """Return the text of a hit for a model: a memory's on one line with its quote, a passage or note with its lines.
 
@@ -134,8 +123,9 @@ VERBATIM = "Verbatim:"
 def answer_text(hits: Sequence[PublicHit], project: str | None = None) -> str:
     """Return an answer as the reader gets it; "" without hits.
 
-    ``[ep_0123456789ab] 2026-02-20 s1 3f2a91c0 PR#754: sentence`` for a memory, ``[2026-02-20 session] s1: …`` for what
-    a session was about; ``s1`` stands for its session, and the last lines say what resumes each.
+    ``[ep_0123456789ab] 2026-02-20 s1 3f2a91c0 PR#754 “title”: sentence`` for a memory, ``[2026-02-20 session] s1: …``
+    for what a session was about; ``s1`` stands for its session, and the last lines have the title of each and the
+    command that resumes it.
 
     Args:
         hits: those of ``answer_question``.
@@ -145,6 +135,8 @@ def answer_text(hits: Sequence[PublicHit], project: str | None = None) -> str:
         return ""
     labels: dict[str, str] = {}
     lines = [HEADING]
+    # A model gets the sentences of rules and models first, then what was said.
+    hits = sorted(hits, key=lambda hit: (is_verbatim(hit), hit.memory is None))
     if all(hit.is_doubtful for hit in hits):
         lines.append(DOUBTFUL)
     standing: dict[str, list[str]] = {}
@@ -157,11 +149,11 @@ def answer_text(hits: Sequence[PublicHit], project: str | None = None) -> str:
             has_verbatim = True
             lines += [] if is_verbatim(hits[0]) else [VERBATIM]
         is_foreign = project is not None and hit.memory is not None and hit.project not in ("", project)
-        resume = "" if is_foreign else hit.origin.resume
-        label = labels.setdefault(resume, f"s{len(labels) + 1}") if resume else ""
+        session = "" if is_foreign else session_line(hit, "")
+        label = labels.setdefault(session, f"s{len(labels) + 1}") if session else ""
         lines.append(f"{answer_head(hit, label, is_foreign=is_foreign)}: {text_of(hit, is_foreign=is_foreign)}")
     lines += [f"Stands in {name}: {', '.join(ids)}" for name, ids in standing.items()]
-    lines += [f"{label}: {resume}" for resume, label in labels.items()]
+    lines += [f"{label}{session}" for session, label in labels.items()]
     return "\n".join(lines)
 
 
@@ -170,9 +162,23 @@ def is_verbatim(hit: PublicHit) -> bool:
     return hit.memory is None and hit.kind != "session"
 
 
+def session_line(hit: PublicHit, label: str) -> str:
+    """Return the line of a hit's session, such as ``s1 (Round the VAT): claude --resume ID``.
+
+    Returns "" where neither its title is known nor its transcript in place. A title that reads like an order is left
+    out.
+    """
+    title, resume = one_line(hit.origin.session_title, MAX_TITLE_CHARACTERS), hit.origin.resume
+    named = f" ({title})" if title and not may_be_planted(title) else ""
+    if not resume:
+        return f"{label}{named}: its transcript is gone" if named else ""
+    return f"{label}{named}: {resume}"
+
+
 def answer_head(hit: PublicHit, label: str, *, is_foreign: bool = False) -> str:
     """Return what stands before the text of a hit; ``label`` stands for its session."""
-    origin = [] if is_foreign else [commit_of(hit), pull_request_of(hit)]
+    title = f"“{one_line(hit.written_title, MAX_TITLE_CHARACTERS)}”" if hit.written_title else ""
+    origin = [] if is_foreign else [commit_of(hit), pull_request_of(hit), title]
     named = " ".join(part for part in (head_of(hit), label, *origin) if part)
     return ", ".join([named, *remarks_of(hit, is_foreign=is_foreign)])
 

@@ -11,6 +11,7 @@ from engram.models.memories.branches import MAX_BRANCH_CHARACTERS
 from engram.models.memories.memory_records import Memory
 from engram.models.sessions.passages import EvidencePlace
 from engram.system.clock import iso_time, parse_time_ms
+from engram.text.titles import title_from
 from engram.trust.display import one_line
 
 
@@ -94,6 +95,10 @@ class Origin:
     commit: str = ""
     #: Web address of the pull request that its session names; "" for none.
     pull_request: str = ""
+    #: Title of its session; "" for none, or if that session is of another project than the asker's.
+    session_title: str = ""
+    #: Folder that its session began in, in which the command that resumes it works; "" as for the title.
+    folder: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,11 +149,21 @@ class PublicHit:
     quote: str = ""
     #: What its own session said after a passage, where that contradicts or overtakes it, with who said it; else "".
     followed: str = ""
+    #: By which a person recognises it: of a memory its own title, else the first clause of its text; of what was said
+    #: the title of the session. "" for none.
+    title: str = ""
+    #: What came of the turn of a passage, in the words of its last message; "" where that is not shown.
+    outcome: str = ""
+
+    @property
+    def written_title(self) -> str:
+        """The title that somebody wrote for a memory; "" where it only repeats the text, and for anything else."""
+        return "" if self.memory is None or self.title == title_from(self.text) else self.title
 
     @classmethod
     def of(cls, hit: Hit, origin: Origin | None = None) -> PublicHit:
         """Return what others may see of a hit."""
-        memory = hit.memory
+        memory, origin = hit.memory, origin or Origin()
         return cls(
             id=hit.id,
             kind=hit.kind,
@@ -177,7 +192,8 @@ class PublicHit:
                 told_by=one_line(memory.origin, MAX_BRANCH_CHARACTERS),
                 suspect=one_line(memory.suspect, MAX_BRANCH_CHARACTERS),
             ),
-            origin=origin or Origin(),
+            origin=origin,
+            title=origin.session_title if memory is None else memory.shown_title,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -185,6 +201,7 @@ class PublicHit:
         values: dict[str, Any] = {
             "id": self.id,
             "kind": self.kind,
+            "title": self.title,
             "text": self.text,
             "score": self.score,
             "parts": dict(self.parts),
@@ -192,17 +209,21 @@ class PublicHit:
             "created_at": iso_time(self.created_at_ms) if self.created_at_ms else None,
             "evidence": [place.to_json() for place in self.evidence],
             "session": self.session_id,
+            "session_title": self.origin.session_title,
             "status": self.status,
             "importance": self.importance,
             "role": self.role,
             "cosine": self.cosine,
             "doubtful": self.is_doubtful,
             "resume": self.origin.resume,
+            "folder": self.origin.folder,
             "commit": self.origin.commit,
             "pull_request": self.origin.pull_request,
         }
         if self.followed:
             values["followed"] = self.followed
+        if self.outcome:
+            values["outcome"] = self.outcome
         if self.memory is not None:
             values |= {
                 "content": self.memory.content,
@@ -243,10 +264,18 @@ class PublicHit:
             cosine=values["cosine"],
             is_doubtful=values["doubtful"],
             memory=_memory_from_json(values) if "content" in values else None,
-            origin=Origin(resume=values["resume"], commit=values["commit"], pull_request=values["pull_request"]),
+            origin=Origin(
+                resume=values["resume"],
+                commit=values["commit"],
+                pull_request=values["pull_request"],
+                session_title=values.get("session_title", ""),
+                folder=values.get("folder", ""),
+            ),
             standing=Standing(stands_in=values.get("stands_in", ""), contradicted_by=values.get("contradicted_by", "")),
             quote=values.get("quote", ""),
             followed=values.get("followed", ""),
+            title=values.get("title", ""),
+            outcome=values.get("outcome", ""),
         )
 
 

@@ -44,7 +44,7 @@ from engram.search.ranking import (
 from engram.search.support import Support, evidence_cosines, rarity_of_words, text_support, usual_cosine
 from engram.search.vectors.stored_vectors import Floats, VectorCache
 from engram.settings import Settings
-from engram.text.words import QUESTION_STOP_WORDS, is_unspaced, question_words_of
+from engram.text.words import QUESTION_STOP_WORDS, is_unspaced, question_words_of, terms_of
 from engram.transcripts.project import is_excluded
 
 # -- Embed questions: the last few vectors are cached, and embedding can run beside a text search.
@@ -271,6 +271,12 @@ class Searcher:
         wanted = Coverage(words, dict.fromkeys(words, 1), 2)
         texts = texts_of_blocks(self._store, sorted(blocks)).values()
         return any(wanted.share(wanted.stems_in(text)) > MIN_SAID_SHARE for text in texts)
+
+    def coverage_of(self, text: str) -> Coverage:
+        """Return what tells how many of a question's words a text has, the rarer in what was said the more."""
+        terms = terms_of(text)
+        counts, total = self._term_counts["passage_fts"].count(self._store, terms)
+        return Coverage(terms, counts, total)
 
     def support(self, query: Query, hits: Sequence[Hit]) -> Support:
         """Return what passages, other memories and rare words say about memories that were found for a prompt."""

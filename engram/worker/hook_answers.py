@@ -154,7 +154,7 @@ class Answers:
             runtime.catch_up()
             if operation is Operation.SEARCH:
                 found, unsaid = runtime.searcher.look_up(query)
-                return told_passages(runtime.store, found), unsaid
+                return told_passages(runtime.store, found, query.project_id), unsaid
             standing = standing_of(runtime.store, query.project_id)
             return answer_question(runtime.store, runtime.searcher, query, standing_of=standing).hits, ""
 

@@ -176,4 +176,4 @@ def _search_here(
     if request.operation is Operation.RECALL:
         return answer_question(store, searcher, query, standing_of=standing_of(store, query.project_id)).hits, ""
     found, unsaid = searcher.look_up(query)
-    return tuple(told_passages(store, found)), unsaid
+    return tuple(told_passages(store, found, query.project_id)), unsaid

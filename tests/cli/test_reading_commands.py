@@ -111,7 +111,7 @@ def test_recall_finds_the_memory_with_evidence_that_stands_in_the_named_line(fil
 
 def test_recall_marks_what_no_longer_stands(filled: Store, run: Run, run_json: RunJson) -> None:
     best = run_json("recall", "the VAT is a cent too low")["hits"][0]["id"]
-    assert "    ! " not in run("recall", "the VAT is a cent too low", "--limit", "1").stdout
+    assert "   ! " not in run("recall", "the VAT is a cent too low", "--limit", "1").stdout
 
     plant(
         filled,

@@ -137,5 +137,5 @@ def test_an_answer_begins_with_the_day_and_keeps_its_budget(settings: Settings, 
 
     assert "[2026-02-23 commits]: committed, in this order: 1111111 Add the menu\n" in text
     assert len(text.split()) <= 60
-    assert "committed" not in answer_text(answer_question(store, searcher, query, max_words=22).hits)
+    assert "committed" not in answer_text(answer_question(store, searcher, query, max_words=21).hits)
     assert answer_question(store, searcher, query, with_passages=False).passages == ()

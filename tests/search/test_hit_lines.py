@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
 
-from engram.cli import recall_commands
+from engram.cli.results import hit_result, print_results
 from engram.enums import Importance, Scope, Status
 from engram.search.hit_lines import answer_text, remarks_of
 from engram.search.hits import MemoryFields, Origin, PublicHit, Standing
@@ -56,13 +57,13 @@ def hit(**values: Any) -> PublicHit:
         is_doubtful=False,
         memory=PLAIN,
     )
-    return dataclasses.replace(made, **values)
+    return replace(made, **values)
 
 
 def printed_by_command(shown: PublicHit) -> str:
     runner = CliRunner()
     with runner.isolation() as (output, *_):
-        recall_commands._print_hit(1, shown, False)
+        print_results([hit_result(shown)])
         return output.getvalue().decode()
 
 
@@ -71,12 +72,19 @@ def test_every_field_of_a_memory_is_printed_by_command_and_tool(name: str) -> No
     assert name in TELLING or name in NOT_PRINTED, f"hit_lines does not print {name}: add it to remarks_of"
     if name in NOT_PRINTED:
         return
-    memory = dataclasses.replace(PLAIN, **{name: TELLING[name]})
+    memory = replace(PLAIN, **{name: TELLING[name]})
 
     (remark,) = set(remarks_of(hit(memory=memory))) - set(remarks_of(hit()))
 
     assert remark in printed_by_command(hit(memory=memory))
     assert remark in answer_text([hit(memory=memory)])
+
+
+def test_a_title_that_somebody_wrote_is_printed_and_one_that_repeats_the_text_is_not() -> None:
+    written, repeated = hit(title="Where logs go"), hit(title="Logs go to stdout")
+
+    assert "“Where logs go”, superseded: Logs go to stdout." in answer_text([written])
+    assert "“" not in answer_text([repeated])
 
 
 @pytest.mark.parametrize(
@@ -92,14 +100,14 @@ def test_what_the_users_own_files_say_is_printed(standing: Standing, remark: str
 
 
 def test_a_memory_of_another_project_tells_nothing_of_that_project() -> None:
-    memory = dataclasses.replace(PLAIN, scope=Scope.GLOBAL, stale_reason="vat.py is gone", branch="feat/logs")
+    memory = replace(PLAIN, scope=Scope.GLOBAL, stale_reason="vat.py is gone", branch="feat/logs")
     origin = Origin(resume="claude --resume abc", commit="3f2a91c", pull_request="https://github.com/acme/x/pull/7")
-    shown = hit(memory=memory, origin=origin)
+    shown = hit(memory=memory, origin=replace(origin, session_title="Ship the lamp"), title="Logs of the lamp")
 
     elsewhere, at_home = answer_text([shown], "lantern"), answer_text([shown], "harbor")
 
     assert "global" in elsewhere
-    for text in ("vat.py", "feat/logs", "abc", "3f2a91c", "PR#7"):
+    for text in ("vat.py", "feat/logs", "abc", "3f2a91c", "PR#7", "Ship the lamp", "Logs of the lamp"):
         assert text in at_home
         assert text not in elsewhere.replace(shown.id, "")
 
@@ -116,12 +124,12 @@ def test_a_memory_of_another_project_tells_nothing_of_that_project() -> None:
 )
 def test_a_person_reads_the_characters_that_were_said(said: str, capsys: pytest.CaptureFixture[str]) -> None:
     for shown in (hit(text=said), hit(text=said, memory=None, kind="turn", status=Status.ACTIVE)):
-        recall_commands._print_hit(1, shown, False)
+        print_results([hit_result(shown)])
 
         assert said in capsys.readouterr().out
 
 
 def test_nothing_that_a_person_reads_steers_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
-    recall_commands._print_hit(1, hit(text="a\x1b[2Jb\u202ec\u200bd"), False)
+    print_results([hit_result(hit(text="a\x1b[2Jb\u202ec\u200bd"))])
 
     assert "abcd" in capsys.readouterr().out

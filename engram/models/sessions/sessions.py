@@ -96,12 +96,6 @@ def sessions_of(store: Reader, session_ids: Iterable[str]) -> dict[str, SessionR
     return {row.session_id: row for row in rows}
 
 
-def agents_of(store: Reader, session_ids: Iterable[str]) -> dict[str, str]:
-    """Session id → name of the agent that wrote it; unknown sessions are left out."""
-    rows = store.fetch(_agents(json.dumps(sorted(session_ids))))
-    return {row.session_id: row.agent for row in rows}
-
-
 def ensure_session(
     tx: Tx, session_id: str, *, agent: str, project_id: int | None, is_global: bool, cwd: str, at_ms: int
 ) -> SessionRow:
@@ -177,12 +171,6 @@ def add_known_values(tx: Tx, session_ref: int, hashes: frozenset[bytes]) -> None
 def salt(store: Reader) -> bytes:
     """This machine's salt for hashes of ``.env`` values."""
     return bytes.fromhex(get_meta(store, "salt") or "")
-
-
-@prepared
-def _agents(session_ids: str) -> Query:
-    session = tables.Session
-    return session.select(session.session_id, session.agent).where(in_json_list(session.session_id, session_ids))
 
 
 @prepared

@@ -76,6 +76,11 @@ def turns_of_session(
     return _stored_turns(store, store.fetch(query))
 
 
+def turns_after(store: Reader, stored: StoredTurn, limit: int) -> list[StoredTurn]:
+    """Return the next turns of the same session, in the order of its transcript."""
+    return _stored_turns(store, store.fetch(_after(stored.session_ref, stored.turn.start_offset, limit)))
+
+
 def projects_of_sessions(store: Reader, session_refs: Sequence[int]) -> dict[int, list[int]]:
     """Row id of a session → row ids of the projects that its turns belong to, sorted."""
     turn = tables.Turn
@@ -203,6 +208,13 @@ def _of_session(session_ref: int, limit: int) -> Query:
     turn = tables.Turn
     query = _turns().where(turn.session == session_ref)
     return query.order_by(tables.Transcript.path, turn.start_offset, turn.id).limit(limit)
+
+
+@prepared
+def _after(session_ref: int, offset: int, limit: int) -> Query:
+    turn = tables.Turn
+    query = _turns().where((turn.session == session_ref) & (turn.start_offset > offset))
+    return query.order_by(turn.start_offset, turn.id).limit(limit)
 
 
 @prepared

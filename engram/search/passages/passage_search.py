@@ -415,6 +415,7 @@ def find_notes(index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Fl
     # The project of a note may have changed since its vector was loaded: the rows decide.
     rows = note_rows(store, sorted(nearest if query.phrases else {*bm25, *nearest}), query.project_id)
     spans = {row_id: find_phrases(row.text, query.phrases) for row_id, row in rows.items()} if query.phrases else {}
+    rows = {row_id: row for row_id, row in rows.items() if _says_something(row.text)}
     rows = {row_id: row for row_id, row in rows.items() if spans.get(row_id) or not query.phrases}
     if not rows:
         return []
@@ -454,6 +455,11 @@ def find_notes(index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Fl
             )
         )
     return hits
+
+
+def _says_something(text: str) -> bool:
+    """Return False for a chunk of headings alone."""
+    return any(line.strip() and not line.lstrip().startswith("#") for line in text.splitlines())
 
 
 def _with_first_phrase(query: Query, store: Store) -> list[int]:

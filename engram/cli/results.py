@@ -1,0 +1,249 @@
+"""Print what was found for people: title, day and project, the sentences, and what resumes the session.
+
+Every command that shows memories, sessions or passages prints them by this module. On a terminal lines are wrapped to
+its width, with colour and weight unless NO_COLOR is set; a pipe gets plain text.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import textwrap
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from engram.cli.output import paragraph_width, safe
+from engram.search.hit_lines import pull_request_of, remarks_of
+from engram.search.hits import PublicHit
+from engram.system.clock import day_of
+from engram.text.titles import MAX_TITLE_CHARACTERS
+from engram.trust.display import visible
+
+#: Results that are printed where neither ``--limit`` nor ``-v`` asks for others.
+MAX_RESULTS = 5
+#: Lines of the text of the first result, and of each other one.
+MAX_FIRST_LINES, MAX_OTHER_LINES = 9, 4
+#: Shortest title, in columns, that is printed on one line with day and project.
+_MIN_TITLE_WIDTH = 24
+#: Evidence that is printed with ``-v``.
+_MAX_EVIDENCE = 3
+_INDENT = "   "
+_BETWEEN = " · "
+_FENCE = re.compile(r"^\s*(?:```|~~~)\S*\s*$")
+_BULLET = re.compile(r"^(?:[-*+•]|\d{1,3}[.)]) ")
+_HEADING = re.compile(r"^#{1,6} ")
+#: Who said a passage, for people.
+_SPEAKERS = {
+    "user": "you",
+    "chosen": "you chose",
+    "assistant": "Claude",
+    "proposed": "Claude's plan",
+    "program": "a program",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What is printed of one thing that was found. Any part may be ""; nothing is made safe yet."""
+
+    #: By which a person recognises it; bold, and cut where the line is full. One that is also the text is never cut.
+    title: str
+    #: Day, project, kind and what else says where it belongs.
+    about: Sequence[str] = ()
+    #: What a reader must know before believing it.
+    remarks: Sequence[str] = ()
+    text: str = ""
+    #: What came of it, printed below the text.
+    outcome: str = ""
+    #: Its id.
+    id: str = ""
+    #: The command that resumes its session.
+    resume: str = ""
+    #: Printed with ``-v`` only.
+    details: Sequence[str] = ()
+
+
+def print_results(results: Sequence[Result], *, is_verbose: bool = False, is_numbered: bool = True) -> None:
+    """Print results, the best first and the most of it, with a blank line between two.
+
+    What resumes a session is printed with the first of its results.
+
+    Args:
+        results: what to print.
+        is_verbose: print whole texts and the details.
+        is_numbered: begin each with its number.
+    """
+    resumed: set[str] = set()
+    for number, result in enumerate(results, 1):
+        max_lines = None if is_verbose else MAX_FIRST_LINES if number == 1 else MAX_OTHER_LINES
+        if number > 1:
+            click.echo()
+        if result.resume in resumed and not is_verbose:
+            result = replace(result, resume="")
+        resumed.add(result.resume)
+        _print_result(f"{number}. " if is_numbered else "", result, max_lines, is_verbose=is_verbose)
+
+
+def print_lines(text: str, *, indent: str = "", max_lines: int | None = None, **style: Any) -> int:
+    """Print a stored text wrapped to the terminal, its lists kept; returns the number of lines.
+
+    Args:
+        text: any stored text.
+        indent: begins every line.
+        max_lines: the rest is left out, with "…" for it; None prints all.
+        style: as for ``click.style``.
+    """
+    lines = list(_wrapped(text, paragraph_width() - len(indent)))
+    kept = lines if max_lines is None else lines[:max_lines]
+    if len(kept) < len(lines):
+        kept[-1] = _cut(f"{kept[-1]} …", paragraph_width() - len(indent))
+    for line in kept:
+        click.secho(indent + line if line else "", **style)
+    return len(kept)
+
+
+def print_head(title: str, about: Iterable[str] = (), *, begin: str = "") -> None:
+    """Print the first line of a result: its title in bold, then where it belongs."""
+    told = _BETWEEN.join(_plain(part) for part in about if part)
+    width = paragraph_width() - _columns(begin)
+    room = width - _columns(told) - len(_BETWEEN)
+    title = _plain(title)
+    if not title:
+        click.echo(begin + click.style(told, bold=True))
+    elif not told or room >= min(_MIN_TITLE_WIDTH, _columns(title)):
+        named = click.style(_cut(title, room if told else width), bold=True)
+        click.echo(begin + named + (click.style(_BETWEEN + told, dim=True) if told else ""))
+    else:
+        click.echo(begin + click.style(_cut(title, width), bold=True))
+        click.secho(" " * len(begin) + _cut(told, width), dim=True)
+
+
+def hit_result(hit: PublicHit, here: str = "", *, with_parts: bool = False) -> Result:
+    """Return what is printed of a search result.
+
+    Args:
+        hit: any hit.
+        here: the folder of the command; what resumes a session elsewhere changes the folder first.
+        with_parts: also tell the parts of the score.
+    """
+    title, text = _title_and_text(hit)
+    day = day_of(hit.created_at_ms) if hit.created_at_ms else ""
+    kind = "" if hit.kind in ("turn", "commits") else hit.kind
+    resume = in_folder(hit.origin.resume, hit.origin.folder, here)
+    commit = f"commit {hit.origin.commit}" if hit.origin.commit else ""
+    return Result(
+        title=title,
+        about=[day, hit.project, _SPEAKERS.get(hit.role, hit.role) or kind],
+        remarks=remarks_of(hit),
+        text=text,
+        outcome=hit.outcome,
+        id="" if hit.kind in ("commits", "session", "note") else hit.id,
+        resume=resume,
+        details=[
+            f"{hit.id}  score {hit.score:.3f}",
+            *(["= " + " + ".join(f"{name} {value:.3f}" for name, value in hit.parts.items())] if with_parts else []),
+            *(f"{place.text}  {place.uuid}" for place in hit.evidence[:_MAX_EVIDENCE] if place.path),
+            _BETWEEN.join(part for part in (commit, pull_request_of(hit) and hit.origin.pull_request) if part),
+        ],
+    )
+
+
+def in_folder(command: str, folder: str, here: str) -> str:
+    """Return a command that resumes a session, which an agent finds only in the folder where the session began."""
+    if not command or not folder or folder == here or not os.path.isdir(folder):
+        return command
+    home = str(Path.home())
+    shown = f"~/{shlex.quote(folder[len(home) + 1 :])}" if folder.startswith(f"{home}/") else shlex.quote(folder)
+    return f"cd {shown} && {command}"
+
+
+def _title_and_text(hit: PublicHit) -> tuple[str, str]:
+    """Return the title of a hit, and its text without what the title says already."""
+    followed = f"(then {hit.followed})" if hit.followed else ""
+    text = "\n".join(part for part in (hit.text.strip(), followed) if part)
+    if hit.kind == "note":
+        heading, _, rest = text.partition("\n")
+        return (heading.lstrip("# ") or hit.id, rest or heading) if rest.strip() else (hit.id, text)
+    if hit.kind == "commits":
+        return "Committed that day", text
+    if hit.memory is None:
+        return hit.title, text
+    quote = f"“{' '.join(hit.quote.split())}”" if hit.quote else ""
+    if hit.written_title:
+        return hit.written_title, "\n".join(part for part in (text, quote) if part)
+    if len(text) <= MAX_TITLE_CHARACTERS and "\n" not in text and not quote:
+        return text, text
+    return hit.origin.session_title or hit.title, "\n".join(part for part in (text, quote) if part)
+
+
+def _print_result(begin: str, result: Result, max_lines: int | None, *, is_verbose: bool) -> None:
+    if result.title == result.text and not _fits(result, begin):
+        result = replace(result, title="")
+    print_head(result.title, result.about, begin=begin)
+    if result.title == result.text:
+        result = replace(result, text="")
+    if result.remarks:
+        print_lines(f"! {', '.join(result.remarks)}", indent=_INDENT, fg="yellow")
+    outcome = f"→ {result.outcome}" if result.outcome and max_lines != MAX_OTHER_LINES else ""
+    for_outcome = (max_lines or 0) // 2 if outcome else 0
+    if result.text.strip():
+        room = None if max_lines is None else max_lines - min(for_outcome, _line_count(outcome))
+        print_lines(result.text, indent=_INDENT, max_lines=room)
+    if outcome:
+        print_lines(outcome, indent=_INDENT, max_lines=for_outcome or None)
+    last = "  ".join(part for part in (result.id, result.resume) if part)
+    if last:
+        click.secho(_INDENT + _plain(last), dim=True)
+    for detail in result.details if is_verbose else ():
+        if detail:
+            click.secho(_INDENT + _plain(detail), dim=True)
+
+
+def _fits(result: Result, begin: str) -> bool:
+    """Return whether the whole title fits beside where the result belongs."""
+    return (
+        _columns(begin + _BETWEEN.join(map(_plain, [result.title, *filter(None, result.about)]))) <= paragraph_width()
+    )
+
+
+def _line_count(text: str) -> int:
+    return sum(1 for _ in _wrapped(text, paragraph_width() - len(_INDENT)))
+
+
+def _wrapped(text: str, width: int) -> Iterable[str]:
+    """Yield the lines of a text for a terminal: no blank lines, no fences, items of lists with a hanging indent."""
+    for line in safe(text).strip("\n").splitlines():
+        line = line.rstrip()
+        if not line or _FENCE.match(line):
+            continue
+        plain = _HEADING.sub("", line.strip())
+        hanging = "  " if _BULLET.match(plain) else ""
+        # Neither a path nor a flag is broken: somebody copies it.
+        yield from textwrap.wrap(
+            plain, max(width, 1), subsequent_indent=hanging, break_on_hyphens=False, break_long_words=False
+        )
+
+
+def _plain(text: str) -> str:
+    return " ".join(visible(text).split())
+
+
+def _columns(text: str) -> int:
+    """Return the columns that a text takes on a terminal: two for a wide letter."""
+    return sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in text)
+
+
+def _cut(text: str, width: int) -> str:
+    """Return a line of at most so many columns, cut at the end of a word where that is near."""
+    if _columns(text) <= width:
+        return text
+    while text and _columns(text) > width - 1:
+        text = text[:-1]
+    word_end = text.rfind(" ")
+    return (text[:word_end] if word_end > len(text) * 2 // 3 else text).rstrip(" ·…") + "…"

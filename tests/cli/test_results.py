@@ -1,0 +1,249 @@
+"""What people are shown of what was found: the best first, in few lines, wrapped, and plain where that is wanted."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from engram.cli import output
+from engram.cli.main import engram, main
+from engram.cli.results import (
+    MAX_FIRST_LINES,
+    MAX_OTHER_LINES,
+    Result,
+    hit_result,
+    in_folder,
+    print_head,
+    print_results,
+)
+from engram.enums import Importance, Status
+from engram.search.hits import MemoryFields, Origin, PublicHit
+from engram.trust.display import visible
+
+MEMORY = MemoryFields(
+    content="",
+    scope="project",
+    is_pinned=False,
+    is_lowered=False,
+    superseded_by="",
+    stale_reason="",
+    branch="",
+    told_by="",
+)
+HIT = PublicHit(
+    id="q_0123456789ab1",
+    kind="turn",
+    text="The mast is cedar, because pine warps in the sun.",
+    score=1.234,
+    parts={"text": 0.4, "vector": 0.6},
+    project="boats",
+    created_at_ms=1_771_545_600_000,
+    evidence=(),
+    session_id="s-1",
+    status=Status.ACTIVE,
+    importance=Importance.NORMAL,
+    role="assistant",
+    cosine=None,
+    is_doubtful=False,
+    memory=None,
+    origin=Origin(resume="claude --resume s-1", session_title="Build the mast"),
+    title="Build the mast",
+)
+
+
+@pytest.fixture(autouse=True)
+def plain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal of 80 columns, without a wish about colour."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+def printed(capsys: pytest.CaptureFixture[str], *results: Result, is_verbose: bool = False) -> list[str]:
+    print_results(results, is_verbose=is_verbose)
+    return capsys.readouterr().out.splitlines()
+
+
+def test_an_answer_has_title_day_and_project_then_the_sentences_then_what_resumes_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert printed(capsys, hit_result(HIT)) == [
+        "1. Build the mast · 2026-02-20 · boats · Claude",
+        "   The mast is cedar, because pine warps in the sun.",
+        "   q_0123456789ab1 claude --resume s-1",
+    ]
+
+
+def test_scores_and_places_are_printed_only_where_they_are_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    brief = "\n".join(printed(capsys, hit_result(HIT, with_parts=True)))
+    full = "\n".join(printed(capsys, hit_result(HIT, with_parts=True), is_verbose=True))
+
+    assert "1.234" not in brief
+    assert "text 0.400" not in brief
+    assert "score 1.234" in full
+    assert "= text 0.400 + vector 0.600" in full
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 100, 300])
+def test_no_line_is_wider_than_the_terminal(
+    columns: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    long = replace(
+        HIT,
+        text="The mast is cedar. " * 40,
+        title="Which wood the mast of the boat is made of",
+        outcome="It held. " * 30,
+    )
+
+    lines = printed(
+        capsys, hit_result(long), hit_result(replace(long, project="a-project-with-a-long-name-of-its-own"))
+    )
+
+    assert max(map(len, lines)) <= min(columns, output.MAX_PARAGRAPH_WIDTH)
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        "/srv/harbor/src/a-folder-with-many-hyphens/and-another-one/with-a-file-name-that-is-long.py",
+        "--dangerously-skip-permissions-and-everything-else-that-could-ever-be-asked-about-a-tool",
+        "https://example.org/a/very/long/address/that-has-many-hyphens-and-no-blank-in-it?query=1",
+        "ghcr.io/acme-harbor/very-long-image-name-with-hyphens@sha256:0123456789abcdef0123456789",
+    ],
+)
+def test_what_somebody_copies_is_never_broken(whole: str, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = printed(capsys, hit_result(replace(HIT, text=f"The cause was in {whole}, which nobody had seen.")))
+
+    assert any(whole in line for line in lines)
+
+
+def test_the_first_result_gets_the_most_lines_and_says_what_came_of_it(capsys: pytest.CaptureFixture[str]) -> None:
+    long = replace(HIT, text="One line of the log.\n" * 30, outcome="Fixed: the mast was glued. " * 20)
+
+    lines = printed(capsys, hit_result(long), hit_result(long))
+    second = lines.index(next(line for line in lines if line.startswith("2. ")))
+
+    assert second <= MAX_FIRST_LINES + 3
+    assert any(line.startswith("   → Fixed: the mast") for line in lines[:second])
+    assert len(lines) - second <= MAX_OTHER_LINES + 2
+    assert not any("→" in line for line in lines[second:])
+
+
+def test_a_session_is_resumed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    other = replace(HIT, id="q_0123456789ab2", origin=Origin(resume="claude --resume s-2"))
+
+    shown = "\n".join(printed(capsys, hit_result(HIT), hit_result(HIT), hit_result(other)))
+
+    assert shown.count("claude --resume s-1") == 1
+    assert shown.count("claude --resume s-2") == 1
+
+
+@pytest.mark.parametrize("text", ["Ropes", "# Ropes\n", "Ropes\n\n"])
+def test_a_note_is_never_a_bare_heading(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    note = replace(HIT, id="daily/2026-02-20.md#3", kind="note", role="", text=text, title="", origin=Origin())
+
+    head, *rest = printed(capsys, hit_result(note))
+    assert "daily/2026-02-20.md#3" in head
+    assert rest
+
+    head, *rest = printed(capsys, hit_result(replace(note, text="Ropes\nThey are made of hemp.")))
+    assert head.startswith("1. Ropes · 2026-02-20")
+    assert rest == ["   They are made of hemp."]
+
+
+@pytest.mark.parametrize(
+    ("text", "title", "head"),
+    [
+        ("The mast is cedar.", "", "1. The mast is cedar. · 2026-02-20 · boats · fact"),
+        ("The mast is cedar.", "Wood of the mast", "1. Wood of the mast · 2026-02-20 · boats · fact"),
+        ("The mast is cedar, and the boom is pine. " * 4, "", "1. Build the mast · 2026-02-20 · boats · fact"),
+    ],
+)
+def test_a_memory_without_a_title_is_named_by_itself_or_by_its_session(
+    text: str, title: str, head: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    memory = replace(HIT, id="ep_0123456789ab", kind="fact", role="", memory=MEMORY, text=text.strip(), title=title)
+
+    lines = printed(capsys, hit_result(memory))
+
+    assert lines[0] == head
+    assert sum("The mast is cedar" in line for line in lines) >= 1
+
+
+def test_a_memory_that_does_not_fit_beside_its_day_is_printed_whole(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    said = "Always mention the number of the issue in a commit."
+    memory = replace(HIT, kind="preference", role="", memory=MEMORY, text=said, origin=Origin())
+
+    assert said in printed(capsys, hit_result(memory))[1]
+
+
+@pytest.mark.parametrize("suspect", ["secrecy towards the user", "orders to forget the rules", "a forged role or tag"])
+def test_a_suspect_memory_is_marked_before_its_text(suspect: str, capsys: pytest.CaptureFixture[str]) -> None:
+    memory = replace(HIT, kind="fact", role="", memory=replace(MEMORY, suspect=suspect), text="Run this. " * 20)
+
+    lines = printed(capsys, hit_result(memory))
+
+    assert lines[1].startswith(f"   ! suspect ({suspect})")
+
+
+def test_what_resumes_a_session_elsewhere_changes_the_folder_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folder = tmp_path / "my boats"
+    folder.mkdir()
+    resume = "claude --resume s-1"
+
+    assert in_folder(resume, str(folder), "/srv") == f"cd ~/'my boats' && {resume}"
+    assert in_folder(resume, str(folder), str(folder)) == resume
+    assert in_folder(resume, str(tmp_path / "gone"), "/srv") == resume
+    assert in_folder("", str(folder), "/srv") == ""
+
+
+@pytest.mark.parametrize(
+    ("variable", "is_coloured"), [({}, True), ({"NO_COLOR": "1"}, False), ({"NO_COLOR": ""}, True)]
+)
+def test_weight_is_for_terminals_whose_user_wants_it(
+    variable: dict[str, str], is_coloured: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in variable.items():
+        monkeypatch.setenv(name, value)
+
+    @click.command("show")
+    def show() -> None:
+        print_head("Build the mast", ["2026-02-20"])
+
+    monkeypatch.setattr("engram.cli.main.engram", show)
+    monkeypatch.setattr("click._compat.should_strip_ansi", lambda stream=None, color=None: color is False)
+    monkeypatch.setattr("click.utils.should_strip_ansi", lambda stream=None, color=None: color is False)
+    runner = CliRunner()
+    with runner.isolation(color=True) as (stream, *_), pytest.raises(SystemExit):
+        main([])
+    assert ("\x1b[1m" in stream.getvalue().decode()) is is_coloured
+
+
+def test_a_pipe_gets_plain_text(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "\x1b" not in "\n".join(printed(capsys, hit_result(HIT)))
+
+
+def test_nothing_in_a_result_steers_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    evil = "a\x1b[2Jb\u202ec"
+    lines = printed(capsys, Result(evil, [evil], [evil], evil, evil, evil, evil, [evil]), is_verbose=True)
+
+    assert lines
+    assert all(line == visible(line) for line in lines)
+
+
+def test_the_help_of_recall_names_what_v_adds() -> None:
+    shown = CliRunner().invoke(engram, ["recall", "--help"]).output
+
+    assert "-v, --verbose" in shown
+    assert os.linesep in shown
