@@ -1,6 +1,7 @@
 """How long a hub takes: push and pull of many memories, an idle round, and from saved here to found there.
 
     PYTHONPATH=. python benchmarks/hub_sync.py [MEMORIES [open]]      needs the extra hub and a PostgreSQL
+    PYTHONPATH=. python benchmarks/hub_sync.py MEMORIES folder        a folder in place of the service
 
 The service runs in a process of its own, over HTTP on this machine, with a sealed space, or an open one. From saved
 here to found there is measured with the workers of two machines, with and without a request that is kept open.
@@ -116,32 +117,57 @@ def measure(count: int, database: Database, url: str, folder: Path, *, is_open: 
         fill(first, count)
         print(f"made {count} memories in {time.perf_counter() - started:.1f} s (not measured)", flush=True)
         join_both(database, url, (first, second), "Ada", is_open=is_open)
-        cpu = time.process_time()
-        seconds, done = sync(first)
-        cpu = time.process_time() - cpu
-        print(
-            f"push: {seconds:.1f} s ({cpu:.1f} s of CPU here), {done.pushed} rows, {done.sent_bytes / 1e6:.1f} MB",
-            flush=True,
-        )
-        cpu = time.process_time()
-        seconds, done = sync(second)
-        cpu = time.process_time() - cpu
-        wire = f"{done.received_bytes / 1e6:.1f} MB"
-        found = second.store.value("SELECT count(*) FROM episode_fts")
-        print(
-            f"pull: {seconds:.1f} s ({cpu:.1f} s of CPU here), {done.pulled} rows, {wire}, {found} in the text index",
-            flush=True,
-        )
-        idle = [sync(second) for _ in range(60)][10:]
-        times = sorted(seconds * 1000 for seconds, _ in idle)
-        size = idle[-1][1].sent_bytes + idle[-1][1].received_bytes
-        print(f"idle round: p50 {statistics.median(times):.1f} ms, p90 {times[45]:.1f} ms, {size} bytes of bodies")
+        measure_rounds(first, second)
         print(f"hub: {database_bytes(database) / 1e6:.0f} MB for {count} memories", flush=True)
     with Machine.open(folder / "c") as first, Machine.open(folder / "d") as second:
         join_both(database, url, (first, second), "Eve", is_open=is_open)
         for has_wait in (True, False):
             told = measure_trips(first, second, has_wait=has_wait)
             print(f"saved here, found there, {'long poll' if has_wait else 'asking'}: {told}", flush=True)
+
+
+def measure_rounds(first: Machine, second: Machine) -> None:
+    """Measure the first round of each machine, and rounds with nothing to do, and print a line each."""
+    cpu = time.process_time()
+    seconds, done = sync(first)
+    cpu = time.process_time() - cpu
+    print(
+        f"push: {seconds:.1f} s ({cpu:.1f} s of CPU here), {done.pushed} rows, {done.sent_bytes / 1e6:.1f} MB",
+        flush=True,
+    )
+    cpu = time.process_time()
+    seconds, done = sync(second)
+    cpu = time.process_time() - cpu
+    wire = f"{done.received_bytes / 1e6:.1f} MB"
+    found = second.store.value("SELECT count(*) FROM episode_fts")
+    print(
+        f"pull: {seconds:.1f} s ({cpu:.1f} s of CPU here), {done.pulled} rows, {wire}, {found} in the text index",
+        flush=True,
+    )
+    idle = [sync(second) for _ in range(60)][10:]
+    times = sorted(seconds * 1000 for seconds, _ in idle)
+    size = idle[-1][1].sent_bytes + idle[-1][1].received_bytes
+    print(f"idle round: p50 {statistics.median(times):.1f} ms, p90 {times[45]:.1f} ms, {size} bytes of bodies")
+
+
+def measure_folder(count: int, folder: Path) -> None:
+    """Measure the same through a folder, what a forget costs there, and what the folder holds."""
+    synced = folder / "synced"
+    with Machine.open(folder / "a") as first, Machine.open(folder / "b") as second:
+        fill(first, count)
+        first.use_folder(synced)
+        second.use_folder(synced, first.phrase)
+        measure_rounds(first, second)
+        files = list(synced.rglob("*.seg"))
+        print(f"folder: {sum(path.stat().st_size for path in files) / 1e6:.1f} MB in {len(files)} files", flush=True)
+        second.forget(str(second.store.value("SELECT episode_id FROM episode ORDER BY id LIMIT 1")))
+        there, _ = sync(second)
+        here, done = sync(first)
+        written = done.sent_bytes / 1e6
+        print(
+            f"forgotten on the other: {there:.2f} s there, {here:.2f} s here with {written:.2f} MB written anew",
+            flush=True,
+        )
 
 
 def main(count: int, *, is_open: bool) -> None:
@@ -174,4 +200,9 @@ def database_bytes(database: Database) -> int:
 
 
 if __name__ == "__main__":
+    if sys.argv[2:] == ["folder"]:
+        logging.disable(logging.CRITICAL)
+        with tempfile.TemporaryDirectory() as place:
+            measure_folder(int(sys.argv[1]), Path(place))
+        sys.exit()
     main(int(sys.argv[1]) if len(sys.argv) > 1 else 100_000, is_open=sys.argv[2:] == ["open"])

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import shlex
+import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,10 +13,13 @@ from engram.cli.options import confirm, json_option, tell, yes_option
 from engram.cli.output import iso, print_json, print_table, say, when
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.enums import Actor
-from engram.errors import BadRequest, HubError
-from engram.hub.client.connection import Connection
+from engram.errors import BadRequest, HubError, NotFound
+from engram.hub.client.folder_files import GIT, folder_of, is_folder
+from engram.hub.client.folder_joining import join_folder, look_into
 from engram.hub.client.membership import (
+    Joined,
     Keyring,
+    connect,
     give_key,
     join_hub,
     leave_hub,
@@ -28,7 +33,7 @@ from engram.hub.protocol.requests import code_text, new_code, phrase_of
 from engram.ingest.scope import named_project
 from engram.models.engine.transaction import Store
 from engram.models.hub.outgoing import PLACEHOLDER
-from engram.models.hub.spaces import server_by_id
+from engram.models.hub.spaces import Server, list_servers, private_space, server_by_id
 from engram.models.projects.project_folders import merge_projects
 from engram.reports.hub_report import HubReport, report_hubs
 from engram.vaults import own_vault
@@ -36,6 +41,7 @@ from engram.version import install_command
 
 if TYPE_CHECKING:
     from engram.hub.server.hub_database import Database
+    from engram.models.work.work import HeldLease
 
 
 # -- What the operator of a hub runs on the server: serve, work, invite, members. It needs the extra ``hub``.
@@ -214,14 +220,19 @@ def hub(ctx: click.Context, workspace: Workspace) -> None:
 
     Example: engram hub join https://hub.example.org K7QM-2XHD-RT
     """
+    _refuse_vault(workspace)
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(status, as_json=False)
+
+
+def _refuse_vault(workspace: Workspace) -> None:
+    """Raise BadRequest for the memory of a vault."""
     vault = own_vault(workspace.places)
     if vault is not None:
         raise BadRequest(
             f"{vault.name} is kept in a vault, which is never shared with a hub. Leave out --vault; to share the "
             f"project, take it out first: engram projects unvault {shlex.quote(vault.name)}"
         )
-    if ctx.invoked_subcommand is None:
-        ctx.invoke(status, as_json=False)
 
 
 for _command in (serve, work, invite, members, teams_of):
@@ -297,7 +308,7 @@ def status(workspace: Workspace, as_json: bool) -> None:
 
 def _print_report(report: HubReport) -> None:
     last = f"last round {when(report.synced_at_ms)}" if report.synced_at_ms else "no round yet"
-    say(f"{report.url} as {report.member}: {last}{f'; failing: {report.error}' if report.error else ''}")
+    say(f"{report.place} as {report.member}: {last}{f'; failing: {report.error}' if report.error else ''}")
     print_table(
         ["space", "kind", "role", "sealed", "memories#", "waiting#", "set aside#", "problem"],
         [
@@ -318,8 +329,8 @@ def _print_report(report: HubReport) -> None:
     for space in report.spaces:
         for reason, number in space.reasons.items():
             say(f"{space.name}: {number} set aside: {reason}")
-    for question in report.questions:
-        say(question)
+    for line in (*report.questions, *report.notes):
+        say(line)
 
 
 @hub.command("spaces")
@@ -356,13 +367,13 @@ def devices(workspace: Workspace, add: bool, remove: int | None, url: str | None
     """
     with workspace.store() as store:
         server = require_server(store, url)
+        if not add:
+            answer = _ask_devices(workspace, store, server, remove)
     if add:
         code = make_code(workspace.places, server)
         command = f"engram hub join {server.url} {code}"
         tell(as_json, {"code": code, "command": command}, f"On the other machine, within half an hour:\n  {command}")
         return
-    with Connection(server.url, Keyring(workspace.places.hub_keys).token(server.url)) as connection:
-        answer = connection.ask("devices", {} if remove is None else {"remove": remove})
     known: list[dict[str, Any]] = list(answer.get("devices", []))
     if as_json:
         print_json({"devices": known})
@@ -372,8 +383,23 @@ def devices(workspace: Workspace, add: bool, remove: int | None, url: str | None
         for item in known
     ]
     print_table(["id", "machine", "last seen"], rows, empty="No machines.")
-    if remove is not None:
+    if remove is not None and is_folder(server.url):
+        click.echo("Its files are gone; what only it had said is said by this machine. It can still read the folder.")
+    elif remove is not None:
         click.echo("It gets in no more. If somebody else has it: `engram hub key --rotate` seals anew what follows.")
+
+
+def _ask_devices(workspace: Workspace, store: Store, server: Server, remove: int | None) -> dict[str, Any]:
+    """List the machines of a hub, or remove one: from a folder as a part of a round, which says what is missing."""
+    keyring = Keyring(workspace.places.hub_keys)
+    if remove is None or not is_folder(server.url):
+        with connect(store, keyring, server) as connection:
+            return connection.ask("devices", {} if remove is None else {"remove": remove})
+    sync_once(workspace, store)
+    with _sync_lease(store), connect(store, keyring, server) as connection:
+        answer = connection.ask("devices", {"remove": remove})
+    _raise_errors(sync_once(workspace, store))
+    return answer
 
 
 @hub.command("key")
@@ -433,10 +459,10 @@ def link(workspace: Workspace, project: str, known_as: str, yes: bool, as_json: 
     tell(as_json, facts, f"What other machines call {other.name} is {into.name} here.")
 
 
-@hub.command("sync")
+@click.command("sync-now")
 @json_option
 @pass_workspace
-def sync(workspace: Workspace, as_json: bool) -> None:
+def sync_now(workspace: Workspace, as_json: bool) -> None:
     """Make a round with every hub now: pull what other machines said, push what was said here.
 
     Example: engram hub sync
@@ -444,21 +470,114 @@ def sync(workspace: Workspace, as_json: bool) -> None:
     with workspace.store() as store:
         rounds = sync_once(workspace, store)
     workspace.wake_worker()
-    facts = [
-        {"pulled": done.pulled, "pushed": done.pushed, "refused": done.refused, "error": done.error} for done in rounds
-    ]
+    _raise_errors(rounds)
+    tell(as_json, {"rounds": [_round_json(done) for done in rounds]}, _told_of(rounds))
+
+
+hub.add_command(sync_now, "sync")
+
+
+def _raise_errors(rounds: list[Round]) -> None:
     if errors := [done.error for done in rounds if done.error]:
         raise HubError("; ".join(errors))
+
+
+def _round_json(done: Round) -> dict[str, Any]:
+    return {"pulled": done.pulled, "pushed": done.pushed, "refused": done.refused, "error": done.error}
+
+
+def _told_of(rounds: list[Round]) -> str:
     pulled, pushed = sum(done.pulled for done in rounds), sum(done.pushed for done in rounds)
-    tell(as_json, {"rounds": facts}, f"{pulled} statements pulled, {pushed} pushed.")
+    return f"{pulled} statements pulled, {pushed} pushed."
 
 
-def sync_once(workspace: Workspace, store: Store) -> list[Round]:
-    """Make the rounds under the lease that the worker takes too. Raises HubError while it makes one."""
+def _sync_lease(store: Store) -> HeldLease:
+    """Take the lease of rounds, which the worker takes too. Raises HubError while another process has it."""
     from engram.tasks.keeping import take_sync_lease
 
     lease = take_sync_lease(store)
     if lease is None:
         raise HubError("the worker makes a round just now; try again in a moment")
-    with lease:
+    return lease
+
+
+def sync_once(workspace: Workspace, store: Store) -> list[Round]:
+    """Make the rounds under the lease of rounds. Raises HubError while the worker makes one."""
+    with _sync_lease(store) as lease:
         return sync_all(store, workspace.places, workspace.redactor(), is_forced=True, goes_on=lease.goes_on)
+
+
+# -- ``engram sync``: a folder as the hub. ``hub sync`` has another name of its own: commands are found by theirs.
+
+_GIT_NOTE = (
+    "In git what is forgotten later leaves the folder, but stays, sealed, in the history of the repository and of "
+    "every clone. Each round fetches, commits this machine's files and pushes."
+)
+_FOLDER_PHRASE_NOTE = (
+    "Write this recovery phrase down. It is shown once, and the folder does not have it. Whoever has it and the folder "
+    "can read your memories; without it and without one of your machines, nobody can."
+)
+
+
+@click.command("sync")
+@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--phrase",
+    is_flag=True,
+    help="Ask for the recovery phrase of the first machine (default: if the folder is in use).",
+)
+@click.option("--git", "with_git", is_flag=True, help="DIR is a git checkout: fetch, commit and push (default: no).")
+@click.option("--name", default="", help="What this machine is called (default: its host name).")
+@yes_option
+@json_option
+@pass_workspace
+def sync(
+    workspace: Workspace, folder: Path | None, phrase: bool, with_git: bool, name: str, yes: bool, as_json: bool
+) -> None:
+    """Keep your machines in step through a folder that you sync, sealed and without a server; without DIR, sync now.
+
+    DIR is a folder of Syncthing, Dropbox and the like, a mounted share or a git checkout. The first machine shows a
+    recovery phrase; the others ask for it. From then on the worker syncs by itself. `engram hub status` shows how it
+    is going, `engram hub devices` the machines, `engram hub leave` ends it.
+
+    Example: engram sync ~/Sync/engram
+    """
+    _refuse_vault(workspace)
+    with workspace.store() as store:
+        if folder is None:
+            if not list_servers(store):
+                raise NotFound("no folder or hub was joined; `engram sync DIR` begins with a folder")
+            joined = None
+        else:
+            folder = folder.expanduser()
+            is_used = bool(look_into(folder, with_git=with_git)) and private_space(store) is None
+            words = ""
+            if phrase or (is_used and not as_json and sys.stdin.isatty()):
+                words = click.prompt("Recovery phrase of your first machine", hide_input=True)
+            if with_git and private_space(store) is None:
+                confirm(yes, as_json, f"{_GIT_NOTE} Use it?")
+            joined = join_folder(store, workspace.places, folder, device_name=name, phrase=words, with_git=with_git)
+        rounds = sync_once(workspace, store)
+    workspace.wake_worker()
+    _print_synced(joined, rounds, as_json=as_json)
+    _raise_errors(rounds)
+
+
+def _print_synced(joined: Joined | None, rounds: list[Round], *, as_json: bool) -> None:
+    """Print what joining and the first round led to. The phrase is shown whatever became of the round."""
+    if as_json:
+        facts: dict[str, Any] = {"rounds": [_round_json(done) for done in rounds]}
+        if joined is not None:
+            facts |= {"folder": str(folder_of(joined.server.url)), "git": joined.server.url.startswith(GIT)}
+            facts |= {"phrase": joined.phrase} if joined.phrase else {}
+        print_json(facts)
+        return
+    if joined is not None:
+        place = folder_of(joined.server.url)
+        say(f"{joined.server.member_name} keeps its memories in step through {place}, sealed.")
+        if joined.phrase:
+            git = " --git" if joined.server.url.startswith(GIT) else ""
+            click.echo(f"\n{joined.phrase}\n\n{_FOLDER_PHRASE_NOTE}\n")
+            say(f"On each other machine, once the folder arrived: engram sync {shlex.quote(str(place))}{git} --phrase")
+            click.echo("If another machine uses it already, and its files only did not arrive yet: engram hub leave")
+    click.echo(_told_of(rounds))

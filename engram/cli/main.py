@@ -70,6 +70,7 @@ SECTIONS: Mapping[str, Sequence[tuple[Mapping[str, str], str]]] = {
     "Share": (
         (
             {
+                "sync": "hub_commands",
                 "share": "team_commands",
                 "unshare": "team_commands",
                 "team": "team_commands",

@@ -292,7 +292,7 @@ def make(workspace: Workspace, name: str, sealed: bool, url: str | None, as_json
     """
     _refuse_in_vault(workspace)
     with workspace.store() as store:
-        server = require_server(store, url)
+        server = require_server(store, url, is_service=True)
         space = shared.make_team(store, workspace.places, server, name, is_sealed=sealed)
     facts: dict[str, object] = {"space": space.name, "number": space.ns_id, "sealed": sealed}
     note = "open: the operator of the hub can read it"
@@ -335,7 +335,7 @@ def join(workspace: Workspace, code: str, url: str | None, as_json: bool) -> Non
     """
     _refuse_in_vault(workspace)
     with workspace.store() as store:
-        space = shared.join_team(store, workspace.places, require_server(store, url), code)
+        space = shared.join_team(store, workspace.places, require_server(store, url, is_service=True), code)
     workspace.wake_worker()
     tell(as_json, {"space": space.name, "role": space.role}, f"Joined {space.name} as a {space.role}.")
 

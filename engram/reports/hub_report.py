@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 from engram.models.engine.transaction import Reader
 from engram.models.hub.outgoing import count_statements
@@ -16,6 +17,7 @@ from engram.models.hub.spaces import (
     SetAside,
     Space,
     count_outgoing,
+    folder_notes,
     list_offers,
     list_servers,
     list_set_aside,
@@ -86,6 +88,14 @@ class HubReport:
     spaces: tuple[SpaceReport, ...]
     #: Teams that the hub names and this machine did not join.
     offers: tuple[str, ...] = ()
+    #: Of a folder: files that are missing or can't be read, and what is foreign.
+    notes: tuple[str, ...] = ()
+
+    @property
+    def place(self) -> str:
+        """The address of a service, or the path of a folder."""
+        parts = urlsplit(self.url)
+        return unquote(parts.path) if parts.scheme in ("file", "git+file") else self.url
 
     @property
     def questions(self) -> list[str]:
@@ -112,6 +122,7 @@ class HubReport:
             "waiting": self.waiting,
             "spaces": [space.to_json() for space in self.spaces],
             "offers": list(self.offers),
+            "notes": list(self.notes),
         }
 
     def line(self) -> str:
@@ -120,9 +131,8 @@ class HubReport:
         problems = [f"{space.name}: {space.error}" for space in self.spaces if space.error]
         aside = sum(len(space.set_aside) for space in self.spaces)
         teams = [space.line() for space in self.spaces if space.kind == "team"]
-        return "; ".join(
-            [f"{self.url} ({state})", *problems, *([f"{aside} set aside"] if aside else []), *teams, *self.questions]
-        )
+        told = [*problems, *([f"{aside} set aside"] if aside else []), *teams, *self.questions, *self.notes]
+        return "; ".join([f"{self.place} ({state})", *told])
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +171,7 @@ def report_hubs(store: Reader) -> list[HubReport]:
             error=server.last_error,
             spaces=tuple(_report(store, space) for space in list_spaces(store, server.id)),
             offers=tuple(list_offers(store, server.id).values()),
+            notes=folder_notes(store, server.id),
         )
         for server in list_servers(store)
     ]

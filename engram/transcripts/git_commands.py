@@ -58,6 +58,14 @@ _OPTIONS = (
 )
 
 
+#: Variables of the environment that git gets beside those where it uses the network: who the user is to remotes.
+_PASSED_ON_TO_REMOTES = ("SSH_AUTH_SOCK", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS")
+#: Ways to a remote that git may take where a person chose to: none of them runs a program that a repository names.
+_REMOTES = ("ssh", "https", "file")
+#: Settings of a repository that git would run as programs at a fetch, commit or push, whatever options it is given.
+_PROGRAMS = re.compile(r"credential\.(.*\.)?helper|merge\..*\.driver|core\.gitproxy", re.IGNORECASE)
+
+
 def run_git(root: str | Path, *arguments: str, seconds: float = MAX_GIT_SECONDS) -> str | None:
     """Return what git prints; None if it is missing, slow or fails.
 
@@ -66,19 +74,77 @@ def run_git(root: str | Path, *arguments: str, seconds: float = MAX_GIT_SECONDS)
         arguments: a command that reads only. One that compares files with the index needs ``filter_options`` first.
         seconds: maximum duration.
     """
-    environment = {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | _ENVIRONMENT
+    done = _run(root, [*_OPTIONS, *arguments], _environment(), seconds)
+    return None if done is None or done.returncode else done.stdout[:MAX_OUTPUT_BYTES].decode("utf-8", "replace")
+
+
+def call_git(
+    root: str | Path,
+    *arguments: str,
+    environment: Mapping[str, str],
+    with_network: bool = False,
+    seconds: float = MAX_GIT_SECONDS,
+) -> tuple[int, str]:
+    """Run a command of git that may write, in a repository that its user chose for that; nothing it configures is run.
+
+    Args:
+        root: the folder to run it in.
+        arguments: ``filter_options`` and the command.
+        environment: further variables, such as the author's name.
+        with_network: it may ask a remote, by ssh, https or a path.
+        seconds: maximum duration.
+
+    Returns:
+        The exit code, and what git printed and complained of; 127 where git is missing or took too long.
+    """
+    variables = _environment() | dict(environment)
+    options = list(_OPTIONS)
+    if with_network:
+        variables |= {name: os.environ[name] for name in _PASSED_ON_TO_REMOTES if name in os.environ}
+        del variables["GIT_ALLOW_PROTOCOL"]
+        for name in _REMOTES:
+            options += ["-c", f"protocol.{name}.allow=always"]
+        command = run_git(root, "config", "--global", "--get", "core.sshCommand") or "ssh"
+        variables |= {"GIT_SSH_COMMAND": f"{command.strip()} -oBatchMode=yes", "GIT_ASKPASS": "false"}
+    variables |= {"GIT_EDITOR": "true", "GIT_SEQUENCE_EDITOR": "true", "GIT_OPTIONAL_LOCKS": "1"}
+    for setting in ("commit.gpgSign=false", "push.gpgSign=false", "gc.auto=0", "maintenance.auto=false"):
+        options += ["-c", setting]
+    for setting in ("core.autocrlf=false", "rerere.enabled=false", "merge.renames=false", "core.safecrlf=false"):
+        options += ["-c", setting]
+    done = _run(root, [*options, *arguments], variables, seconds)
+    if done is None:
+        return 127, f"git is missing, or took longer than {seconds:.0f} s"
+    return done.returncode, (done.stdout + done.stderr)[:MAX_OUTPUT_BYTES].decode("utf-8", "replace")
+
+
+def _environment() -> dict[str, str]:
+    return {name: os.environ[name] for name in _PASSED_ON if name in os.environ} | _ENVIRONMENT
+
+
+def _run(
+    root: str | Path, arguments: Sequence[str], environment: Mapping[str, str], seconds: float
+) -> subprocess.CompletedProcess[bytes] | None:
     try:
-        done = subprocess.run(
-            ["git", "-C", str(root), *_OPTIONS, *arguments],
+        return subprocess.run(
+            ["git", "-C", str(root), *arguments],
             stdin=subprocess.DEVNULL,
             capture_output=True,
             timeout=seconds,
             check=False,
-            env=environment,
+            env=dict(environment),
         )
     except (OSError, ValueError, subprocess.SubprocessError):
         return None
-    return None if done.returncode else done.stdout[:MAX_OUTPUT_BYTES].decode("utf-8", "replace")
+
+
+def programs_configured(root: str | Path) -> list[str] | None:
+    """Return settings of the repository itself that name programs which no option switches off; None if git fails."""
+    listed = run_git(root, "config", "--list", "--includes", "--show-scope", "--name-only", "-z")
+    if listed is None:
+        return None
+    fields = listed.rstrip("\0").split("\0")
+    settings = zip(fields[::2], fields[1::2], strict=False)
+    return [name for scope, name in settings if scope in ("local", "worktree") and _PROGRAMS.fullmatch(name)]
 
 
 def filter_options(root: str | Path, *, seconds: float = MAX_GIT_SECONDS) -> list[str] | None:

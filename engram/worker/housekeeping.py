@@ -71,8 +71,19 @@ ASK_SECONDS = 3.0
 #: How long a round that was enqueued gets until the hub is asked again, in seconds: twice as long each time until it
 #: moved a cursor, up to ``REST_SECONDS``. A hub that always says that something changed is asked seldom.
 SETTLE_SECONDS = 0.5
+#: How often it looks into a folder, and how long changes here are gathered for one file, in seconds.
+FOLDER_SECONDS = 10.0
+GATHER_SECONDS = 15.0
 #: How long it leaves a hub alone that could not be asked, in seconds.
 REST_SECONDS = 30.0
+
+
+def _gathers_for(server: Server, now_ms: int) -> float:
+    """Return how long changes are gathered until they make a file of a folder, in seconds; 0 for a service."""
+    from engram.hub.client.folder_files import is_folder
+
+    since_ms = now_ms - server.synced_at_ms
+    return GATHER_SECONDS - since_ms / 1000 if is_folder(server.url) and 0 <= since_ms < GATHER_SECONDS * 1000 else 0.0
 
 
 class HubWatch:
@@ -125,7 +136,12 @@ class HubWatch:
                 # Where a space fails by itself, as without its key, nothing is gained by asking at once.
                 spaces = [space for space in list_spaces(store) if space.role != "reader" and not space.last_error]
                 is_due = not any(server.retry_at_ms > store.now_ms() for server in servers)
-                if is_due and any(count_outgoing(store, space.id) for space in spaces):
+                due = {space.server_id for space in spaces if count_outgoing(store, space.id)} if is_due else set()
+                if due:
+                    pause = min(_gathers_for(server, store.now_ms()) for server in servers if server.id in due)
+                    if pause:
+                        version = -1
+                        continue
                     sync()
                     pause = QUIET_SECONDS
         except StoreError as error:
@@ -135,11 +151,14 @@ class HubWatch:
 
     def _watch_hub(self, server: Server) -> None:
         """Keep a request open at a hub, or ask it now and then, and enqueue a round when something changed there."""
-        from engram.hub.client.connection import WAIT_SECONDS, Connection
-        from engram.hub.client.membership import Keyring
+        from engram.hub.client.connection import WAIT_SECONDS
+        from engram.hub.client.folder_files import is_folder
+        from engram.hub.client.membership import Keyring, connect
 
         store, settings = self._runtime.store, self._runtime.settings
         pause, seconds = (0.0, WAIT_SECONDS) if settings.hub_wait else (ASK_SECONDS, 0.0)
+        if is_folder(server.url):
+            pause, seconds = FOLDER_SECONDS, 0.0
         settle = SETTLE_SECONDS
         former: dict[int, int] = {}
         try:
@@ -153,8 +172,7 @@ class HubWatch:
                     self._closing.wait(REST_SECONDS)
                     continue
                 try:
-                    token = Keyring(settings.places.hub_keys).token(server.url)
-                    with Connection(server.url, token) as connection:
+                    with connect(store, Keyring(settings.places.hub_keys), known) as connection:
                         cursors = {space.ns_id: space.cursor for space in spaces}
                         has_changed = connection.wait(cursors, seconds)
                 except EngramError:

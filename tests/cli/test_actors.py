@@ -40,6 +40,7 @@ CHANGING = {
     "restore",
     "projects",
     "hub",
+    "sync",
     "team",
     "pack",
 }

@@ -19,27 +19,20 @@ import traceback
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from engram.enums import Actor, Importance, Judgement, Status
 from engram.errors import EngramError, HubUnreachable
-from engram.hub.client import rounds
+from engram.hub.client import membership, rounds
 from engram.hub.client.connection import LIMITS, Connection
 from engram.hub.client.membership import Keyring, leave_hub
 from engram.hub.server.accounts import Unknown, find_asker
-from engram.memories.feedback import judge_memory
-from engram.memories.save import edit_memory, pin_memory
 from engram.models.hub.outgoing import enqueue_all, load_outgoing
-from engram.models.hub.said import said_of_memory
 from engram.models.hub.spaces import list_servers, private_space
-from engram.models.memories.memory_changes import change_memory
-from engram.models.memories.memory_records import Memory, all_memories
-from engram.models.memories.watermarks import note_undone
 from engram.redaction import redact
 from engram.system.clock import FixedClock
 from tests.hub.machines import Hub, HubCopy, Machine
 from tests.hub.postgres import running_postgres, system_folder, wheel_folder
 from tests.hub.proxy import FAULTS, IMPATIENT, Proxy
+from tests.hub.steps import Steps
 
 #: Steps of one history, and rounds at its end after which everybody must agree.
 STEPS, LAST_ROUNDS = 45, 4
@@ -68,7 +61,7 @@ class _BadLine(Connection):
         return data
 
 
-class History:
+class History(Steps):
     """One random history."""
 
     def __init__(
@@ -81,26 +74,14 @@ class History:
         proxy: Proxy | None = None,
     ) -> None:
         self.proxy = proxy
-        self.random = random.Random(seed)
+        super().__init__(clock, seed)
         self.hub = hub
-        self.true_clock = clock
         self.folder = folder
-        self.counts: Counter[str] = Counter()
         self._stack = stack
         self._name = f"member {seed}"
-        self._number = 0
         self.with_hub_put_back = True
         self._backups: dict[int, Path] = {}
         self._hub_copy: HubCopy | None = None
-        #: Memories that a put-back machine alone knew, or alone had forgotten: nobody can know of those.
-        self.may_be_lost: set[str] = set()
-        self.may_return: set[str] = set()
-        #: Machine → what it forgot between joining and its first round: it says so when it meets the memory again.
-        self._untold: dict[int, set[str]] = {}
-        self.saved: set[str] = set()
-        self.forgotten: set[str] = set()
-        self.machines: list[Machine] = []
-        self.clocks: list[FixedClock] = []
         self._add_machine()
         self.machines[0].join(hub, hub.invite(self._name), url=self._url)
         self.phrase = self.machines[0].phrase
@@ -168,78 +149,12 @@ class History:
                 self.machines[number].sync()
         self._check()
 
-    def _memory(self, number: int) -> Memory:
-        memories = all_memories(self.machines[number].store)
-        if not memories:
-            raise EngramError("there is none")
-        return self.random.choice(memories)
-
-    def _save(self, number: int) -> None:
-        made = self.machines[number].save(f"note {self.random.random()}")
-        self.saved.add(_id(self.machines[number], made))
-
-    def _edit(self, number: int) -> None:
-        changes: dict[str, Any] = self.random.choice(
-            (
-                {"content": f"edited {self.random.random()}"},
-                {"summary": f"edited {self.random.random()}"},
-                {"importance": self.random.choice(list(Importance))},
-            )
-        )
-        edit_memory(self.machines[number].store, self._memory(number).episode_id, redact, actor=Actor.USER, **changes)
-
-    def _pin(self, number: int) -> None:
-        is_pinned = self.random.random() < 0.5
-        pin_memory(self.machines[number].store, self._memory(number).episode_id, actor=Actor.USER, is_pinned=is_pinned)
-
-    def _judge(self, number: int) -> None:
-        judgement = self.random.choice((Judgement.WRONG, Judgement.OUTDATED))
-        store = self.machines[number].store
-        judge_memory(store, self._memory(number).episode_id, judgement, "why", redact, actor=Actor.USER)
-
-    def _replace(self, number: int) -> None:
-        old = self._memory(number)
-        made = self.machines[number].save(f"instead {self.random.random()}", supersedes=old.episode_id)
-        self.saved.add(_id(self.machines[number], made))
-
-    def _forget(self, number: int) -> None:
-        machine = self.machines[number]
-        before = {_id(machine, memory) for memory in all_memories(machine.store)}
-        chosen = self._memory(number)
-        is_known = bool(said_of_memory(machine.store, chosen.episode_id))
-        machine.forget(chosen.episode_id)
-        after = {_id(machine, memory) for memory in all_memories(machine.store)}
-        self.forgotten |= before - after
-        if not is_known:
-            self._untold.setdefault(number, set()).update(before - after)
-
-    def _tidy(self, number: int) -> None:
-        """Merge, archive and supersede by a rule: all of it stays on this machine."""
-        first, second = self._memory(number), self._memory(number)
-        if first.episode_id == second.episode_id or not (first.is_current and second.is_current):
-            return
-        with self.machines[number].store.transaction() as tx:
-            kind = self.random.choice(("merge", "supersede", "age"))
-            if kind == "merge":
-                joined = f"{first.content}\n\n---\n\n{second.content}"[:4_000]
-                change_memory(tx, first, "merge", "alike", actor=Actor.TIDYING, content=joined)
-            status = Status.SUPERSEDED if kind == "supersede" else Status.ARCHIVED
-            follower = "" if kind == "age" else first.episode_id
-            change_memory(tx, second, kind, "by rule", actor=Actor.TIDYING, status=status, superseded_by=follower)
-
-    def _veto(self, number: int) -> None:
-        with self.machines[number].store.transaction() as tx:
-            note_undone(tx, [(self.random.choice(("merge", "archive")), self._memory(number).episode_id)])
-
     def _sync(self, number: int) -> None:
         machine = self.machines[number]
         limits = LIMITS if self.proxy is None else IMPATIENT
         made = rounds.sync_all(machine.store, machine.places, redact, is_forced=True, limits=limits)
         if not any(done.error for done in made):
             self._untold.pop(number, None)
-
-    def _jump(self, number: int) -> None:
-        self.clocks[number].advance(self.random.choice((-86_400, -400, 400, 5_000, 90_000, 31_536_000)))
 
     # -- what befalls machines and the hub
 
@@ -335,36 +250,18 @@ class History:
         if self.proxy is not None:
             query = "SELECT 1 FROM hub.device JOIN hub.member m USING (member_id) WHERE m.name = %s"
             assert len(self.hub.rows(query, self._name)) == len(self.machines), "a machine became several devices"
-        for number, state in enumerate(states[1:], 1):
-            different = {key for key in {*state, *states[0]} if state.get(key) != states[0].get(key)}
-            assert not different, f"machine {number} differs in {sorted(different)[:3]}: " + "; ".join(
-                f"{states[0].get(key)} | {state.get(key)}" for key in sorted(different)[:1]
-            )
-        there = set(states[0])
-        lost = self.saved - self.forgotten - there - self.may_be_lost
-        back = (self.forgotten & there) - self.may_return
-        assert not lost, f"lost: {sorted(lost)[:3]}"
-        assert not back, f"came back: {sorted(back)[:3]}"
-        for machine in self.machines:
-            space = private_space(machine.store)
-            assert space is not None
-            assert load_outgoing(machine.store, space.id, 10) == []
-
-
-def _id(machine: Machine, memory: Memory) -> str:
-    known = said_of_memory(machine.store, memory.episode_id)
-    return known[0].memory_id.hex() if known else memory.stable_id
+        self.compare(states)
 
 
 @contextlib.contextmanager
 def with_bad_line() -> Iterator[type[_BadLine]]:
     """Let rounds use a connection that is cut at random."""
-    before = rounds.Connection
-    rounds.Connection = _BadLine  # type: ignore[misc]
+    before = membership.Connection
+    membership.Connection = _BadLine  # type: ignore[misc]
     try:
         yield _BadLine
     finally:
-        rounds.Connection = before  # type: ignore[misc]
+        membership.Connection = before  # type: ignore[misc]
 
 
 def run_history(

@@ -22,48 +22,19 @@ from pathlib import Path
 
 import psycopg
 
-from engram.enums import Actor
-from engram.errors import EngramError
 from engram.hub.client.connection import LIMITS
 from engram.hub.client.membership import join_hub
 from engram.hub.client.rounds import sync_all
 from engram.hub.protocol.requests import code_text, new_code
 from engram.hub.server.accounts import add_member
 from engram.hub.server.hub_database import Database
-from engram.memories.save import edit_memory
-from engram.models.memories.memory_records import all_memories
 from engram.redaction import redact
 from tests.hub.machines import Machine
 from tests.hub.postgres import Postgres, free_port, running_postgres, wheel_folder
 from tests.hub.proxy import FAULTS, IMPATIENT, Proxy
+from tests.hub.steps import compare_journals, work_until_killed
 
 MACHINES = 3
-
-
-def run_machine(home: Path) -> None:
-    """Do what people do, as fast as it goes, and note in a journal what was committed."""
-    chance = random.Random(os.getpid())
-    limits = IMPATIENT if os.environ.get("ENGRAM_TEST_IMPATIENT") else LIMITS
-    with Machine.open(home) as machine, (home / "journal").open("a") as journal:
-        (home / f"started-{os.getpid()}").touch()
-        while True:
-            step = chance.random()
-            here = [memory for memory in all_memories(machine.store) if memory.is_current]
-            if step < 0.3:
-                made = machine.save(f"note {chance.random()}")
-                print("saved", made.stable_id, file=journal, flush=True)
-            elif step < 0.45 and here:
-                text = f"edited {chance.random()}"
-                edit_memory(machine.store, chance.choice(here).episode_id, redact, actor=Actor.USER, content=text)
-            elif step < 0.5 and len(here) > 5:
-                gone = chance.choice(here)
-                # Before: a kill in between leaves a memory that may or may not be there.
-                print("forgetting", gone.stable_id, file=journal, flush=True)
-                machine.forget(gone.episode_id)
-                print("forgotten", gone.stable_id, file=journal, flush=True)
-            else:
-                with contextlib.suppress(EngramError):
-                    sync_all(machine.store, machine.places, redact, is_forced=True, limits=limits)
 
 
 def start(*arguments: str, **environment: str) -> subprocess.Popen[bytes]:
@@ -186,26 +157,16 @@ def _compare(homes: list[Path], url: str) -> str:
             for machine in machines:
                 done = sync_all(machine.store, machine.places, redact, is_forced=True)[0]
                 assert not done.error, done.error
-        states = [machine.said() for machine in machines]
-        assert states[0] == states[1] == states[2], "the machines differ"
-        lines = [line.split() for home in homes for line in (home / "journal").read_text().splitlines()]
-        by_word = {
-            word: {line[1] for line in lines if line[0] == word} for word in ("saved", "forgetting", "forgotten")
-        }
-        lost = by_word["saved"] - by_word["forgetting"] - set(states[0])
-        back = by_word["forgotten"] & set(states[0])
-        assert not lost, f"lost: {sorted(lost)[:3]}"
-        assert not back, f"came back: {sorted(back)[:3]}"
+        told = compare_journals(homes, machines)
         devices = machines[0].store.value("SELECT device_id FROM hub_server")
-        return f"{len(by_word['saved'])} saved, {len(by_word['forgotten'])} forgotten, {len(states[0])} there, " + (
-            f"0 lost, 0 back; device {devices}"
-        )
+        return f"{told}; device {devices}"
 
 
 def main(arguments: list[str]) -> None:
     """Run what the arguments say."""
     if arguments[0] == "machine":
-        run_machine(Path(arguments[1]))
+        limits = IMPATIENT if os.environ.get("ENGRAM_TEST_IMPATIENT") else LIMITS
+        work_until_killed(Path(arguments[1]), limits)
     elif arguments[0] == "service":
         from engram.hub.server.serve import serve
 

@@ -1,4 +1,4 @@
-"""A hub that runs in this process, and machines that use it."""
+"""A hub that runs in this process, and machines that use it, or a folder."""
 
 from __future__ import annotations
 
@@ -10,18 +10,14 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import uvicorn
+from typing import TYPE_CHECKING, Any
 
 from engram.enums import Actor, Kind, Scope
 from engram.forgetting.forget import forget_memory
+from engram.hub.client.folder_joining import join_folder
 from engram.hub.client.membership import Joined, join_hub, make_code
 from engram.hub.client.rounds import Round, sync_all
 from engram.hub.protocol.requests import code_text, new_code
-from engram.hub.server.accounts import add_member
-from engram.hub.server.app import Service, make_app
-from engram.hub.server.hub_database import Database
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
 from engram.models.hub.said import said_of_memory
@@ -32,6 +28,14 @@ from engram.models.open_memory import open_store
 from engram.paths import Home
 from engram.redaction import redact
 from engram.system.clock import SYSTEM_CLOCK, Clock, FixedClock
+
+if TYPE_CHECKING:
+    import uvicorn
+
+    from engram.hub.server.app import Service
+    from engram.hub.server.hub_database import Database
+
+# What needs the extra hub is imported where it is used: machines with a folder have no service.
 
 
 @dataclass(slots=True)
@@ -47,6 +51,11 @@ class Hub:
     @classmethod
     @contextlib.contextmanager
     def running(cls, dsn: str, clock: Clock = SYSTEM_CLOCK) -> Iterator[Hub]:
+        import uvicorn
+
+        from engram.hub.server.app import Service, make_app
+        from engram.hub.server.hub_database import Database
+
         database = Database(dsn).open()
         listener = socket.socket()
         listener.bind(("127.0.0.1", 0))
@@ -68,6 +77,8 @@ class Hub:
 
     def invite(self, name: str) -> str:
         """Add a member; returns the code for the first machine."""
+        from engram.hub.server.accounts import add_member
+
         hub_half, _ = new_code()
         add_member(self.database, name, hub_half)
         return code_text(hub_half)
@@ -96,6 +107,13 @@ class Machine:
     def join(self, hub: Hub, code: str, *, url: str = "", **options: Any) -> Joined:
         joined = join_hub(self.store, self.places, url or hub.url, code, **options)
         self.phrase = joined.phrase or self.phrase
+        return joined
+
+    def use_folder(self, folder: Path, phrase: str = "", **options: Any) -> Joined:
+        """Join a folder, which is made."""
+        folder.mkdir(parents=True, exist_ok=True)
+        joined = join_folder(self.store, self.places, folder, phrase=phrase, **options)
+        self.phrase = joined.phrase or phrase
         return joined
 
     def code(self) -> str:

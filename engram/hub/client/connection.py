@@ -1,4 +1,5 @@
-"""The connection to a hub: one kept-alive HTTP connection, with a deadline for each request and for the whole round.
+"""What a round asks of a hub, and the connection to one over HTTPS: kept alive, with a deadline for each request and
+for the whole round.
 
 A hub that is slow, sends a byte now and then, cuts answers or answers beside the question costs a bounded time and ends
 the request with a ``HubError``; nothing of such an answer is used.
@@ -14,15 +15,17 @@ import secrets
 import socket
 import ssl
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, Protocol, Self
 from urllib.parse import urlsplit
 
 from engram.errors import BadRequest, HubRefused, HubUnreachable
 from engram.hub.protocol.frames import PROTOCOL, Answers, Page, Push, pack_push, unpack_answers, unpack_page
 from engram.hub.protocol.requests import REQUEST_HEADER, HelloAnswer, HelloRequest, Membership, from_bytes, to_bytes
+from engram.hub.protocol.statements import MAX_ACCEPTED_AHEAD_MS
+from engram.models.engine.transaction import Tx
 
 #: How long a long poll waits for a change, in seconds.
 WAIT_SECONDS = 50.0
@@ -78,8 +81,68 @@ def _is_loopback(host: str) -> bool:
     return host == "localhost"
 
 
+class Transport(Protocol):
+    """One hub, for one round or command: a service over HTTPS, or a folder. For one thread at a time.
+
+    Every request raises HubUnreachable where it is to be tried again, and HubRefused where the hub says no.
+    """
+
+    #: Names the hub in memory.db and in the file of keys.
+    url: str
+    #: What makes this machine a device of the hub.
+    token: str
+    #: Bytes that were sent and received, without headers.
+    sent_bytes: int
+    received_bytes: int
+    #: The last push of this device that the hub has, as it said in this round; b"" for none.
+    last_push: bytes
+    #: How far ahead of the hub's time a statement that is pulled may lie, in milliseconds.
+    most_ahead_ms: int
+
+    def __enter__(self) -> Self:
+        """Return the transport; it is closed at the end of the block."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close it."""
+
+    @property
+    def is_over(self) -> bool:
+        """True once the time of the round is over: what is left waits for the next one."""
+
+    def hello(self, request: HelloRequest) -> HelloAnswer:
+        """Begin a round."""
+
+    def membership(self, what: str, value: Mapping[str, Any]) -> Membership:
+        """Ask to become a device: ``join`` or ``renew``."""
+
+    def pull(self, ns_id: int, after: int, limit: int) -> Page:
+        """Return the next page of a space."""
+
+    def push(self, push: Push) -> Answers:
+        """Push a page."""
+
+    def wait(self, cursors: Mapping[int, int], seconds: float) -> bool:
+        """Wait until a space has something beyond its cursor; returns False where nothing came."""
+
+    def ask(self, what: str, value: Mapping[str, Any] | Sequence[Any]) -> dict[str, Any]:
+        """Ask for anything else, and return the answer."""
+
+    def took_page(self, tx: Tx, page: Page) -> None:
+        """A page was taken over, in this transaction."""
+
+    def begins_anew(self, tx: Tx) -> None:
+        """All of this machine will be said again and everything read anew, from this transaction on."""
+
+    def finish(self, goes_on: Callable[[], bool]) -> None:
+        """End a round that succeeded."""
+
+
 class Connection:
-    """Asks one hub, for one round or command. For one thread at a time."""
+    """Asks one hub over HTTPS, for one round or command. For one thread at a time."""
+
+    most_ahead_ms = 2 * MAX_ACCEPTED_AHEAD_MS
 
     def __init__(self, url: str, token: str = "", *, limits: Limits = LIMITS) -> None:
         """Prepare, but do not connect. The time of the round begins now."""
@@ -96,7 +159,7 @@ class Connection:
         #: The hub names the request that it answers. Once it did, it always must.
         self._names_requests = False
 
-    def __enter__(self) -> Connection:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -152,6 +215,15 @@ class Connection:
         data = self.send(what, to_bytes(value), extra_seconds=extra_seconds)
         with reading():
             return from_bytes(data)
+
+    def took_page(self, tx: Tx, page: Page) -> None:
+        """Nothing: the hub keeps no note of who read what."""
+
+    def begins_anew(self, tx: Tx) -> None:
+        """Nothing: the hub compares marks and pushes by itself."""
+
+    def finish(self, goes_on: Callable[[], bool]) -> None:
+        """Nothing: each push is complete."""
 
     def send(self, what: str, body: bytes, *, extra_seconds: float = 0) -> bytes:
         """Send a request and return the answer. A connection that the hub closed meanwhile is made anew once.

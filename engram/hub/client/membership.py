@@ -14,7 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from engram.errors import BadRequest, EngramError, HubError, HubRefused, NotFound
-from engram.hub.client.connection import LIMITS, Connection, check_url
+from engram.hub.client.connection import LIMITS, Connection, Limits, Transport, check_url
+from engram.hub.client.folder_files import folder_of, is_folder
+from engram.hub.client.hub_folder import Folder
 from engram.hub.protocol.frames import WrongKey, key_id_of, new_key, unwrap_keys, wrap_keys
 from engram.hub.protocol.requests import (
     HelloAnswer,
@@ -201,6 +203,11 @@ class Keyring:
         for ns_id, keys in json.loads(data).items():
             self.add_keys(url, int(ns_id), [bytes.fromhex(key) for key in keys])
 
+    def move(self, url: str, to_url: str) -> None:
+        """Keep token and keys of a folder under its new address too."""
+        with self._changing() as hubs:
+            hubs[to_url] = dict(hubs.get(url, {}))
+
     def drop(self, url: str) -> None:
         """Forget a hub's token and keys."""
         with self._changing() as hubs:
@@ -225,6 +232,37 @@ class Keyring:
             self._hubs = self._read()
             yield self._hubs
             write_atomic(self._path, json.dumps(self._hubs, indent=1).encode())
+
+
+def connect(
+    store: Store, keyring: Keyring, server: Server, limits: Limits = LIMITS, *, is_asked: bool = False
+) -> Transport:
+    """Return the way to a hub: HTTPS, or a folder.
+
+    Args:
+        store: the open memory.
+        keyring: tokens and keys.
+        server: the hub.
+        limits: how long it may take.
+        is_asked: a person waits for it.
+
+    Raises:
+        HubError: the token or the key of a folder is not here.
+    """
+    token = keyring.token(server.url)
+    if not is_folder(server.url):
+        return Connection(server.url, token, limits=limits)
+    spaces = list_spaces(store, server.id)
+    keys = keyring.keys(server.url, spaces[0].ns_id) if spaces else {}
+    if not keys:
+        raise HubError(
+            f"the key of {folder_of(server.url)} is not here: run `engram hub leave`, then `engram sync` again"
+        )
+
+    def new_push_id(device: int) -> bytes:
+        return keyring.new_push_id(server.url, device)
+
+    return Folder(store, server, token, keys, new_push_id, limits=limits, is_asked=is_asked)
 
 
 #: Keys of a space of which one is taken for the hub's when it is changed, the newest first.
@@ -353,7 +391,7 @@ def _take_key(
 def leave_hub(store: Store, places: Home, server: Server) -> None:
     """Leave a hub: its token and keys go, and what was said there. Memories stay here and there."""
     keyring = Keyring(places.hub_keys)
-    with contextlib.suppress(EngramError), Connection(server.url, keyring.token(server.url)) as connection:
+    with contextlib.suppress(EngramError), connect(store, keyring, server) as connection:
         connection.ask("devices", {"leave": True, "remove": server.device_id})
     with store.transaction() as tx:
         drop_server(tx, server.id)
@@ -361,7 +399,16 @@ def leave_hub(store: Store, places: Home, server: Server) -> None:
 
 
 def make_code(places: Home, server: Server) -> str:
-    """Return a one-time code for another machine of this person; its second half carries the keys past the hub."""
+    """Return a one-time code for another machine of this person; its second half carries the keys past the hub.
+
+    Raises:
+        BadRequest: the hub is a folder, which needs no code.
+        HubError: the hub can't be reached.
+    """
+    _refuse_folder(
+        server,
+        "needs no code: run `engram sync` with the same folder on the other machine, and type the recovery phrase",
+    )
     keyring = Keyring(places.hub_keys)
     hub_half, key_half = new_code()
     bundle = wrap_keys(key_half, keyring.export_keys(server.url))
@@ -379,6 +426,7 @@ def give_key(store: Store, places: Home, name: str, phrase: str) -> None:
     """
     space = require_space(store, name)
     server = _server_of(store, space)
+    _refuse_folder(server, "has one key for good")
     key, keyring = key_of(phrase), Keyring(places.hub_keys)
     with Connection(server.url, keyring.token(server.url)) as connection:
         told = connection.hello(HelloRequest(server.pushes[-1:], {}))
@@ -400,6 +448,10 @@ def rotate_key(store: Store, places: Home, name: str) -> str:
     """
     space = require_space(store, name)
     server = _server_of(store, space)
+    _refuse_folder(
+        server,
+        "has one key for good: to change it, run `engram hub leave` on each machine, and begin anew in a new folder",
+    )
     keyring = Keyring(places.hub_keys)
     # Not only the newest: where a rotation got no answer, the hub may still have the one before.
     kept = list(keyring.keys(server.url, space.ns_id))
@@ -421,11 +473,22 @@ def rotate_key(store: Store, places: Home, name: str) -> str:
     return phrase_of(key)
 
 
-def require_server(store: Store, url: str | None = None) -> Server:
-    """Return the hub of an address, or the only one. Raises NotFound or BadRequest."""
-    servers = list_servers(store)
+def _refuse_folder(server: Server, reason: str) -> None:
+    """Raise BadRequest where a hub is a folder."""
+    if is_folder(server.url):
+        raise BadRequest(f"{folder_of(server.url)} is a folder, which {reason}")
+
+
+def require_server(store: Store, url: str | None = None, *, is_service: bool = False) -> Server:
+    """Return the hub of an address, or the only one; of services alone where a folder will not do.
+
+    Raises:
+        NotFound: no such hub was joined.
+        BadRequest: the address is none, or there are several hubs.
+    """
+    servers = [server for server in list_servers(store) if not (is_service and is_folder(server.url))]
     if url is not None:
-        server = find_server(store, check_url(url))
+        server = find_server(store, url if is_folder(url) else check_url(url))
         if server is None:
             raise NotFound(f"{url} was not joined; `engram hub status` lists the hubs")
         return server

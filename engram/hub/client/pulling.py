@@ -10,10 +10,10 @@ from typing import Any
 from engram.enums import Actor, Voice
 from engram.errors import BadRequest, HubRefused
 from engram.forgetting.forget import forget_together
-from engram.hub.client.connection import Connection, reading
+from engram.hub.client.connection import Transport, reading
 from engram.hub.client.membership import Keyring
 from engram.hub.protocol.frames import Page, Row, WrongKey, read_body
-from engram.hub.protocol.statements import EXTRACTED, MAX_ACCEPTED_AHEAD_MS, TEXT, Statement, clock_of, decode
+from engram.hub.protocol.statements import EXTRACTED, TEXT, Statement, clock_of, decode
 from engram.models.engine.transaction import Store, Tx
 from engram.models.hub.arriving import Incoming, known_memories, note_rows, take_forgotten, take_statements
 from engram.models.hub.shares import take_share
@@ -42,7 +42,7 @@ from engram.trust.suspicion import why_any_suspect, why_suspect
 class Authors:
     """Tells the authors of one space apart. Outside of a team everything is this person's own."""
 
-    def __init__(self, store: Store, connection: Connection, server: Server, space: Space) -> None:
+    def __init__(self, store: Store, connection: Transport, server: Server, space: Space) -> None:
         """Prepare; the hub is asked for names only where a row is by somebody unknown."""
         self._store, self._connection = store, connection
         self._server, self._space = server, space
@@ -77,7 +77,7 @@ class Authors:
         self._known = {member.member_id: member for member in list_members(self._store, self._server.id)}
 
 
-def learn_members(store: Store, connection: Connection, server: Server, space: Space) -> list[dict[str, object]]:
+def learn_members(store: Store, connection: Transport, server: Server, space: Space) -> list[dict[str, object]]:
     """Ask the hub who is in a team, keep their names, and return what it said. Raises HubError."""
     answer = connection.ask("team-members", {"ns": space.ns_id})
     with reading():
@@ -126,7 +126,7 @@ class _Read:
 def pull_space(
     store: Store,
     places: Home,
-    connection: Connection,
+    connection: Transport,
     server: Server,
     space: Space,
     keyring: Keyring,
@@ -163,8 +163,9 @@ def pull_space(
                 raise HubRefused("the hub answered a page that lies before the one asked for")
             return
         authors.learn(page.rows)
-        read = _read_page(page.rows, space, keys, authors, redact, store.now_ms() + max(0, server.clock_error_ms))
-        _take_page(store, places, space, page, read, authors, pulled)
+        latest_ms = store.now_ms() + max(0, server.clock_error_ms) + connection.most_ahead_ms
+        read = _read_page(page.rows, space, keys, authors, redact, latest_ms)
+        _take_page(store, places, connection, space, page, read, authors, pulled)
         cursor = page.upto
         if cursor >= head and len(page.rows) < rows:
             return
@@ -181,13 +182,13 @@ def _read_page(
     keys: Mapping[bytes, bytes],
     authors: Authors,
     redact: Callable[[str], str],
-    hub_ms: int,
+    latest_ms: int,
 ) -> _Read:
     """Open, decode, redact and judge the rows of a page. Outside of any transaction."""
     read = _Read()
     for row in rows:
         try:
-            if row.hlc > clock_of(hub_ms + 2 * MAX_ACCEPTED_AHEAD_MS):
+            if row.hlc > clock_of(latest_ms):
                 raise BadRequest("its time lies far ahead")
             plain = (
                 b""
@@ -254,7 +255,14 @@ def make_incoming(
 
 
 def _take_page(
-    store: Store, places: Home, space: Space, page: Page, read: _Read, authors: Authors, pulled: Pulled
+    store: Store,
+    places: Home,
+    connection: Transport,
+    space: Space,
+    page: Page,
+    read: _Read,
+    authors: Authors,
+    pulled: Pulled,
 ) -> None:
     """Take a page over in one transaction, with its cursor."""
     done: list[object] = []
@@ -279,6 +287,7 @@ def _take_page(
         if own:
             raise_clock(tx, space.id, max(row.hlc for row in own))
         change_space(tx, space.id, cursor=page.upto)
+        connection.took_page(tx, page)
         now = space_by_id(tx, space.id)
         if now is not None and page.mark_seq >= now.mark_seq:
             change_space(tx, space.id, mark_seq=page.mark_seq, mark=page.mark)

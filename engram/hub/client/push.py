@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from engram.errors import HubRefused
-from engram.hub.client.connection import Connection
+from engram.hub.client.connection import Transport
 from engram.hub.client.membership import Keyring
 from engram.hub.client.pulling import page_rows
 from engram.hub.protocol.frames import (
@@ -60,7 +60,7 @@ class Pushed:
 
 def push_space(
     store: Store,
-    connection: Connection,
+    connection: Transport,
     server: Server,
     space: Space,
     keyring: Keyring,
@@ -131,7 +131,7 @@ class _Sender:
     def __init__(
         self,
         store: Store,
-        connection: Connection,
+        connection: Transport,
         server: Server,
         space: Space,
         keyring: Keyring,

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from engram.errors import HubError, HubRefused
-from engram.hub.client.connection import LIMITS, Connection, Limits
-from engram.hub.client.membership import Keyring
+from engram.hub.client.connection import LIMITS, Limits, Transport
+from engram.hub.client.membership import Keyring, connect
 from engram.hub.client.pulling import Pulled, pull_space
 from engram.hub.client.push import Pushed, push_space
 from engram.hub.client.shared import share_by_rules
@@ -158,7 +158,7 @@ def sync_server(steps: Steps, server: Server, done: Round) -> None:
     if own is not None and own.server_id == server.id:
         enqueue_all(store, own)
     share_by_rules(store, places, server, steps.redact)
-    with Connection(server.url, keyring.token(server.url), limits=steps.limits) as connection:
+    with connect(store, keyring, server, steps.limits, is_asked=steps.is_forced) as connection:
         try:
             _sync_spaces(steps, connection, server, keyring, done)
         except HubRefused as refusal:
@@ -171,16 +171,17 @@ def sync_server(steps: Steps, server: Server, done: Round) -> None:
     adopt_placeholders(store)
 
 
-def _sync_spaces(steps: Steps, connection: Connection, server: Server, keyring: Keyring, done: Round) -> None:
+def _sync_spaces(steps: Steps, connection: Transport, server: Server, keyring: Keyring, done: Round) -> None:
     store = steps.store
     answer = _say_hello(store, connection, server, keyring)
     current = _reload_server(store, server)
     for space, facts in _known_spaces(store, current, answer):
         _sync_space(steps, connection, current, space, facts, keyring, done, answer.time_ms)
     _drop_lost(store, connection, current, answer)
+    connection.finish(steps.goes_on)
 
 
-def _say_hello(store: Store, connection: Connection, server: Server, keyring: Keyring) -> HelloAnswer:
+def _say_hello(store: Store, connection: Transport, server: Server, keyring: Keyring) -> HelloAnswer:
     """Begin the round. A copy of a machine, or one that was put back, becomes another device.
 
     What the hub says of the machine counts as far as the machine can check it: a push that neither it nor a copy made,
@@ -216,14 +217,12 @@ def _say_hello(store: Store, connection: Connection, server: Server, keyring: Ke
                     change_space(tx, space.id, cursor=0)
                 elif _is_older(server, answer.push_id):
                     logger.warning("action=heal hub=%d space=%d reason=push_lost", server.id, space.id)
-                    _begin_anew(tx, server, space)
+                    _begin_anew(tx, connection, server, space)
             change_server(tx, server.id, **now)
     return answer
 
 
-def _hello(
-    connection: Connection, server: Server, keyring: Keyring, marks: dict[int, tuple[int, bytes]]
-) -> HelloAnswer:
+def _hello(connection: Transport, server: Server, keyring: Keyring, marks: dict[int, tuple[int, bytes]]) -> HelloAnswer:
     """Say hello as this machine. Raises HubRefused where the hub takes it for another one."""
     answer = connection.hello(HelloRequest(server.pushes[-_TOLD_PUSHES:], marks))
     known = keyring.device(server.url)
@@ -233,7 +232,7 @@ def _hello(
 
 
 def _become_other(
-    connection: Connection, server: Server, keyring: Keyring, marks: dict[int, tuple[int, bytes]]
+    connection: Transport, server: Server, keyring: Keyring, marks: dict[int, tuple[int, bytes]]
 ) -> HelloAnswer:
     """Become another device: a copy of this machine pushed. However often it is asked for, the hub makes one.
 
@@ -266,10 +265,11 @@ def _is_older(server: Server, push_id: bytes) -> bool:
     )
 
 
-def _begin_anew(tx: Tx, server: Server, space: Space) -> None:
+def _begin_anew(tx: Tx, connection: Transport, server: Server, space: Space) -> None:
     """Say everything of a space again and read it anew: the hub was put back to an older copy."""
     say_all_again(tx, space.id, server.member_id)
     change_space(tx, space.id, cursor=0, mark_seq=0, mark=b"")
+    connection.begins_anew(tx)
 
 
 def _known_spaces(store: Store, server: Server, answer: HelloAnswer) -> list[tuple[Space, SpaceFacts]]:
@@ -287,7 +287,7 @@ def _known_spaces(store: Store, server: Server, answer: HelloAnswer) -> list[tup
 
 def _sync_space(
     steps: Steps,
-    connection: Connection,
+    connection: Transport,
     server: Server,
     space: Space,
     facts: SpaceFacts,
@@ -307,7 +307,7 @@ def _sync_space(
         if not facts.is_known:
             logger.warning("action=heal hub=%d space=%d reason=put_back", server.id, space.id)
             with store.transaction() as tx:
-                _begin_anew(tx, server, space)
+                _begin_anew(tx, connection, server, space)
         if (space.role, space.name, space.reports) != (facts.role, facts.name, facts.reports):
             with store.transaction() as tx:
                 change_space(tx, space.id, role=facts.role, name=facts.name, reports=facts.reports)
@@ -369,7 +369,7 @@ def _check_key(store: Store, keyring: Keyring, server: Server, space: Space, fac
         )
 
 
-def _drop_lost(store: Store, connection: Connection, server: Server, answer: HelloAnswer) -> None:
+def _drop_lost(store: Store, connection: Transport, server: Server, answer: HelloAnswer) -> None:
     """Let spaces go in which this member has no seat any more, once the hub says so of each. What was pulled stays."""
     told = {facts.ns_id for facts in answer.spaces}
     for space in list_spaces(store, server.id):
@@ -378,7 +378,7 @@ def _drop_lost(store: Store, connection: Connection, server: Server, answer: Hel
                 drop_space(tx, space.id)
 
 
-def _has_seat(connection: Connection, space: Space) -> bool:
+def _has_seat(connection: Transport, space: Space) -> bool:
     try:
         connection.ask("team-members", {"ns": space.ns_id})
     except HubRefused as refusal:

@@ -1,8 +1,9 @@
-"""Frames: pages of rows as bytes, for pull and push. Integers are big-endian."""
+"""Frames: pages of rows as bytes, for pull, push and the files of a folder. Integers are big-endian."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import secrets
 import struct
@@ -256,6 +257,98 @@ def read_body(keys: Mapping[bytes, bytes], ns_id: int, row: Row, *, is_sealed: b
     except (InvalidTag, ValueError, struct.error) as error:
         raise BadRequest("a sealed statement was changed or moved") from error
     return padded[_SIZE.size : _SIZE.size + size]
+
+
+# -- Segments: the files of a folder that serves as a hub. Each is a page of rows of one device, sealed as a whole with
+# the key of the space, so that nothing of it can be read or counted, and bound to the space, its device and its
+# numbers, so that a file that was moved, cut or made by somebody else opens nowhere.
+
+#: Largest file that is read, in bytes.
+MAX_SEGMENT_BYTES = 16_000_000
+#: Segments are padded to a multiple of this, in bytes.
+_SEGMENT_PADDING = 512
+_SEGMENT_HEAD = struct.Struct(">4sB8s12s")
+_SEGMENT_BOUND = struct.Struct(">4sBQQQQ")
+_MAGIC_SEGMENT = b"ENSG"
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """What one device said in one file."""
+
+    ns_id: int
+    device: int
+    #: The numbers that the file has: one of its own, or those of all files that it replaces.
+    first: int
+    last: int
+    #: Sixteen bytes, by which a machine knows its own files and those of a copy of it.
+    push_id: bytes
+    #: When it was written, in milliseconds since 1970, and what the machine is called.
+    at_ms: int
+    name: str
+    rows: tuple[Row, ...]
+
+
+def seal_segment(key: bytes, segment: Segment) -> bytes:
+    """Return a segment as the bytes of its file."""
+    facts = {"push": segment.push_id.hex(), "at": segment.at_ms, "name": segment.name}
+    head = json.dumps(facts, ensure_ascii=False, separators=(",", ":")).encode()
+    page = pack_page(Page(segment.rows, segment.last, segment.first, bytes(16)))
+    plain = _SIZE.pack(len(head)) + head + _SIZE.pack(len(page)) + page
+    plain += bytes(-len(plain) % _SEGMENT_PADDING)
+    nonce = os.urandom(_NONCE_BYTES)
+    bound = _bound_segment(segment.ns_id, segment.device, (segment.first, segment.last))
+    sealed = _cipher(key).encrypt(nonce, plain, bound)
+    return _SEGMENT_HEAD.pack(_MAGIC_SEGMENT, PROTOCOL, key_id_of(key), nonce) + sealed
+
+
+def open_segment(
+    keys: Mapping[bytes, bytes], ns_id: int, device: int, numbers: tuple[int, int], data: bytes
+) -> Segment:
+    """Return the segment of a file.
+
+    Args:
+        keys: id of a key → key.
+        ns_id: the space in whose folder the file lies.
+        device: the device in whose folder the file lies.
+        numbers: the first and last number that its name says.
+        data: its bytes.
+
+    Raises:
+        WrongKey: it was sealed with a key that is not here.
+        BadRequest: it was cut, changed or moved, or is of a newer version.
+    """
+    from cryptography.exceptions import InvalidTag
+
+    try:
+        magic, version, key_id, nonce = _SEGMENT_HEAD.unpack_from(data)
+        if magic != _MAGIC_SEGMENT or version > PROTOCOL:
+            raise BadRequest("it is of another kind, or of a newer version of Engram")
+        if key_id not in keys:
+            raise WrongKey()
+        bound = _bound_segment(ns_id, device, numbers)
+        plain = _cipher(keys[key_id]).decrypt(nonce, data[_SEGMENT_HEAD.size :], bound)
+        (size,) = _SIZE.unpack_from(plain)
+        facts = json.loads(plain[_SIZE.size : _SIZE.size + size])
+        start = 2 * _SIZE.size + size
+        (size,) = _SIZE.unpack_from(plain, start - _SIZE.size)
+        page = unpack_page(plain[start : start + size])
+        return Segment(
+            ns_id=ns_id,
+            device=device,
+            first=numbers[0],
+            last=numbers[1],
+            push_id=bytes.fromhex(facts["push"]),
+            at_ms=int(facts["at"]),
+            name=str(facts["name"]),
+            rows=page.rows,
+        )
+    except (InvalidTag, ValueError, LookupError, TypeError, struct.error) as error:
+        raise BadRequest("it was cut, changed or moved") from error
+
+
+def _bound_segment(ns_id: int, device: int, numbers: tuple[int, int]) -> bytes:
+    return _SEGMENT_BOUND.pack(_MAGIC_SEGMENT, PROTOCOL, ns_id, device, *numbers)
 
 
 def wrap_keys(secret: str, keys: bytes) -> bytes:

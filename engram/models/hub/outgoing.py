@@ -447,6 +447,16 @@ def say_with_new_key(tx: Tx, space_id: int, author: int) -> None:
     tx.run(memory.update(version=memory.version + 1).where((memory.space == space_id) & (memory.author == author)))
 
 
+def forgotten_in_space(store: Reader, space_id: int) -> set[tuple[int, bytes]]:
+    """Return author and memory of everything in a space that was forgotten, here or elsewhere."""
+    memory = tables.HubMemory
+    of_space = (without_index(memory.space) == space_id) & (memory.is_forgotten == 1)
+    return {
+        (row.author, bytes(row.memory_id))
+        for row in store.fetch(memory.select(memory.author, memory.memory_id).where(of_space))
+    }
+
+
 def count_statements(store: Reader, space_id: int) -> Mapping[str, int]:
     """Return how many memories a space has here, and how many of them were forgotten."""
     memory = tables.HubMemory

@@ -11,7 +11,7 @@ from peewee import SQL, Query, fn
 
 from engram.hub.protocol.requests import SpaceFacts
 from engram.models import tables
-from engram.models.engine.meta import get_meta, put_meta
+from engram.models.engine.meta import drop_meta, get_meta, put_meta
 from engram.models.engine.statement import RecordReader, prepared, without_index
 from engram.models.engine.transaction import Reader, Store, Tx
 
@@ -19,6 +19,8 @@ from engram.models.engine.transaction import Reader, Store, Tx
 
 #: Key in ``meta`` of the teams that a hub names, and how many of them are kept.
 _OFFERS, MAX_OFFERS = "hub_offers", 20
+#: Key in ``meta`` of what this machine wrote into a folder and read there.
+_FOLDER = "hub_folder"
 #: Why a row is set aside that this program does not understand whole.
 NEWER_FIELDS = "has fields of a newer version"
 #: Own pushes that are remembered, to tell a hub that was put back from a copy of this machine.
@@ -169,6 +171,22 @@ def note_push(tx: Tx, server_id: int, push_id: bytes) -> None:
 def drop_server(tx: Tx, server_id: int) -> None:
     """Leave a hub: its spaces go, with what was said in them. Memories stay."""
     tx.run(tables.HubServer.delete().where(tables.HubServer.id == server_id))
+    drop_meta(tx, f"{_FOLDER} {server_id}")
+
+
+def read_folder_state(store: Reader, server_id: int) -> str:
+    """Return what this machine wrote into a folder and read there, as JSON; "" for nothing yet."""
+    return get_meta(store, f"{_FOLDER} {server_id}") or ""
+
+
+def put_folder_state(tx: Tx, server_id: int, state: str) -> None:
+    """Keep what this machine wrote into a folder and read there."""
+    put_meta(tx, f"{_FOLDER} {server_id}", state)
+
+
+def folder_notes(store: Reader, server_id: int) -> tuple[str, ...]:
+    """Return what a person should know of a folder: files that are missing or can't be read, and what is foreign."""
+    return tuple(map(str, json.loads(read_folder_state(store, server_id) or "{}").get("notes", ())))
 
 
 def add_space(

@@ -20,6 +20,7 @@ from engram.paths import Home, is_default_home
 from engram.reports.checks import Check, State, check_all, check_language_model
 from engram.reports.claude_checks import check_claude, server_command, server_name
 from engram.reports.health import Health
+from engram.reports.hub_report import report_hubs
 from engram.reports.processes import ProcessState, holder_of, process_state
 from engram.settings import Settings
 from engram.setup.agents.claude_code import check_mod
@@ -536,6 +537,14 @@ def check_language_models(machine: Machine) -> Iterator[Check]:
     return check_language_model(machine.settings)
 
 
+def check_folders(machine: Machine) -> Iterator[Check]:
+    """The check of folders that serve as a hub: what is missing, can't be read or is foreign."""
+    for report in [] if machine.store is None else report_hubs(machine.store):
+        for note in report.notes:
+            advice = "let the sync program finish; where a machine is gone for good: engram hub devices --remove ID"
+            yield Check("synced folder", State.WARN, note, advice, public="something is missing or foreign")
+
+
 #: Every check, in the order of the output: a name for failures, and a function.
 CHECKS: tuple[tuple[str, Callable[[Machine], Iterable[Check]]], ...] = (
     ("memory", check_memory),
@@ -547,6 +556,7 @@ CHECKS: tuple[tuple[str, Callable[[Machine], Iterable[Check]]], ...] = (
     ("service", check_service),
     ("processes", check_processes),
     ("worker", check_worker),
+    ("synced folder", check_folders),
     ("language model", check_language_models),
     ("Claude Code", check_hooks),
     ("sessions elsewhere", check_claude_folder),

@@ -1,0 +1,210 @@
+"""A git checkout as the folder of a hub: fetched before a round, committed and pushed after it.
+
+Each machine commits the files of its own folder alone, so that two machines never change the same file. What others
+pushed meanwhile is put below; anything that this can't settle stops with git's own words, and nothing is lost: what was
+said waits in the checkout. Git runs nothing that the checkout configures (``transcripts/git_commands.py``).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from pathlib import Path
+
+from engram.errors import HubUnreachable
+from engram.system.atomic import write_atomic
+from engram.transcripts.git_commands import MAX_GIT_SECONDS, call_git, filter_options, programs_configured
+
+#: Maximum duration of a call that uses the network, in seconds.
+NETWORK_SECONDS = 90.0
+#: How often a push is tried again that another machine was faster than.
+MAX_PUSHES = 4
+#: Tells git that our files are bytes, whatever the checkout says of others.
+ATTRIBUTES = ".gitattributes"
+_BYTES = b"* -text -diff -filter -merge -ident\n"
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_./-]{0,199}")
+#: In git's own folder: a rebase of ours goes on.
+_OURS = "engram-rebase"
+_IDENTITY = {
+    "GIT_AUTHOR_NAME": "Engram",
+    "GIT_AUTHOR_EMAIL": "engram@localhost",
+    "GIT_COMMITTER_NAME": "Engram",
+    "GIT_COMMITTER_EMAIL": "engram@localhost",
+}
+
+
+class GitFolder:
+    """Runs git in one checkout, for one round."""
+
+    def __init__(self, root: Path) -> None:
+        """Prepare for a folder in a checkout; git is not run yet."""
+        self._root = root
+        self._is_checked = False
+        self._options: list[str] = []
+        self._folder = root
+        self._remote = self._branch = ""
+
+    def begin(self, own_folder: Path) -> None:
+        """Check the checkout, commit what a killed round left, and get what others pushed.
+
+        Raises:
+            HubUnreachable: it is no checkout on a branch, something else goes on in it, or git failed.
+        """
+        self._check()
+        self._commit(own_folder)
+        self._fetch()
+        self._catch_up()
+
+    def finish(self, own_folder: Path) -> None:
+        """Commit and push what this machine wrote. Raises HubUnreachable."""
+        self._check()
+        self._commit(own_folder)
+        for _ in range(MAX_PUSHES):
+            if not self._remote or not self._count_ahead():
+                return
+            code, told = self._call(
+                "push",
+                "--porcelain",
+                "--no-verify",
+                "--recurse-submodules=no",
+                "--receive-pack=git-receive-pack",
+                self._remote,
+                f"refs/heads/{self._branch}:refs/heads/{self._branch}",
+                with_network=True,
+            )
+            if not code:
+                # A push to an address without a name in the configuration moves no branch of the remote.
+                self._must("update-ref", self._upstream, f"refs/heads/{self._branch}")
+                return
+            if "[rejected]" not in told and "fetch first" not in told:
+                raise HubUnreachable(f"git could not push: {_last_line(told)}")
+            self._fetch()
+            self._catch_up()
+        raise HubUnreachable("other machines push all the time: it is tried again")
+
+    # -- steps
+
+    @property
+    def _upstream(self) -> str:
+        return f"refs/remotes/{self._remote}/{self._branch}"
+
+    def _check(self) -> None:
+        if self._is_checked:
+            return
+        code, told = self._call("rev-parse", "--show-toplevel", "--absolute-git-dir")
+        if code:
+            raise HubUnreachable(f"{self._root} is no git checkout: {_last_line(told)}")
+        self._folder = Path(told.splitlines()[-1])
+        filters, programs = filter_options(self._root), programs_configured(self._root)
+        if filters is None or programs is None:
+            raise HubUnreachable(f"git says nothing of the configuration of {self._root}")
+        if programs:
+            raise HubUnreachable(
+                f"the configuration of this checkout names a program ({programs[0]}): move that to your own "
+                "configuration (git config --global)"
+            )
+        self._options = filters
+        self._end_our_rebase()
+        going_on = [name for name in ("rebase-merge", "rebase-apply", "MERGE_HEAD") if (self._folder / name).exists()]
+        if going_on:
+            raise HubUnreachable(f"a merge or rebase goes on in {self._root}: end it first")
+        code, told = self._call("symbolic-ref", "--short", "HEAD")
+        self._branch = told.strip()
+        if code or not _NAME.fullmatch(self._branch):
+            raise HubUnreachable(f"{self._root} is on no branch: check one out")
+        _, told = self._call("config", "--get", f"branch.{self._branch}.remote")
+        _, remotes = self._call("remote")
+        known = remotes.split()
+        wanted = told.strip() or "origin"
+        self._remote = wanted if wanted in known and _NAME.fullmatch(wanted) else ""
+        self._is_checked = True
+
+    def _end_our_rebase(self) -> None:
+        """Take back a rebase of ours that was killed."""
+        if (self._folder / _OURS).exists():
+            with contextlib.suppress(FileNotFoundError):
+                (self._folder / "index.lock").unlink()
+            if (self._folder / "rebase-merge").exists():
+                self._must("rebase", "--abort")
+            (self._folder / _OURS).unlink()
+
+    def _commit(self, own_folder: Path) -> None:
+        if not own_folder.is_dir():
+            return
+        if not (own_folder / ATTRIBUTES).exists():
+            write_atomic(own_folder / ATTRIBUTES, _BYTES)
+        path = str(own_folder)
+        self._must("add", "--all", "--force", "--", path)
+        code, _ = self._call("diff", "--cached", "--quiet", "--no-ext-diff", "--", path)
+        if code:
+            self._must("commit", "--quiet", "--no-verify", "--only", "-m", "engram: sync", "--", path)
+
+    def _fetch(self) -> None:
+        if not self._remote:
+            return
+        code, told = self._call(
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--no-auto-maintenance",
+            "--recurse-submodules=no",
+            "--upload-pack=git-upload-pack",
+            self._remote,
+            f"+refs/heads/*:refs/remotes/{self._remote}/*",
+            with_network=True,
+        )
+        if code:
+            raise HubUnreachable(f"git could not fetch: {_last_line(told)}")
+
+    def _catch_up(self) -> None:
+        """Put what others pushed below what was committed here."""
+        if not self._remote or self._call("rev-parse", "--verify", "--quiet", self._upstream)[0]:
+            return
+        if self._call("merge-base", "--is-ancestor", self._upstream, "HEAD")[0] == 0:
+            return
+        has_none = self._call("rev-parse", "--verify", "--quiet", "HEAD")[0] != 0
+        is_behind = has_none or self._call("merge-base", "--is-ancestor", "HEAD", self._upstream)[0] == 0
+        write_atomic(self._folder / _OURS, b"")
+        if is_behind:
+            code, told = self._call("merge", "--ff-only", "--quiet", self._upstream)
+        else:
+            code, told = self._call("rebase", "--quiet", "--no-autostash", "--no-verify", self._upstream)
+            if code and (self._folder / "rebase-merge").exists():
+                self._must("rebase", "--abort")
+        (self._folder / _OURS).unlink()
+        if code:
+            raise HubUnreachable(f"git could not put both sides together: {_last_line(told)}")
+
+    def _count_ahead(self) -> int:
+        """Return how many commits the remote does not have, as far as this checkout knows."""
+        if not self._remote or self._call("rev-parse", "--verify", "--quiet", "HEAD")[0]:
+            return 0
+        has_upstream = self._call("rev-parse", "--verify", "--quiet", self._upstream)[0] == 0
+        code, told = self._call("rev-list", "--count", "HEAD", *([f"^{self._upstream}"] if has_upstream else []), "--")
+        return 0 if code else int(told.strip() or 0)
+
+    # -- git
+
+    def _must(self, *arguments: str) -> str:
+        code, told = self._call(*arguments)
+        if code:
+            raise HubUnreachable(f"git {arguments[0]} failed: {_last_line(told)}")
+        return told
+
+    def _call(self, *arguments: str, with_network: bool = False) -> tuple[int, str]:
+        """Run git; returns its exit code and what it printed."""
+        return call_git(
+            self._root,
+            *self._options,
+            *arguments,
+            environment=_IDENTITY,
+            with_network=with_network,
+            seconds=NETWORK_SECONDS if with_network else 3 * MAX_GIT_SECONDS,
+        )
+
+
+def _last_line(told: str) -> str:
+    """Return the line of git's output that says most: its first complaint, else the last line."""
+    lines = [line.strip() for line in told.splitlines() if line.strip()]
+    said = [line for line in lines if line.startswith(("fatal:", "error:", "!"))]
+    return (said or lines or ["it said nothing"])[0][:200]
