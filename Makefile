@@ -10,7 +10,7 @@ TORCH_INDEX ?=
 PROJECTS ?=
 # Processes that run the tests: twice the processors of a small machine, since many tests wait for processes.
 WORKERS ?= 4
-# More arguments: for `engram up`, for pytest, or for `engram bench`.
+# More arguments: for `engram up`, for pytest, or for `python -m bench`.
 ARGS ?=
 
 VENV := .venv
@@ -78,7 +78,7 @@ soak: $(VENV)/.dev
 	$(BIN)/python -m pytest -m soak $(ARGS)
 
 bench-qa: $(VENV)/.dev
-	$(BIN)/engram bench qa $(ARGS)
+	PYTHONPATH=benchmarks $(BIN)/python -m bench qa $(ARGS)
 
 # The programs are given as they are installed; without ARGS this prints the figures of the last run.
 bench-rivals: $(VENV)/.dev
@@ -86,7 +86,7 @@ bench-rivals: $(VENV)/.dev
 	$(BIN)/python benchmarks/rivals/tables.py
 
 bench: $(VENV)/.dev
-	$(BIN)/engram bench $(or $(ARGS),speed)
+	PYTHONPATH=benchmarks $(BIN)/python -m bench $(or $(ARGS),speed)
 
 docs: $(VENV)/.installed
 	$(BIN)/python -m engram.cli.reference docs/reference .

@@ -1,6 +1,6 @@
 """What recorded answers would have cost: ``python benchmarks/answer_cost.py ANSWERS CORPUS QUESTIONS``.
 
-The memories of each project are made by the recorded answers, the whole way, as ``engram bench code --answers``
+The memories of each project are made by the recorded answers, the whole way, as ``python -m bench code --answers``
 does. Counted are the characters of what each answered request sends and of its answer, at four characters a token,
 and the turns of the sessions that were extracted to their end. Nothing is sent anywhere. Requests without an answer
 are not counted, and a figure counts only where at least 95 % are answered. Whole sessions are extracted at once, as
@@ -19,9 +19,9 @@ from pathlib import Path
 
 from claude_price import CHARACTERS_A_TOKEN, TOKENS_A_CALL, claude_dollars
 
-from engram.bench.answers import AnsweredMemories
-from engram.bench.datasets import read_code_questions
-from engram.bench.homes import BenchHomes
+from bench.answers import AnsweredMemories
+from bench.datasets import read_code_questions
+from bench.homes import BenchHomes
 from engram.extraction.model.language_model import RecordedProvider
 from engram.extraction.model.provider import ModelReply, ModelRequest
 from engram.models.engine.transaction import Store

@@ -20,9 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
-from engram.bench.datasets import Question, read_code_questions
-from engram.bench.homes import open_homes, read_transcripts
-from engram.bench.memories import question_time_ms
+from bench.datasets import Question, read_code_questions
+from bench.homes import open_homes, read_transcripts
+from bench.memories import question_time_ms
 from engram.embedding.embedder import Embedder
 from engram.models.engine.transaction import Store
 from engram.search.abstain import TOP_COSINES, mean_top_cosine

@@ -33,10 +33,10 @@ from typing import Any
 
 import numpy as np
 
-from engram.bench.answers import AnsweredMemories, copy_of_turns, ready_searcher
-from engram.bench.homes import NO_LIMIT, BenchHomes, extract_all, load_settings_embedder
-from engram.bench.memories import embed_all
-from engram.bench.prompts import as_one_project
+from bench.answers import AnsweredMemories, copy_of_turns, ready_searcher
+from bench.homes import NO_LIMIT, BenchHomes, extract_all, load_settings_embedder
+from bench.memories import embed_all
+from bench.prompts import as_one_project
 from engram.enums import Actor, Verdict
 from engram.extraction.model.language_model import RecordedProvider
 from engram.memories.save import save_memory

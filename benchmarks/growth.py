@@ -30,9 +30,9 @@ from typing import Any
 
 from plots import Chart, Line, draw
 
-from engram.bench.measure import latency
-from engram.bench.synthetic import PROJECTS, SyntheticMemory
-from engram.bench.text_generator import TextGenerator, sentences_of
+from bench.measure import latency
+from bench.synthetic import PROJECTS, SyntheticMemory
+from bench.text_generator import TextGenerator, sentences_of
 from engram.embedding.embedder import Embedder
 from engram.embedding.load import load_embedder
 from engram.embedding.source import BUNDLED_FOLDER

@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 from train_ranking import Row, answer, collect, cross_validated
 
-from engram.bench.measure import question_figures
+from bench.measure import question_figures
 from engram.search.abstain import MIN_SCORE, count_likely
 from engram.search.passages.passage_search import HitGroup
 

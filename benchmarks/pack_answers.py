@@ -1,4 +1,4 @@
-"""Pack a model's answers into one file a project, those that a run of ``engram bench code --answers`` asks for.
+"""Pack a model's answers into one file a project, those that a run of ``python -m bench code --answers`` asks for.
 
 python benchmarks/pack_answers.py ANSWERS CORPUS QUESTIONS OUT --model "a Claude model" --date 2026-11-22
 """
@@ -10,9 +10,9 @@ import json
 import tempfile
 from pathlib import Path
 
-from engram.bench.answers import AnsweredMemories
-from engram.bench.datasets import read_code_questions
-from engram.bench.homes import BenchHomes
+from bench.answers import AnsweredMemories
+from bench.datasets import read_code_questions
+from bench.homes import BenchHomes
 from engram.extraction.model.language_model import RecordedProvider
 from engram.extraction.model.model_answer import json_object
 from engram.settings import Settings

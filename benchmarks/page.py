@@ -69,7 +69,7 @@ _KEY = """text => new Promise(done => {
 
 def fill(home: Home, memories: int) -> None:
     """Fill the folder with synthetic memories and with what became of prompts, unless it was filled before."""
-    from engram.bench.synthetic import SyntheticMemory
+    from bench.synthetic import SyntheticMemory
 
     home.prepare()
     with open_store(home.memory_db, clock=SYSTEM_CLOCK) as store:

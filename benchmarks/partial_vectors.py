@@ -3,8 +3,8 @@
     python benchmarks/partial_vectors.py --corpus DIR --questions FILE [--homes DIR]
 
 For each share of vectors, drawn by a seed, it prints how many of the questions' pieces of evidence are among the first
-ten passages (as ``engram bench code`` counts them), and how many of 40 sentences of the sessions are found by their own
-words, the way a person asks: weak matches left out. ``--homes`` keeps the memories for a second run.
+ten passages (as ``python -m bench code`` counts them), and how many of 40 sentences of the sessions are found by their
+own words, the way a person asks: weak matches left out. ``--homes`` keeps the memories for a second run.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from engram.bench.datasets import Question, read_code_questions
-from engram.bench.homes import open_homes, read_transcripts
-from engram.bench.memories import question_time_ms
+from bench.datasets import Question, read_code_questions
+from bench.homes import open_homes, read_transcripts
+from bench.memories import question_time_ms
 from engram.embedding.embedder import Embedder
 from engram.models.engine.transaction import Store
 from engram.models.search.vectors import vector_owner_ids

@@ -17,9 +17,9 @@ from statistics import fmean
 
 from answerable import foreign_to
 
-from engram.bench.datasets import Question, read_code_questions
-from engram.bench.homes import extract_all, open_homes, read_transcripts
-from engram.bench.memories import question_time_ms
+from bench.datasets import Question, read_code_questions
+from bench.homes import extract_all, open_homes, read_transcripts
+from bench.memories import question_time_ms
 from engram.search.hits import Hit
 from engram.search.question import Query
 from engram.search.searcher import Searcher

@@ -22,9 +22,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from engram.bench.answers import AnsweredMemories
-from engram.bench.homes import BenchHomes, extract_all
-from engram.bench.prompts import as_one_project
+from bench.answers import AnsweredMemories
+from bench.homes import BenchHomes, extract_all
+from bench.prompts import as_one_project
 from engram.embedding.load import load_embedder
 from engram.enums import Importance, Verdict
 from engram.extraction.model.language_model import RecordedProvider

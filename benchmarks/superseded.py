@@ -2,7 +2,7 @@
 
     python benchmarks/superseded.py KEPT.jsonl GOLD_MEMORIES.jsonl
 
-KEPT is what ``engram bench code --answers … --kept KEPT.jsonl`` wrote. ``superseded_pairs.jsonl`` names, for each
+KEPT is what ``python -m bench code --answers … --kept KEPT.jsonl`` wrote. ``superseded_pairs.jsonl`` names, for each
 question whose answer changed, the entries that say the old and the new; ``near_pairs.jsonl`` names gold memories
 that are near to each other and both hold. A memory counts as old where it rests on an old entry and on no new one.
 Whether it still tells what was overturned has to be read: each one that is in force is printed.

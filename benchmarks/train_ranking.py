@@ -3,8 +3,8 @@
     python benchmarks/train_ranking.py --locomo FILE --corpus DIR --questions FILE --homes DIR [--write]
 
 The training data are the features of each question's shortlist; the model is a softmax over the passages of a question
-(L2), once with vectors and once for text alone. ``--homes`` keeps the memories, as ``engram bench … --keep`` does, so
-that a second run takes a minute. ``--write`` writes ``engram/search/passages/passage_weights.json``.
+(L2), once with vectors and once for text alone. ``--homes`` keeps the memories, as ``python -m bench … --keep`` does,
+so that a second run takes a minute. ``--write`` writes ``engram/search/passages/passage_weights.json``.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from engram.bench.datasets import Chat, Question, read_code_questions, read_locomo
-from engram.bench.homes import open_homes, read_transcripts
-from engram.bench.measure import QuestionResult, ShownHit, summarise
-from engram.bench.memories import question_time_ms, write_chat
+from bench.datasets import Chat, Question, read_code_questions, read_locomo
+from bench.homes import open_homes, read_transcripts
+from bench.measure import QuestionResult, ShownHit, summarise
+from bench.memories import question_time_ms, write_chat
 from engram.embedding.embedder import Embedder
 from engram.models.engine.transaction import Store
 from engram.search.passages import features as model

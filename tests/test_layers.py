@@ -50,7 +50,6 @@ FLOORS = {
     "engram.recollection": 7,
     "engram.consolidation": 7,
     "engram.exchange": 7,
-    "engram.bench": 8,
     "engram.tasks": 8,
     # Before "engram.worker": who asks it.
     "engram.worker.client": 6,
@@ -127,7 +126,7 @@ HOMES = {
     "huggingface_hub": {"engram.embedding"},
     "tokenizers": {"engram.embedding"},
     "tomlkit": {"engram.config_file"},
-    "numpy": {"engram.embedding", "engram.search", "engram.bench"},
+    "numpy": {"engram.embedding", "engram.search"},
 }
 
 #: Libraries that stand in one module alone.

@@ -94,7 +94,6 @@ SECTIONS: Mapping[str, Sequence[tuple[Mapping[str, str], str]]] = {
                 "service": "service_commands",
                 "setup": "setup_commands",
                 "completion": "setup_commands",
-                "bench": "bench_command",
             },
             "",
         ),

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from engram.bench.baselines import ChunkBaseline
-from engram.bench.datasets import Chat, Unit
-from engram.bench.memories import write_chat
+from bench.baselines import ChunkBaseline
+from bench.datasets import Chat, Unit
+from bench.memories import write_chat
 from engram.embedding.hashed import HashedEmbedder
 from engram.models.open_memory import open_store
 from engram.search.question import Query

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engram.bench.given import NOTHING, within_words
+from bench.given import NOTHING, within_words
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from engram.bench.datasets import read_code_questions, read_locomo, read_longmemeval
-from engram.bench.measure import QuestionResult, ShownHit, compare, question_figures, summarise
+from bench.datasets import read_code_questions, read_locomo, read_longmemeval
+from bench.measure import QuestionResult, ShownHit, compare, question_figures, summarise
 from engram.errors import BadRequest
 
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from engram.bench.tasks.agent import reported_tokens
+from bench.tasks.agent import reported_tokens
 
 RESULT = {"type": "result", "usage": {"input_tokens": 10, "cache_read_input_tokens": 500, "output_tokens": 7}}
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from engram.bench.tasks.recorded import SessionAnswers, session_key
+from bench.tasks.recorded import SessionAnswers, session_key
 from engram.errors import BadRequest
 from engram.extraction.model.language_model import Unanswered
 from engram.extraction.model.provider import ModelRequest

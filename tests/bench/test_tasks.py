@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from engram.bench.tasks.check import Outcome, check_workspace
-from engram.bench.tasks.task import Task, TaskKind, read_tasks
+from bench.tasks.check import Outcome, check_workspace
+from bench.tasks.task import Task, TaskKind, read_tasks
 
 TASKS = {task.name: task for task in read_tasks(Path(__file__).resolve().parents[2] / "benchmarks" / "tasks")}
 

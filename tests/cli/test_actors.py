@@ -75,7 +75,6 @@ READING = {
     "share",
     "unshare",
     "completion",
-    "bench",
 }
 
 

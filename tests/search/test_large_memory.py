@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engram.bench.synthetic import SyntheticMemory
-from engram.bench.text_generator import TextGenerator, sentences_of
+from bench.synthetic import SyntheticMemory
+from bench.text_generator import TextGenerator, sentences_of
 from engram.embedding.hashed import HashedEmbedder
 from engram.enums import Actor
 from engram.models.engine.transaction import Store

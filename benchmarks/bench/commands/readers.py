@@ -1,0 +1,212 @@
+"""``python -m bench qa``: what readers are given for questions, and how well they answer from it."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from bench.commands.homes import FILE, FOLDER, NEW_FOLDER, open_bench_homes
+from engram.cli.options import json_option
+from engram.cli.output import print_json, print_table
+from engram.cli.workspace import Workspace, pass_workspace
+
+if TYPE_CHECKING:
+    from bench.qa.folder import RunKey
+
+
+@click.command("qa")
+@click.option(
+    "--write", type=NEW_FOLDER, metavar="DIR", default=None, help="Write a new run to this folder (default: none)."
+)
+@click.option("--corpus", type=FOLDER, metavar="DIR", default=None, help="With --write: the sessions (no default).")
+@click.option(
+    "--questions", type=FILE, metavar="FILE", default=None, help="With --write: questions, as JSON lines (no default)."
+)
+@click.option(
+    "--memories",
+    type=FILE,
+    metavar="FILE",
+    default=None,
+    help="With --write: gold memories, as JSON lines (no default).",
+)
+@click.option(
+    "--recorded",
+    type=NEW_FOLDER,
+    metavar="DIR",
+    default=None,
+    help="With --write: a language model's recorded answers, which make the memories (no default).",
+)
+@click.option(
+    "--arm",
+    "arms",
+    multiple=True,
+    metavar="WAY:WORDS",
+    help="With --write, repeatable: recall, search, both, gold, rules or fts5, and a number of words "
+    "(default: recall:150 gold:150 both:400 search:800 fts5:800).",
+)
+@click.option(
+    "--answerable",
+    type=click.IntRange(0),
+    default=70,
+    show_default=True,
+    metavar="N",
+    help="With --write: how many questions with an answer are drawn.",
+)
+@click.option(
+    "--unanswerable",
+    type=click.IntRange(0),
+    default=10,
+    show_default=True,
+    metavar="N",
+    help="With --write: how many questions without an answer are drawn.",
+)
+@click.option("--seed", type=int, default=14, show_default=True, metavar="N", help="With --write: draws the questions.")
+@click.option("--no-model", is_flag=True, help="With --write: without the embedding model (default: with it).")
+@click.option(
+    "--keep",
+    type=NEW_FOLDER,
+    metavar="DIR",
+    default=None,
+    help="With --write: keep the memories in this folder (default: a temporary folder).",
+)
+@click.option(
+    "--answers",
+    type=FOLDER,
+    metavar="DIR",
+    default=None,
+    help="Read the readers' answers of this run; without scores, write what a judge gets (default: none).",
+)
+@click.option(
+    "--scores",
+    type=FILE,
+    metavar="FILE",
+    default=None,
+    help="With --answers: the judge's verdicts (default: judge/scores.jsonl of the run, if it is there).",
+)
+@click.option(
+    "--record",
+    type=NEW_FOLDER,
+    metavar="DIR",
+    default=None,
+    help="With --answers: store answers and verdicts here, without what was given (default: not stored).",
+)
+@click.option("--model", default="", help="With --record: which model read and judged (default: not said).")
+@click.option("--date", default="", help="With --record: when, as 2026-11-22 (default: not said).")
+@json_option
+@pass_workspace
+def qa(
+    workspace: Workspace,
+    write: Path | None,
+    corpus: Path | None,
+    questions: Path | None,
+    memories: Path | None,
+    recorded: Path | None,
+    arms: tuple[str, ...],
+    answerable: int,
+    unanswerable: int,
+    seed: int,
+    no_model: bool,
+    keep: Path | None,
+    answers: Path | None,
+    scores: Path | None,
+    record: Path | None,
+    model: str,
+    date: str,
+    as_json: bool,
+) -> None:
+    """Can a reader answer from what Engram gives? First --write, then readers answer, then --answers prepares a judge,
+    and --answers once more prints the figures. docs/benchmarks.md describes the steps and the files.
+
+    Example: python -m bench qa --answers benchmarks/answers/qa/2026-11-22
+    """
+    if (write is None) == (answers is None):
+        raise click.UsageError("Give either --write DIR or --answers DIR.")
+    if answers is not None:
+        _score(answers, scores, record, model, date, as_json)
+        return
+    if write is None or corpus is None or questions is None or recorded is None:
+        raise click.UsageError("--write needs --corpus, --questions and --recorded.")
+    from bench.qa.folder import write_run
+    from bench.qa.questions import draw_questions, read_reader_questions
+    from bench.qa.runs import DEFAULT_ARMS, Arm, GivenTexts
+    from engram.extraction.model.language_model import RecordedProvider
+
+    chosen = [Arm.parse(text) for text in arms or DEFAULT_ARMS]
+    drawn = draw_questions(
+        read_reader_questions(questions), answerable=answerable, unanswerable=unanswerable, seed=seed
+    )
+    with open_bench_homes(workspace, no_model=no_model, keep=keep) as homes:
+        texts = GivenTexts(homes, corpus, RecordedProvider(recorded), memories)
+        given, requests = texts.collect(drawn, chosen)
+    key = write_run(write, drawn, given, seed)
+    _report_written(write, key, requests, as_json)
+
+
+def _report_written(folder: Path, key: RunKey, requests: dict[str, Any], as_json: bool) -> None:
+    figures = {"questions": len(key.questions), "words": dict(key.words), **requests}
+    if as_json:
+        print_json({"bench": "qa", "folder": str(folder), "readers": dict(key.readers), **figures})
+        return
+    for label, value in figures.items():
+        click.echo(f"{label}: {value}")
+    click.echo(f"\nGive each folder of {folder / 'readers'} to a fresh reader, and nothing else of {folder}.")
+    click.echo(f"Then run `python -m bench qa --answers {folder}`.")
+
+
+def _score(folder: Path, scores: Path | None, record: Path | None, model: str, date: str, as_json: bool) -> None:
+    from bench.qa.figures import qa_figures, verdicts_of
+    from bench.qa.folder import RunKey, read_answers, read_scores, record_run, write_judge
+
+    key = RunKey.read(folder)
+    key = dataclasses.replace(key, model=model or key.model, date=date or key.date)
+    answers = read_answers(folder, key)
+    if scores is None and (folder / "judge" / "scores.jsonl").exists():
+        scores = folder / "judge" / "scores.jsonl"
+    if scores is None:
+        count = write_judge(folder, key, answers)
+        judge = folder / "judge"
+        if as_json:
+            print_json({"bench": "qa", "judge": str(judge), "answers": count})
+            return
+        click.echo(f"Give {judge} to a fresh judge, who reads {count} answers and nothing else of {folder}.")
+        click.echo("Then run the same command again.")
+        return
+    figures = qa_figures(key, verdicts_of(key, answers, read_scores(scores)))
+    if record is not None:
+        record_run(folder, scores, record, key)
+    if as_json:
+        print_json({"bench": "qa", **figures})
+        return
+    _print_figures(figures)
+
+
+def _print_figures(figures: dict[str, Any]) -> None:
+    about = ", ".join(part for part in (figures["model"], figures["date"]) if part)
+    click.echo(
+        f"{figures['questions']} questions with an answer, {figures['unanswerable']} without"
+        + (f" ({about})" if about else "")
+    )
+    print_table(
+        ["arm", "words#", "right %#", "wrong %#", "unanswered %#", "without an answer, left unanswered#"],
+        [
+            (
+                arm,
+                row["words"],
+                f"{row['right']} ± {row['interval']}",
+                row["wrong"],
+                row["unanswered"],
+                f"{row['unanswerable left unanswered']} of {figures['unanswerable']}",
+            )
+            for arm, row in sorted(figures["arms"].items())
+        ],
+        empty="",
+    )
+    click.echo("\nPaired differences in right answers, in points, with 95 % intervals:")
+    print_table(
+        ["arms", "difference#", "from#", "to#", "p#"],
+        [(pair, f"{d['difference']:+}", d["low"], d["high"], d["p"]) for pair, d in figures["paired"].items() if d],
+        empty="There is one arm only.",
+    )

@@ -1,0 +1,206 @@
+"""The folder of a reader's test: one folder a reader, one for the judge, and the key that tells which arm is which.
+
+``key.json`` stays with whoever runs the test. A reader gets ``readers/N`` alone, the judge ``judge`` alone. Neither
+names an arm.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Self
+
+from bench.json_lines import read_lines, write_lines
+from bench.qa.questions import ReaderQuestion
+from engram.errors import BadRequest
+from engram.system.atomic import write_atomic
+
+#: Digits of an opaque id in the judge's file.
+_ID_DIGITS = 12
+VERDICTS = ("right", "wrong", "unanswered")
+
+
+@dataclass(frozen=True, slots=True)
+class RunKey:
+    """What a run's folder contains."""
+
+    seed: int
+    #: Number of the reader's folder → name of the arm.
+    readers: Mapping[str, str]
+    questions: Sequence[ReaderQuestion]
+    #: Name of the arm → mean number of words that were given.
+    words: Mapping[str, float]
+    #: Which model read and judged, and when; "" if that is not recorded.
+    model: str = ""
+    date: str = ""
+
+    def to_json(self, *, with_texts: bool = True) -> dict[str, Any]:
+        """The content of ``key.json``; a record of a run needs no texts of questions and reference answers."""
+        questions: list[dict[str, Any]] = []
+        for question in self.questions:
+            texts = {"question": question.text, "reference": question.reference} if with_texts else {}
+            questions.append(
+                {"id": question.id, "project": question.project, **texts, "answerable": question.is_answerable}
+            )
+        return {
+            "seed": self.seed,
+            "readers": dict(self.readers),
+            "words": dict(self.words),
+            "model": self.model,
+            "date": self.date,
+            "questions": questions,
+        }
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """Read ``key.json``. Raises BadRequest."""
+        path = folder / "key.json"
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+            return cls(
+                seed=int(record["seed"]),
+                readers={str(number): str(arm) for number, arm in record["readers"].items()},
+                questions=[
+                    ReaderQuestion(
+                        id=question["id"],
+                        project=question["project"],
+                        text=question.get("question", ""),
+                        reference=question.get("reference", ""),
+                        is_answerable=bool(question["answerable"]),
+                    )
+                    for question in record["questions"]
+                ],
+                words={str(arm): float(words) for arm, words in record["words"].items()},
+                model=str(record.get("model", "")),
+                date=str(record.get("date", "")),
+            )
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise BadRequest(f"{path} is not the key of a run of `python -m bench qa --write`: {error!r}") from error
+
+
+def write_run(
+    folder: Path, questions: Sequence[ReaderQuestion], given: Mapping[str, Mapping[str, str]], seed: int
+) -> RunKey:
+    """Write one folder for each reader, in an order that does not tell the arm, and the key.
+
+    Raises:
+        BadRequest: the folder holds a run already.
+    """
+    if (folder / "key.json").exists():
+        raise BadRequest(f"{folder} holds a run already: name another folder, or remove it first")
+    random_ = random.Random(seed)
+    arms = list(given)
+    random_.shuffle(arms)
+    shuffled = list(questions)
+    random_.shuffle(shuffled)
+    for number, arm in enumerate(arms, 1):
+        reader = reader_folder(folder, str(number))
+        reader.mkdir(parents=True, exist_ok=True)
+        write_atomic(reader / "PROMPT.md", prompt_text("reader"))
+        lines = [{"id": q.id, "question": q.text, "given": given[arm][q.id]} for q in shuffled]
+        write_lines(reader / "given.jsonl", lines)
+    key = RunKey(
+        seed=seed,
+        readers={str(number): arm for number, arm in enumerate(arms, 1)},
+        questions=shuffled,
+        words={
+            arm: round(sum(len(text.split()) for text in texts.values()) / max(len(texts), 1), 1)
+            for arm, texts in given.items()
+        },
+    )
+    write_key(folder, key)
+    return key
+
+
+def write_key(folder: Path, key: RunKey, *, with_texts: bool = True) -> None:
+    """Write ``key.json``, with or without the texts of questions and reference answers."""
+    record = key.to_json(with_texts=with_texts)
+    write_atomic(folder / "key.json", json.dumps(record, ensure_ascii=False, indent=1).encode())
+
+
+def read_answers(folder: Path, key: RunKey) -> dict[str, dict[str, str]]:
+    """Return arm → question's id → answer.
+
+    Raises:
+        BadRequest: a reader's answers are missing or incomplete.
+    """
+    wanted = {question.id for question in key.questions}
+    answers: dict[str, dict[str, str]] = {}
+    for number, arm in key.readers.items():
+        path = reader_folder(folder, number) / "answers.jsonl"
+        of_arm = {str(line.get("id")): str(line.get("answer", "")) for line in read_lines(path)}
+        if missing := wanted - set(of_arm):
+            raise BadRequest(f"{path} has no answer to {len(missing)} questions, {sorted(missing)[0]} among them")
+        answers[arm] = {question_id: of_arm[question_id] for question_id in wanted}
+    return answers
+
+
+def write_judge(folder: Path, key: RunKey, answers: Mapping[str, Mapping[str, str]]) -> int:
+    """Write the judge's folder and return the number of answers to judge.
+
+    Equal answers of several arms to one question are judged once. Questions, and the answers to each, are shuffled.
+    """
+    random_ = random.Random(key.seed)
+    questions = list(key.questions)
+    random_.shuffle(questions)
+    lines = []
+    for question in questions:
+        texts = sorted({of_arm[question.id] for of_arm in answers.values()})
+        random_.shuffle(texts)
+        lines += [
+            {
+                "id": answer_id(key, question.id, text),
+                "question": question.text,
+                "reference": question.reference,
+                "answer": text,
+            }
+            for text in texts
+        ]
+    judge = folder / "judge"
+    judge.mkdir(parents=True, exist_ok=True)
+    write_atomic(judge / "PROMPT.md", prompt_text("judge"))
+    write_lines(judge / "answers.jsonl", lines)
+    return len(lines)
+
+
+def read_scores(path: Path) -> dict[str, str]:
+    """Return opaque id → verdict. Raises BadRequest for an unknown verdict."""
+    scores = {str(line.get("id")): str(line.get("verdict")) for line in read_lines(path)}
+    for opaque, verdict in scores.items():
+        if verdict not in VERDICTS:
+            raise BadRequest(f"{path} gives {opaque} the verdict {verdict!r}; it must be one of {', '.join(VERDICTS)}")
+    return scores
+
+
+def record_run(folder: Path, scores: Path, out: Path, key: RunKey) -> None:
+    """Write what a run needs to be scored again: key, answers and verdicts.
+
+    What the readers were given stays out, and so do the questions and the reference answers.
+    """
+    for number in key.readers:
+        reader = reader_folder(out, number)
+        reader.mkdir(parents=True, exist_ok=True)
+        write_lines(reader / "answers.jsonl", read_lines(reader_folder(folder, number) / "answers.jsonl"))
+    (out / "judge").mkdir(parents=True, exist_ok=True)
+    write_lines(out / "judge" / "scores.jsonl", read_lines(scores))
+    write_key(out, key, with_texts=False)
+
+
+def answer_id(key: RunKey, question_id: str, answer: str) -> str:
+    """Return the opaque id of an answer: the same for the same answer of another arm."""
+    return hashlib.sha256(f"{key.seed}\0{question_id}\0{answer}".encode()).hexdigest()[:_ID_DIGITS]
+
+
+def reader_folder(folder: Path, number: str) -> Path:
+    """Return the folder of a reader."""
+    return folder / "readers" / number
+
+
+def prompt_text(name: str) -> bytes:
+    """Return the prompt of the reader or the judge."""
+    return files("bench.qa").joinpath(f"{name}.md").read_bytes()
