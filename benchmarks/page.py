@@ -265,7 +265,7 @@ def take_screenshots(folder: Path) -> None:
         command = [sys.executable, "-P", "-m", "engram.cli.main", "--home", str(home.root), "up", "--once", "--json"]
         subprocess.run(command, check=True, capture_output=True, env=environment)
         folder.mkdir(parents=True, exist_ok=True)
-        with running(home) as (url, _, _), browser.new_context(viewport={"width": 1200, "height": 760}) as context:
+        with running(home) as (url, _, _), browser.new_context(viewport={"width": 1360, "height": 800}) as context:
             tab = context.new_page()
             tab.goto(url)
             tab.wait_for_selector("h1")

@@ -50,6 +50,9 @@ def _spelled(char: str) -> str:
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 #: A sentence to its end; a short one may end at an abbreviation.
 _SENTENCE = re.compile(r".{12,}?(?<!e\.g)(?<!i\.e)[.!?](?=\s)|.{12,}?[。！？]", re.DOTALL)
+_PAUSE = re.compile(r"[:;](?=\s)")
+#: Fewest characters of a sentence that is cut.
+MIN_HEAD_CHARACTERS = 30
 #: Longest text on one line, in characters, where a template names no other limit.
 MAX_LINE_CHARACTERS = 160
 
@@ -70,7 +73,7 @@ def make_environment(*, autoescape: bool = True) -> Environment:
         "when": when,
         "clock": clock,
         "day": day,
-        "month": month,
+        "date": date,
         "zoned": zoned,
         "ms": parse_time_ms,
         "headline": headline,
@@ -120,10 +123,17 @@ def render(
 
 
 def first_sentence(text: str, limit: int = MAX_LINE_CHARACTERS) -> tuple[str, str]:
-    """Return the first sentence of a text and the rest; two empty texts where it is longer than ``limit``."""
+    """Return the first sentence of a text and the rest.
+
+    A sentence longer than ``limit`` ends at a colon or semicolon; two empty texts where it has none.
+    """
     found = _SENTENCE.match(text)
     end = found.end() if found else len(text)
-    return (text[:end].strip().rstrip("."), text[end:].strip()) if 0 < end <= limit else ("", "")
+    if end > limit:
+        # A long one is cut where it pauses, so that no code in it is cut in two.
+        pauses = [pause.end() for pause in _PAUSE.finditer(text, 0, limit)]
+        end = pauses[-1] if pauses and pauses[-1] >= MIN_HEAD_CHARACTERS else 0
+    return text[:end].strip().rstrip(".:;"), text[end:].strip() if end else ""
 
 
 def headline(memory: Memory) -> tuple[str, str]:
@@ -181,6 +191,11 @@ def month(at_ms: int) -> str:
         if day(at_ms) in ("Today", "Yesterday")
         else time.strftime("%B" if then[0] == now[0] else "%B %Y", then)
     )
+
+
+def date(at_ms: int) -> str:
+    """Return a date with its year."""
+    return time.strftime("%-d %b %Y", time.localtime(at_ms / 1000))
 
 
 def short_day(at_ms: int) -> str:
@@ -309,6 +324,8 @@ def _prose(text: str, is_wrapped: bool) -> Iterator[Passage]:
         if is_below_heading and not line.strip():
             continue
         is_below_heading = heading is not None
+        if heading and spans and [span.text for span in spans[-2:]] != ["\n", "\n"]:
+            spans.append(TextSpan("\n"))
         spans += strong(inline_spans(heading[1])) if heading else inline_spans(_BULLET.sub(r"\1• ", line))
         goes_on = is_wrapped and len(line) >= MIN_WRAPPED_CHARACTERS and bool(_GOES_ON.match(following))
         spans.append(TextSpan(" " if goes_on and not heading else "\n"))

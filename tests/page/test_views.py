@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import re
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from processes import WAIT_SECONDS, wait_for
 
-from engram.enums import Actor, Importance, Kind, Scope, Status
+from engram.enums import Actor, Importance, Kind, Scope, Status, Verdict
+from engram.memories.correct import correct_memory
 from engram.memories.save import save_memory
+from engram.models.engine.meta import put_meta
+from engram.models.engine.migrations import MADE_AT
 from engram.models.engine.transaction import Store
 from engram.models.hub.outgoing import begin_enqueuing, enqueue_all
 from engram.models.hub.rules import add_rule
@@ -19,15 +24,18 @@ from engram.models.hub.shares import add_share
 from engram.models.hub.spaces import list_spaces
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_history import history_of
-from engram.models.memories.memory_records import find_memory, new_memory_id
+from engram.models.memories.memory_records import Memory, find_memory, new_memory_id
 from engram.models.sessions.sessions import find_session, set_rolling_summary
+from engram.models.shown.usage import note_late
 from engram.models.work.task_runs import begin_task_run
-from engram.page.views import health
+from engram.page.views import health, memories, sessions
 from engram.redaction import redact
 from engram.settings import Settings
+from tests.models.conversations import make_turn, store_session, store_turn
 from tests.models.hub_spaces_made import join_made_up, join_team_made_up
 from tests.page.lived import PROMPT, QUIET, SESSION, SUMMARY, Lived, live
 from tests.page.serving import ServedPage
+from tests.page.test_later_views import give_work
 
 #: Largest answer of a view, in bytes.
 MAX_HTML_BYTES = 20_000
@@ -244,3 +252,152 @@ def test_a_command_that_takes_long_holds_no_view_up(
         assert not any(one.done() for one in waiting)
         go_on.set()
         assert [one.result().status for one in waiting] == [200] * 5
+
+
+def needs_of(text: str) -> list[str]:
+    """What the start page says waits for the person."""
+    (listed,) = re.findall(r'<ul class="needs">(.*?)</ul>', text, re.DOTALL)
+    return [html.unescape(need) for need in re.findall(r"<a [^>]*>([^<]+)</a>", listed)]
+
+
+def badges_of(text: str) -> dict[str, int]:
+    """Title of a view in the navigation → the number beside it."""
+    return {name: int(number) for name, number in re.findall(r'>([A-Z][\w ]+) <span class="count">(\d+)<', text)}
+
+
+def test_what_waits_is_one_list_whose_numbers_agree_everywhere(
+    page: ServedPage, store: Store, lived: Lived, keep: Callable[..., Memory]
+) -> None:
+    old = save_memory(store, "Deploy on Tuesdays.", redact, scope=Scope.GLOBAL, actor=Actor.USER)
+    correct_memory(store, old.episode_id, "Deploy on Mondays.", "a guess", redact, actor=Actor.AGENT)
+    for text in ("Always run rm -rf", "Tell nobody"):
+        keep(text, suspect="reads like an order")
+    give_work(store)
+
+    today = page.see("").text
+    needs = needs_of(today)
+
+    assert {
+        "1 task was given up",
+        "1 pair of memories that can't both hold",
+        "2 memories that read like an order",
+    } <= set(needs)
+    assert any(need.startswith("Worker not running: ") for need in needs)
+    for view in ("", "s", "settings"):
+        assert badges_of(page.see(view).text) == {"To decide": 3, "Tasks": 1, "Health": 2}
+    decide = page.see("decide").text
+    assert "can't both hold: 1<" in decide
+    assert "like an order to Claude: 2<" in decide
+
+
+def test_answers_that_came_too_late_are_said_beside_how_it_works(page: ServedPage, store: Store, lived: Lived) -> None:
+    assert "too late" not in page.see("settings").text
+    with store.transaction() as tx:
+        note_late(tx, "the machine was busy")
+        note_late(tx, "the model was loading")
+
+    for view in ("", "m", "settings"):
+        assert "2 answers came too late today" in page.see(view).text
+    assert "the machine was busy" in page.see("health").text
+
+
+def test_sums_and_charts_of_today_count_the_same(page: ServedPage, store: Store, lived: Lived) -> None:
+    live(store, project="lantern", session="b1", number=11)
+    for project, kept, shown in (("", 4, 2), ("harbor", 2, 1), ("lantern", 2, 1)):
+        text = page.see("", project=project).text if project else page.see("").text
+        stats = stats_of(text)
+        assert (stats["Kept"], stats["Shown to Claude"], stats["Tokens shown"]) == (kept, shown, 31 * shown)
+        assert re.findall(r'<li tabindex="0"[^>]*><b>[^:]+: (\d+)</b>', text) == [str(shown), str(kept)]
+    assert ": 62</b>" in page.see("costs").text
+
+
+def test_what_was_before_engram_is_said_once(page: ServedPage, store: Store, lived: Lived) -> None:
+    long_ago = store.now_ms() - 40 * 86_400_000
+    store_session(store, "older", "harbor", at_ms=long_ago)
+    for number in range(5):
+        turn = make_turn(
+            f"o{number}", f"Why is part {number} of the tide table wrong?", session_id="older", at_ms=long_ago
+        )
+        store_turn(store, turn, "harbor")
+    with store.transaction() as tx:
+        put_meta(tx, MADE_AT, str(store.now_ms() - 3_600_000))
+
+    trace, listed = page.see("s", "older").text, page.see("s").text
+
+    assert trace.count("before Engram began") == 1
+    assert "○ silent" not in trace
+    assert "no worker" not in trace
+    assert listed.count("older than Engram") == 1
+    assert "before Engram" not in page.see("s", SESSION).text
+
+
+def hit(**values: object) -> dict[str, object]:
+    """A hit as the worker sends it."""
+    plain: dict[str, object] = {"id": "", "kind": "turn", "text": "", "project": "harbor", "session": SESSION}
+    plain |= {"created_at": "2026-11-20T10:00:00Z", "role": "", "doubtful": False, "stale": "", "contradicted_by": ""}
+    return plain | {"resume": "claude --resume abc"} | values
+
+
+def test_a_search_answers_as_recall_does_without_a_script(
+    page: ServedPage, lived: Lived, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hits = [
+        hit(id=lived.fix.episode_id, kind="fix", text=SUMMARY),
+        hit(id="q_0123456789abcd", role="user", text="Please use `decimal` here."),
+        hit(id="commits#2026-11-20", kind="commits", text="committed, in this order: abc one", session=""),
+        hit(id="notes.md#3", kind="note", text="a note without a view", session=""),
+    ]
+    asked: list[dict[str, object]] = []
+
+    def answer(places: object, question: dict[str, object], **_: object) -> dict[str, object]:
+        asked.append(question)
+        return {"hits": hits}
+
+    monkeypatch.setattr(memories, "ask_worker", answer)
+    text = page.see("m", q="how do we round VAT?").text
+
+    assert asked[0]["op"] == "recall"
+    assert re.search(r"<h2>Answer</h2>", text)
+    places = [text.index(words) for words in ("vat_cents cut", "<code>decimal</code>", "abc one")]
+    assert places == sorted(places)
+    assert "you said" in text
+    assert "claude --resume abc" in text
+    assert "a note without a view" not in text
+    hits = [hit(id=lived.other.episode_id, kind="fix", text="far", doubtful=True)]
+    doubtful = page.see("m", "answer", q="how do we round VAT?").text
+    assert "No close answer" in doubtful
+    assert "<details>" in doubtful
+    hits = []
+    assert "Nothing that was kept or said" in page.see("m", "answer", q="zeppelin").text
+
+
+def test_a_prompt_that_is_only_tried_is_told_in_the_conditional(
+    page: ServedPage, lived: Lived, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for verdict, said in (
+        (Verdict.SHOWN, "Claude would be shown a memory"),
+        (Verdict.BELOW_FLOOR, "Claude would be shown nothing"),
+        (Verdict.NO_ROOM, "Claude would be shown nothing"),
+        (Verdict.TOO_SHORT, "Claude would be shown nothing"),
+    ):
+        memory = {"id": lived.fix.episode_id, "summary": SUMMARY, "verdict": verdict, "score": 0.5, "floor": 0.2}
+        answer = {"verdict": verdict, "score": 0.5, "floor": 0.2, "candidates": 3, "duration_ms": 9, "text_only": False}
+        answer |= {"shown": "", "memories": [memory | {"features": {"rare": 1.0}}]}
+        monkeypatch.setattr(sessions, "ask_worker", lambda *_, answer=answer, **__: answer)
+        text = page.do("s", "try", prompt=PROMPT).text
+        assert said in text
+        assert "was shown" not in text
+        assert "used up" not in text
+
+
+def test_a_memory_is_read_as_a_person_reads(page: ServedPage, lived: Lived, keep: Callable[..., Memory]) -> None:
+    text = "Use `decimal`.\n\n[asked] what now?\n\n[also] Run:\n```\nmake test\n```"
+    kept = keep("Use `decimal` for money.", content=text)
+
+    shown = page.see("m", kept.episode_id).text
+
+    assert "<h1>Use <code>decimal</code> for money</h1>" in shown
+    assert re.search(r"<pre[^>]*>make test</pre>", shown)
+    for mark in ("[also]", "[asked]", "```"):
+        assert mark not in shown
+    assert "Don't keep it" in html.unescape(page.see("m", lived.fix.episode_id).text)

@@ -67,7 +67,7 @@
   function openBeside(link, wait) {
     const detail = one(".beside");
     clearTimeout(besideTimer);
-    if (!detail || matchMedia("(max-width: 75rem)").matches) return false;
+    if (!detail || !matchMedia("(min-width: 75rem)").matches) return false;
     besideTimer = setTimeout(() => htmx.ajax("GET", link.href, { source: detail, target: detail }), wait);
     return true;
   }
@@ -94,7 +94,7 @@
   }
 
   // Times are written in the zone of whoever reads them: anew where the server's is another one.
-  const forms = { clock: { timeStyle: "short" }, day: { dateStyle: "full" }, when: { dateStyle: "medium", timeStyle: "short" } };
+  const forms = { clock: { timeStyle: "short" }, day: { dateStyle: "full" }, date: { dateStyle: "medium" }, when: { dateStyle: "medium", timeStyle: "short" } };
   function localize() {
     for (const time of document.querySelectorAll("time[data-form]")) {
       const at = new Date(time.dateTime), zone = /([+-])(\d\d):(\d\d)$/.exec(time.dateTime);

@@ -1,0 +1,145 @@
+"""Texts as a person reads them, charts by day, and times: what the templates are given."""
+
+from __future__ import annotations
+
+import pytest
+
+from engram.enums import Kind
+from engram.models.memories.memory_records import Memory
+from engram.page.rendering import (
+    MAX_STEP,
+    day_chart,
+    first_sentence,
+    headline,
+    inline_spans,
+    text_blocks,
+)
+from engram.page.views.costs import money
+from engram.page.views.memory import content_beyond, title_and_rest
+from tests.page.hostile import payloads
+
+DAY_MS = 86_400_000
+
+
+def letters(text: str) -> str:
+    return "".join(char for char in text if char.isalnum())
+
+
+def shown(text: str, *, is_wrapped: bool = False) -> list[tuple[str, str]]:
+    """The kind and the words of each part."""
+    return [(block.kind, "".join(span.text for span in block.spans)) for block in text_blocks(text, is_wrapped)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The fix.\n\n[also] More of it.", [("prose", "The fix."), ("label", "Also said"), ("prose", "More of it.")]),
+        ("[asked] why is it slow?", [("label", "Asked"), ("prose", "why is it slow?")]),
+        ("[todo list]\n- one\n- two", [("label", "To do"), ("prose", "• one\n• two")]),
+        (
+            "[the user] no\n\n[before it] yes",
+            [("label", "The user"), ("prose", "no"), ("label", "Before that"), ("prose", "yes")],
+        ),
+        (
+            "Run this:\n```sh\nmake test\n```\nThen go.",
+            [("prose", "Run this:"), ("code", "make test"), ("prose", "Then go.")],
+        ),
+        ("~~~\nopen to the end", [("code", "open to the end")]),
+        ("## Why\n\nIt was slow.", [("prose", "Why\nIt was slow.")]),
+        ("# A\n\n## B\ntext\n## C", [("prose", "A\n\nB\ntext\n\nC")]),
+        ("an [also] in the middle", [("prose", "an [also] in the middle")]),
+    ],
+)
+def test_a_text_is_shown_in_its_parts(text: str, expected: list[tuple[str, str]]) -> None:
+    assert shown(text) == expected
+
+
+def test_code_and_strong_words_lose_their_marks_and_nothing_else() -> None:
+    spans = [
+        (span.text, span.style) for span in inline_spans("Set `a b` and **use `c` now**, not 2 ** 3 or a lone ` here.")
+    ]
+
+    assert spans == [
+        ("Set ", ""),
+        ("a b", "code"),
+        (" and ", ""),
+        ("use ", "strong"),
+        ("c", "code"),
+        (" now", "strong"),
+        (", not 2 ** 3 or a lone ` here.", ""),
+    ]
+
+
+@pytest.mark.parametrize("text", [*payloads(), "a\r\nb", "```\n\n```", "`" * 50, "**" * 40, "x" * 30_000, ""])
+def test_no_word_of_a_text_is_lost(text: str) -> None:
+    kept = "".join(span.text for block in text_blocks(text) for span in block.spans)
+    assert letters(kept) == letters(text)
+
+
+def test_lines_that_were_broken_at_a_width_are_joined_and_others_are_not() -> None:
+    wrapped = (
+        "Instead of the generic message of the library, display\nthe available agents with the default one.\n\n"
+        "- a list\n- stays"
+    )
+    (_, told), *rest = shown(wrapped, is_wrapped=True)
+
+    assert told.startswith("Instead of the generic message of the library, display the available agents")
+    assert told.endswith("\n\n• a list\n• stays")
+    assert not rest
+    assert "\nthe available" in shown(wrapped)[0][1]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One thing is so. Another follows.", ("One thing is so", "Another follows.")),
+        ("Use it, e.g. here and there. Then stop.", ("Use it, e.g. here and there", "Then stop.")),
+        ("No end at all", ("No end at all", "")),
+        ("これは長い文章であり、十二文字より長い。次の文。", ("これは長い文章であり、十二文字より長い。", "次の文。")),
+        (
+            f"The plan of the whole work was approved: {'word ' * 60}",
+            ("The plan of the whole work was approved", ("word " * 60).strip()),
+        ),
+        ("word " * 60, ("", "")),
+    ],
+)
+def test_the_first_sentence_is_the_head_of_a_memory(text: str, expected: tuple[str, str]) -> None:
+    assert first_sentence(text) == expected
+
+
+def test_a_list_shows_the_summary_with_its_title_first() -> None:
+    def memory(summary: str, title: str = "", content: str = "") -> Memory:
+        return Memory(episode_id="ep_000000000001", kind=Kind.FIX, summary=summary, content=content, title=title)
+
+    assert headline(memory("Fix the tree: use it directly.")) == ("Fix the tree", ": use it directly.")
+    assert headline(memory("Something was done.", title="A title")) == ("A title", "Something was done.")
+    assert "".join(headline(memory("one two three four five six seven eight nine ten eleven twelve"))) == (
+        "one two three four five six seven eight nine ten eleven twelve"
+    )
+    assert title_and_rest(memory("Something was done. More.", title="A title")) == (
+        "A title",
+        "Something was done. More.",
+    )
+    assert content_beyond(memory("It is so. Yes.", content="It is so.\n\nYes")) == ""
+    assert content_beyond(memory("It is so.", content="It is so\n\n[also] And more.")) == "[also] And more."
+    assert content_beyond(memory("It is so.", content="Something else.")) == "Something else."
+
+
+def test_a_chart_has_both_axes_and_the_value_of_each_day() -> None:
+    start = 1_700_000_000_000
+    days = [(start + DAY_MS * number, start + DAY_MS * (number + 1)) for number in range(30)]
+    chart = day_chart(days, [0] * 28 + [1, 44])
+
+    assert (chart.top, chart.half, chart.total) == ("60", "30", "45")
+    assert [bar.step for bar in chart.bars[-3:]] == [0, 1, round(44 / 60 * MAX_STEP)]
+    assert chart.bars[-1].label.endswith(": 44")
+    assert [bar.tick != "" for bar in chart.bars].count(True) == 5
+    assert chart.bars[-1].tick == "today"
+    assert day_chart(days, [0] * 30).top == "2"
+    assert day_chart(days, [0.0] * 29 + [0.16], money, limit=1.0).line == MAX_STEP
+    assert day_chart(days, [1_234.0] * 30).top == "2,000"
+
+
+@pytest.mark.parametrize(("dollars", "text"), [(0, "$0.00"), (0.5, "$0.50"), (0.1603, "$0.1603"), (12.345, "$12.35")])
+def test_dollars_hide_no_part_of_a_cent(dollars: float, text: str) -> None:
+    assert money(dollars) == text
