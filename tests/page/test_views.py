@@ -345,7 +345,8 @@ def test_a_search_answers_as_recall_does_without_a_script(
         hit(id=lived.fix.episode_id, kind="fix", text=SUMMARY),
         hit(id="q_0123456789abcd", role="user", text="Please use `decimal` here."),
         hit(id="commits#2026-11-20", kind="commits", text="committed, in this order: abc one", session=""),
-        hit(id="notes.md#3", kind="note", text="a note without a view", session=""),
+        hit(id="/home/me/notes.md#3", kind="note", text="Prices are in cents.", session=""),
+        hit(id="ep_ffffffffffff", kind="fix", text="a memory that is gone meanwhile"),
     ]
     asked: list[dict[str, object]] = []
 
@@ -358,11 +359,11 @@ def test_a_search_answers_as_recall_does_without_a_script(
 
     assert asked[0]["op"] == "recall"
     assert re.search(r"<h2>Answer</h2>", text)
-    places = [text.index(words) for words in ("vat_cents cut", "<code>decimal</code>", "abc one")]
+    places = [text.index(words) for words in ("vat_cents cut", "<code>decimal</code>", "abc one", "note notes.md")]
     assert places == sorted(places)
     assert "you said" in text
     assert "claude --resume abc" in text
-    assert "a note without a view" not in text
+    assert "gone meanwhile" not in text
     hits = [hit(id=lived.other.episode_id, kind="fix", text="far", doubtful=True)]
     doubtful = page.see("m", "answer", q="how do we round VAT?").text
     assert "No close answer" in doubtful

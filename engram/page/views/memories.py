@@ -39,7 +39,7 @@ MAX_PROJECTS = 8
 class Found:
     """One part of an answer."""
 
-    #: Path of what it was found in.
+    #: Path of what it was found in; empty for what has no view, such as a note.
     path: tuple[str, ...]
     title: str
     text: str
@@ -102,7 +102,7 @@ def _answer_values(request: PageRequest, selection: Selection) -> dict[str, Any]
 
 
 def _found(store: Store, hit: Mapping[str, Any]) -> Found | None:
-    """Return what the page shows of a hit; None for what it has no view of, such as a note."""
+    """Return what the page shows of a hit; None for a memory that is gone meanwhile."""
     at_ms, doubt = parse_time_ms(hit["created_at"]) or 0, ""
     title, text = "", " ".join(str(hit["text"]).split())
     path: tuple[str, ...] = ("s", hit["session"]) if hit["session"] else ()
@@ -120,8 +120,8 @@ def _found(store: Store, hit: Mapping[str, Any]) -> Found | None:
         text = text if not hit.get("followed") else f"{text} (then {hit['followed']})"
     elif hit["kind"] == "session":
         what = "what the session was about"
-    if not path and hit["kind"] != "commits":
-        return None
+    elif hit["kind"] == "note":
+        path, what = (), f"note {str(hit['id']).rpartition('#')[0].rpartition('/')[2]}"
     return Found(path, title, text, what, hit["project"], at_ms, doubt, hit.get("resume") or "")
 
 

@@ -26,7 +26,7 @@ from engram.worker.client import ask_worker
 #: Sessions in a list.
 MAX_SESSIONS = 30
 #: Prompts of a trace on one page, the latest; earlier ones have pages of their own.
-MAX_MOMENTS = 20
+MAX_MOMENTS = 15
 #: Characters of a turn on one page.
 MAX_TURN_CHARACTERS = 12_000
 #: Longest prompt that is tried, in characters.
@@ -110,7 +110,7 @@ def show(request: PageRequest) -> Answer:
             "made_ms": before_ms,
             "unknown": sum(unknown),
             "earlier": first,
-            "upto": last,
+            "later": min(last + MAX_MOMENTS, len(why.moments)) if last < len(why.moments) else 0,
             "total": len(why.moments),
         },
     )
