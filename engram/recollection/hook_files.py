@@ -98,13 +98,19 @@ class RecollectionFiles:
         """Return True while a file waits for a session."""
         return self._path(session_id, _PENDING).is_file()
 
-    def take_receipt(self, session_id: str) -> bool:
-        """Remove a session's receipt; returns True if there was one, since a hook has claimed the pending file."""
+    def take_receipt(self, session_id: str) -> int | None:
+        """Remove a session's receipt; returns when a hook claimed the pending file, in milliseconds since 1970.
+
+        None if there is no receipt.
+        """
+        path = self._path(session_id, _INJECTED)
         try:
-            self._path(session_id, _INJECTED).unlink()
+            # A file that is renamed keeps the time of its content.
+            claimed_at_ms = path.stat().st_ctime_ns // 1_000_000
+            path.unlink()
         except OSError:
-            return False
-        return True
+            return None
+        return claimed_at_ms
 
     def pending(self) -> list[RecollectionFile]:
         """Return every pending file."""
@@ -220,9 +226,10 @@ class PendingBites:
     def settle(self, session_id: str) -> bool:
         """Mark as shown what a hook has claimed since the last call; returns True if it claimed something."""
         with self._lock:
-            if not self._files.take_receipt(session_id):
+            claimed_at_ms = self._files.take_receipt(session_id)
+            if claimed_at_ms is None:
                 return False
-            self._ledger.mark_shown(session_id)
+            self._ledger.mark_shown(session_id, claimed_at_ms)
         return True
 
     def take_back_answer(self, session_id: str, key: str) -> None:

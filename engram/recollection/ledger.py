@@ -247,13 +247,14 @@ class Ledger:
                 injections.drop_pending(tx, session_id)
                 outcomes.change_verdicts(tx, session_id, Verdict.PENDING, Verdict.WITHDRAWN)
 
-    def mark_shown(self, session_id: str) -> None:
-        """Note that pending bites were shown."""
-        pending = {injection.prompt_key for injection in self.of_session(session_id) if injection.state == "pending"}
+    def mark_shown(self, session_id: str, claimed_at_ms: int) -> None:
+        """Note that pending bites were shown when a hook claimed them, in milliseconds since 1970."""
+        pending = [injection for injection in self.of_session(session_id) if injection.state == "pending"]
         if pending:
+            at_ms = max(min(claimed_at_ms, self.now_ms()), *(injection.at_ms for injection in pending))
             with self._store.transaction() as tx:
-                for key in pending:
-                    injections.mark_shown(tx, session_id, key)
+                for key in {injection.prompt_key for injection in pending}:
+                    injections.mark_shown(tx, session_id, key, at_ms)
                 outcomes.change_verdicts(tx, session_id, Verdict.PENDING, Verdict.SHOWN)
 
     def drop_old(self, before_ms: int) -> None:

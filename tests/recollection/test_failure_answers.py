@@ -376,3 +376,33 @@ def test_a_failure_that_the_hook_answered_does_not_wait_again(
 
     assert not memory.service.recollect(current.path.stem)
     assert memory.waiting(current.path.stem) == ""
+
+
+@pytest.mark.parametrize("claimed_first", [False, True])
+def test_a_waiting_bite_and_lines_are_told_in_the_order_in_which_they_reached_the_model(
+    memory: Scene, new_session: Callable[..., Conversation], claimed_first: bool
+) -> None:
+    """As within a script of Code Mode, whose calls fail one after the other while a bite waits."""
+    read(memory, new_session().prompt("run the tests").run("rtk bun run test 2>&1", RTK).run("bun run test 2>&1"))
+    read(memory, new_session().prompt("push it").run("git push", NO_UPSTREAM).run("git push -u origin main"))
+    memory.clock.advance(30)
+    bite = memory.keep()
+    memory.type_prompt(session="now")
+    assert memory.service.recollect("now")
+
+    def claim() -> None:
+        memory.clock.advance(1)
+        assert bite.episode_id in memory.hand_over("now")
+        memory.service.tidy()
+
+    if claimed_first:
+        claim()
+    for number, (command, error) in enumerate([("rtk bun run test", RTK), ("git push", NO_UPSTREAM)]):
+        memory.clock.advance(1)
+        assert fail(memory, command, error, tool_use_id=f"repl_{number}")
+    if not claimed_first:
+        claim()
+
+    told = [row.channel for row in injections.injections_of_session(memory.store, "now")]
+    lines = [Channel.ERROR, Channel.ERROR]
+    assert told == ([Channel.TOOL, *lines] if claimed_first else [*lines, Channel.TOOL])

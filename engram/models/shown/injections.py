@@ -108,9 +108,9 @@ def injected_ids(store: Reader, session_id: str) -> set[str]:
 
 
 def injections_of_session(store: Reader, session_id: str) -> list[Injection]:
-    """Everything a session was shown, in order."""
+    """Everything a session was shown, in the order in which it reached the model; what waits by when it was made."""
     query = _INJECTIONS.select().where(tables.Injection.session_id == session_id)
-    return store.fetch_records(_INJECTIONS, query.order_by(tables.Injection.id))
+    return store.fetch_records(_INJECTIONS, query.order_by(tables.Injection.at_ms, tables.Injection.id))
 
 
 def injections_of_memory(store: Reader, episode_id: str) -> list[Injection]:
@@ -119,9 +119,9 @@ def injections_of_memory(store: Reader, episode_id: str) -> list[Injection]:
     return store.fetch_records(_INJECTIONS, query.order_by(tables.Injection.id.desc()))
 
 
-def mark_shown(tx: Tx, session_id: str, prompt_key: str) -> int:
-    """Pending bites of a prompt were handed over."""
-    return tx.run(_mark_shown(session_id, prompt_key, tx.now_ms()))
+def mark_shown(tx: Tx, session_id: str, prompt_key: str, at_ms: int) -> int:
+    """Pending bites of a prompt were handed over at a time, in milliseconds since 1970."""
+    return tx.run(_mark_shown(session_id, prompt_key, at_ms))
 
 
 def mark_pending(tx: Tx, session_id: str, prompt_key: str) -> int:
@@ -171,10 +171,10 @@ def _injected(session_id: str) -> Query:
 
 
 @prepared
-def _mark_shown(session_id: str, prompt_key: str, now_ms: int) -> Query:
+def _mark_shown(session_id: str, prompt_key: str, at_ms: int) -> Query:
     injection = tables.Injection
     of_prompt = (injection.session_id == session_id) & (injection.prompt_key == prompt_key)
-    return injection.update(state="shown", at_ms=now_ms).where(of_prompt & (injection.state == "pending"))
+    return injection.update(state="shown", at_ms=at_ms).where(of_prompt & (injection.state == "pending"))
 
 
 @prepared
