@@ -39,6 +39,7 @@ SECTIONS: Mapping[str, Sequence[tuple[Mapping[str, str], str]]] = {
         ({"where": "why_commands"}, "Show where the work in this folder stands"),
         ({"fix": "why_commands"}, "Show what fixed an error before"),
         ({"blame": "why_commands"}, "Show which memories and sessions touched a file"),
+        ({"how": "why_commands"}, "Show the commands with a tool that passed here"),
     ),
     "Keep and mend": (
         ({"save": "memory_commands"}, "Keep a text as a memory"),

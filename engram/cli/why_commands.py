@@ -22,7 +22,7 @@ from engram.models.memories.branches import branch_place
 from engram.models.projects.projects import ProjectRow, list_projects
 from engram.models.sessions.outcomes import Candidate, Outcome, sessions_with_outcomes
 from engram.models.sessions.sessions import SessionRow
-from engram.recollection.blame import Touch, blame_file
+from engram.recollection.blame import Touch, blame_file, find_runs
 from engram.recollection.branch_state import LastSession, Where, find_where
 from engram.recollection.explain import Explanation, explain
 from engram.recollection.failures import PastFix, find_fixes
@@ -154,6 +154,44 @@ def _print_blame(touch: Touch) -> None:
         say(f"  commit {one_line(commit, 160)}")
     if touch.resume:
         say(f"  resume: {touch.resume}")
+
+
+# -- ``engram how``: how a tool was run here.
+
+
+@click.command("how")
+@click.argument("tool")
+@project_option
+@limit_option(10, "commands")
+@json_option
+@pass_workspace
+def how(workspace: Workspace, tool: str, project: str | None, limit: int, as_json: bool) -> None:
+    """Show the commands that ran a tool and passed in earlier sessions, newest first, with exit code and date.
+
+    TOOL is a program, or one with its subcommand. Looks in the project of this folder; outside of any, in all projects.
+    Exits with 1 if it never passed.
+
+    Example: engram how "git rebase"
+    """
+    with workspace.store() as store:
+        place = find_project(store, workspace.settings, project)
+        place = place or scope_of_folder(store, workspace.settings, current_folder()).project
+        places = [row.id for row in list_projects(store)] if place is None else [place.id]
+        runs, failed = find_runs(store, places, tool, limit)
+    if as_json:
+        print_json({"tool": tool, "runs": [run.to_json() for run in runs], "failed": failed})
+        return
+    where = "any project" if place is None else one_line(place.name, 60)
+    if not runs:
+        tried = f"; it failed {failed} {'time' if failed == 1 else 'times'}" if failed else ""
+        raise NotFound(f"no command that ran {one_line(tool, 60)} and passed is known in {where}{tried}")
+    for run in runs:
+        times = f", {run.times} times" if run.times > 1 else ""
+        say(f"{when(run.at_ms)}  exit {run.exit_code}{times}  {one_line(redact(run.command), 300)}")
+        if run.resume:
+            say(f"  resume: {run.resume}")
+    if failed:
+        say(f"It also failed {failed} {'time' if failed == 1 else 'times'}; `engram fix` knows how that was put right.")
 
 
 # -- Ask what a prompt would be answered: the worker if it runs, else a dry run in this process.

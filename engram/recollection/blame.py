@@ -1,8 +1,9 @@
-"""For people: which memories and sessions touched a file, and why."""
+"""For people: which memories and sessions touched a file and why, and how a tool was run here."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -11,11 +12,12 @@ from engram.models.engine.transaction import Store
 from engram.models.memories.branches import branches_of_project, open_branches
 from engram.models.memories.memory_records import Memory
 from engram.models.search.memory_lists import current_memories
-from engram.models.sessions.recent import prompt_of_turn, turns_naming
+from engram.models.sessions.recent import prompt_of_turn, turns_naming, turns_with_calls
 from engram.models.sessions.sessions import find_session
 from engram.recollection.branch_state import resume_of
 from engram.recollection.briefing_lines import is_about, is_in_force
 from engram.system.clock import iso_time
+from engram.text.shell import runs_program
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,6 @@ def _changes(store: Store, project_id: int, path: str, root: str) -> list[Touch]
         changed = {file for call in turn.calls if call.is_edit and not call.is_error for file in call.files}
         if not any(is_same_file(file, path, root) for file in changed):
             continue
-        session = find_session(store, turn.session_id)
         prompt = prompt_of_turn(store, turn.id)
         touches.append(
             Touch(
@@ -97,7 +98,7 @@ def _changes(store: Store, project_id: int, path: str, root: str) -> list[Touch]
                 kind="change",
                 text=" ".join(prompt.split()),
                 session_id=turn.session_id,
-                resume="" if session is None else resume_of(store, session),
+                resume=_resume(store, turn.session_id),
                 branch=turn.branch,
                 is_unmerged=turn.branch in unmerged,
                 commits=tuple(call.commit for call in turn.calls if call.commit),
@@ -115,14 +116,78 @@ def is_same_file(named: str, path: str, root: str) -> bool:
 
 
 def _of_memory(store: Store, memory: Memory, branch: str) -> Touch:
-    session = find_session(store, memory.session_id) if memory.session_id else None
     return Touch(
         at_ms=memory.created_at_ms,
         id=memory.episode_id,
         kind=memory.kind.value,
         text=memory.summary,
         session_id=memory.session_id,
-        resume="" if session is None else resume_of(store, session),
+        resume=_resume(store, memory.session_id),
         branch=branch,
         is_unmerged=bool(branch),
     )
+
+
+# -- How a tool was run: the commands of earlier sessions that ran it and passed.
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRun:
+    """A command that ran a tool, as it was last run."""
+
+    command: str
+    #: When the turn began that ran it last, in milliseconds since 1970.
+    at_ms: int
+    exit_code: int
+    session_id: str
+    #: The command that resumes that session; "" if its transcript is gone.
+    resume: str
+    #: How often the same command passed.
+    times: int = 1
+
+    def to_json(self) -> dict[str, Any]:
+        """The run for scripts."""
+        return {
+            "command": self.command,
+            "at": iso_time(self.at_ms) if self.at_ms else None,
+            "exit": self.exit_code,
+            "times": self.times,
+            "session": self.session_id,
+            "resume": self.resume or None,
+        }
+
+
+def find_runs(store: Store, project_ids: Sequence[int], tool: str, limit: int) -> tuple[list[ToolRun], int]:
+    """Return the commands that ran a tool and passed, the newest first, each once, and how many calls of it failed.
+
+    A command in the background, or one whose result is not known, counts as neither.
+
+    Args:
+        store: the open memory.
+        project_ids: where to look.
+        tool: a program, or one with its subcommand (``git rebase``).
+        limit: most commands that are returned.
+    """
+    runs: dict[str, ToolRun] = {}
+    failed = 0
+    turns = [turn for project_id in project_ids for turn in turns_with_calls(store, project_id)]
+    for turn in sorted(turns, key=lambda turn: -turn.started_at_ms) if len(project_ids) > 1 else turns:
+        for call in reversed(turn.calls):
+            if not runs_program(call.command, tool):
+                continue
+            failed += bool(call.is_error) and not call.is_refused
+            if call.exit_code != 0 or call.is_error:
+                continue
+            known = runs.get(call.command)
+            runs[call.command] = (
+                replace(known, times=known.times + 1)
+                if known
+                else ToolRun(call.command, turn.started_at_ms, call.exit_code, turn.session_id, "")
+            )
+    newest = list(runs.values())[:limit]
+    return [replace(run, resume=_resume(store, run.session_id)) for run in newest], failed
+
+
+def _resume(store: Store, session_id: str) -> str:
+    session = find_session(store, session_id) if session_id else None
+    return "" if session is None else resume_of(store, session)

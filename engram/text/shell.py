@@ -211,6 +211,40 @@ def programs_of(command: str) -> tuple[str, ...]:
     return tuple(programs)[:MAX_PROGRAMS]
 
 
+#: Words before the program that is meant, and those with which a runner names one.
+_BEFORE = frozenset(
+    "sudo doas env time nice nohup xargs timeout exec command builtin if then else elif do while until ! { "
+    "npx bunx uvx pipx bun deno mise npm pnpm poetry pdm hatch rtk uv yarn".split()
+)
+_RUNNER_WORDS = _RUN_WORDS | {"-m"}
+_PYTHON = re.compile(r"python[\d.]*")
+
+
+def runs_program(command: str, tool: str) -> bool:
+    """Return True if a command runs a program such as ``ffmpeg`` or ``git rebase``, also by ``sudo`` or ``uv run``.
+
+    Of a tool of several words the others must follow, but for options and the value of one.
+    """
+    name, *rest = tool.split() or [""]
+    return any(_is_run(words, name, rest) for words, _ in _simple_commands(command))
+
+
+def _is_run(words: list[str], name: str, rest: list[str]) -> bool:
+    at = 0
+    while at < len(words):
+        word = words[at]
+        if os.path.basename(word) == name:
+            given = [other for other in words[at + 1 :] if not other.startswith("-")]
+            has_option = words[at + 1 : at + 2] != given[:1]
+            return any(given[start : start + len(rest)] == rest for start in (0, 1)[: 1 + has_option])
+        is_option = at > 0 and (word.startswith("-") or word[:1].isdecimal())
+        is_before = word in _BEFORE or word in _RUNNER_WORDS or _PYTHON.fullmatch(word) or _ASSIGNED.match(word)
+        if not (is_before or is_option):
+            return False
+        at += 1
+    return False
+
+
 def without_colours(text: str) -> str:
     """Return a program's output without the escape sequences of a terminal."""
     return _ANSI.sub("", text) if "\x1b" in text else text

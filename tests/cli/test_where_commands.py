@@ -1,4 +1,4 @@
-"""``engram where``, ``engram fix`` and ``engram blame`` over real sessions in a real repository."""
+"""``engram where``, ``engram fix``, ``engram blame`` and ``engram how`` over real sessions in a real repository."""
 
 from __future__ import annotations
 
@@ -221,3 +221,34 @@ def test_blame_of_an_unknown_file_exits_with_1(at_work: Workshop, tmp_path: Path
     assert run("blame", "missing.py").exit_code == 1
     assert "nothing is known of missing.py" in run("blame", "missing.py").output
     assert "no known project" in run("blame", str(tmp_path / "elsewhere.py")).output
+
+
+def test_how_shows_the_commands_that_passed_newest_first_each_once(at_work: Workshop) -> None:
+    build = "docker build -t harbor ."
+    at_work.work("feat/x", "Build it", bash(build), bash("sudo docker push harbor"), session="first")
+    at_work.work("feat/x", "Again", bash("docker push harbor", FAILED, failed=True), bash("echo docker"), bash(build))
+
+    lines = run("how", "docker").stdout.splitlines()
+
+    assert [line.partition("exit ")[2] for line in lines if "exit" in line] == [
+        f"0, 2 times  {build}",
+        "0  sudo docker push harbor",
+    ]
+    assert "It also failed 1 time; `engram fix` knows how that was put right." in lines
+    assert any(line.startswith("  resume: claude --resume ") for line in lines)
+    told = run_json("how", "docker build")
+    assert [(one["command"], one["exit"], one["times"]) for one in told["runs"]] == [(build, 0, 2)]
+    assert told["failed"] == 0
+    assert len(run("how", "docker", "--limit", "1").stdout.split("exit ")) == 2
+
+
+@pytest.mark.parametrize(
+    ("tool", "said"), [("podman", "no command that ran podman"), ("make", "it failed 1 time"), ("", "no command")]
+)
+def test_how_says_what_never_passed(at_work: Workshop, tool: str, said: str) -> None:
+    at_work.work("feat/x", "Test it", bash("make test", FAILED, failed=True), bash("ls podman"))
+
+    result = run("how", tool)
+
+    assert result.exit_code == 1
+    assert said in result.output

@@ -1,10 +1,10 @@
-"""Comments say nothing of what a command does."""
+"""What a command runs; comments say nothing of it."""
 
 from __future__ import annotations
 
 import pytest
 
-from engram.text.shell import entered_folders, without_comments
+from engram.text.shell import entered_folders, runs_program, without_comments
 
 
 @pytest.mark.parametrize(
@@ -54,3 +54,35 @@ def test_comments_are_left_out_and_nothing_else(command: str, bare: str) -> None
 )
 def test_the_folders_that_a_command_works_in(command: str, folders: list[str]) -> None:
     assert entered_folders(command) == folders
+
+
+@pytest.mark.parametrize(
+    ("command", "tool", "is_run"),
+    [
+        ("cd x && ffmpeg -i a b", "ffmpeg", True),
+        ("FOO=1 pytest -q | tee x", "pytest", True),
+        ("uv run pytest -q", "pytest", True),
+        ("sudo docker ps", "docker", True),
+        ("python3 -m http.server 80", "http.server", True),
+        ("git -C /p log; make test", "make", True),
+        ("git -C /p rebase main", "git rebase", True),
+        ("git --no-pager rebase main", "git rebase", True),
+        ("./run.sh x", "run.sh", True),
+        ("for f in *; do jq . $f; done", "jq", True),
+        ("npx prettier .", "prettier", True),
+        ("/usr/bin/jq .", "jq", True),
+        ("timeout 5 curl x", "curl", True),
+        ("x=$(jq . y)", "jq", True),
+        ("git log rebase", "git rebase", False),
+        ("pip install ffmpeg", "ffmpeg", False),
+        ("echo ffmpeg", "ffmpeg", False),
+        ("git log ffmpeg", "ffmpeg", False),
+        ('echo "a; jq b"', "jq", False),
+        ("cat <<E\nffmpeg\nE", "ffmpeg", False),
+        ("ffmpeg2 x", "ffmpeg", False),
+        ("", "ffmpeg", False),
+        ("ls", "", False),
+    ],
+)
+def test_which_program_a_command_runs(command: str, tool: str, is_run: bool) -> None:
+    assert runs_program(command, tool) is is_run

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from peewee import ColumnBase, Query, fn
@@ -54,12 +54,17 @@ class TurnCalls:
 
 def turns_naming(store: Reader, project_id: int, name: str) -> list[TurnCalls]:
     """The turns of a project of which a tool call names a file of this name, the latest first."""
-    turns = []
+    return [
+        turn
+        for turn in turns_with_calls(store, project_id)
+        if any(file.endswith(name) for call in turn.calls for file in call.files)
+    ]
+
+
+def turns_with_calls(store: Reader, project_id: int) -> Iterator[TurnCalls]:
+    """Yield the turns of a project, the latest first."""
     for row in store.fetch(_turns_with_calls(project_id)):
-        calls = unpack_calls(row.actions)
-        if any(file.endswith(name) for call in calls for file in call.files):
-            turns.append(TurnCalls(int(row.id), row.session_id, row.branch, int(row.started_at_ms or 0), calls))
-    return turns
+        yield TurnCalls(int(row.id), row.session_id, row.branch, int(row.started_at_ms or 0), unpack_calls(row.actions))
 
 
 def prompt_of_turn(store: Reader, turn_id: int) -> str:
