@@ -6,7 +6,9 @@ import json
 import os
 import shutil
 import sys
+import textwrap
 import time
+import unicodedata
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +24,12 @@ if TYPE_CHECKING:
 _FILE_WIDTH = 200
 #: Width of a paragraph at least and at most, in characters.
 MIN_PARAGRAPH_WIDTH, MAX_PARAGRAPH_WIDTH = 40, 100
-#: Columns whose values people type again: they are never wrapped.
-_WHOLE = ("session", "memory", "id")
+#: Narrowest last column of a table that is wrapped, in characters.
+MIN_LAST_WIDTH = 24
+#: How much wider than most of its cells a column may be, in characters.
+_SLACK_WIDTH = 12
+#: Between two columns of a table.
+_GAP = "  "
 
 
 def safe(text: str) -> str:
@@ -90,31 +96,61 @@ def is_plain() -> bool:
 
 
 def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
-    """Print a table, or the sentence ``empty`` if there are no rows. A heading with ``#`` is a column of numbers."""
-    from rich.table import Table  # takes longer to load than most commands take
-    from rich.text import Text
+    """Print a table, or the sentence ``empty`` if there are no rows. A heading with ``#`` is a column of numbers.
 
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in headings:
-        is_number = heading.endswith("#")
-        is_whole = is_number or heading in _WHOLE
-        table.add_column(
-            heading.rstrip("#"), justify="right" if is_number else "left", overflow="fold", no_wrap=is_whole
-        )
-    for row in rows:
-        table.add_row(*[Text(visible(str(cell))) for cell in row])
-    if table.row_count:
-        console().print(table)
-    else:
+    A cell that is much wider than the others of its column shifts the rest of its own row, and no other row. On a
+    terminal the last column is wrapped.
+    """
+    table = [[visible(str(cell)) for cell in row] for row in rows]
+    if not table:
         click.echo(empty)
+        return
+    names = [heading.rstrip("#") for heading in headings]
+    is_number = [heading.endswith("#") for heading in headings]
+    widths = [
+        max(map(columns_of, column)) if right else _width_of(column)
+        for column, right in zip(zip(names, *table, strict=True), is_number, strict=True)
+    ]
+    for number, row in enumerate([names, *table]):
+        cells = [_padded(cell, width, right) for cell, width, right in zip(row, widths, is_number, strict=True)]
+        lead = _GAP.join(cells[:-1]) + (_GAP if len(cells) > 1 else "")
+        last = cells[-1] if is_number[-1] else row[-1]
+        for line in _last_lines(last, lead):
+            click.secho(line.rstrip(), bold=number == 0)
+
+
+def _last_lines(text: str, lead: str) -> list[str]:
+    """The lines of a row: on a terminal its last cell is wrapped, and goes on under itself where it has the room."""
+    columns = shutil.get_terminal_size().columns - 1 - columns_of(lead) if sys.stdout.isatty() else 0
+    if columns < MIN_LAST_WIDTH or columns_of(text) <= columns:
+        return [lead + text]
+    first, *more = textwrap.wrap(text, columns, break_on_hyphens=False) or [""]
+    return [lead + first, *(" " * columns_of(lead) + line for line in more)]
 
 
 def print_facts(facts: Iterable[tuple[str, object]]) -> None:
     """Print names and values, one pair a line; empty values are left out."""
     known = [(name, visible(str(value))) for name, value in facts if value not in ("", None)]
-    width = max((len(name) for name, _ in known), default=0)
+    width = _width_of([name for name, _ in known]) if known else 0
     for name, value in known:
-        click.echo(f"{name:<{width}}  {value}")
+        click.echo(f"{_padded(name, width, False)}{_GAP}{value}")
+
+
+def columns_of(text: str) -> int:
+    """How many columns a text takes on a terminal: two for a wide letter, none for one that joins another."""
+    wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
+    return len(text) + wide - sum(unicodedata.combining(letter) > 0 for letter in text)
+
+
+def _width_of(column: Sequence[str]) -> int:
+    """The width of a column: that of the widest cell, but little more than most of them need."""
+    widths = sorted(map(columns_of, column))
+    return min(widths[-1], widths[(len(widths) - 1) * 4 // 5] + _SLACK_WIDTH)
+
+
+def _padded(cell: str, width: int, right: bool) -> str:
+    space = " " * (width - columns_of(cell))
+    return space + cell if right else cell + space
 
 
 def has_terminal() -> bool:

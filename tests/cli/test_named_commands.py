@@ -18,7 +18,7 @@ FOLDERS = ("engram", "hooks", "mcp_server")
 VALUE = "{}"
 #: A command line in a text: quoted, or from a word that begins one to the end of its words.
 _QUOTED = re.compile(r"`(engram [^`]+)`|'(engram [^']+)'|<code>(engram [^<]+)</code>")
-_BARE = re.compile(r"\b(engram [a-z][\w-]*)")
+_BARE = re.compile(r"(?<![/\w])(engram [a-z][\w-]*)")
 _WORD = re.compile(r"[a-z][a-z-]*")
 
 
