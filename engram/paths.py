@@ -194,6 +194,8 @@ class Home:
         Raises:
             HomeError: the folder belongs to another user, can't be closed to others, or can't be created.
         """
+        if self.root.exists() and not self.root.is_dir():
+            raise HomeError(f"{self.root} is a file; the memory folder must be a folder: name another one")
         try:
             if not must_exist:
                 make_private_folder(self.root, with_parents=True)

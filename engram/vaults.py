@@ -128,7 +128,7 @@ def load_inside(flags: Mapping[str, Any] | None, name: str | None) -> Loaded:
     vault = find_vault(loaded.settings.places, name)
     if vault is None:
         names = ", ".join(known.name for known in list_vaults(loaded.settings.places)) or "none"
-        raise NotFound(f"there is no vault of {name[:60]!r}; vaults: {names}")
+        raise NotFound(f"there is no vault of {name[:60]!r}; vaults: {names}. `engram projects vault NAME` makes one")
     return replace(loaded, settings=settings_of(vault, loaded.settings))
 
 

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from engram.cli.options import json_option, project_option
+from engram.cli.options import json_option, project_option, require_agreement
 from engram.cli.output import has_terminal, one_line, print_json, print_table, safe, say, when
 from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.enums import Actor, Importance, Judgement, Scope
@@ -257,7 +257,7 @@ def _confirm(store: Store, workspace: Workspace, episode_id: str, also_source: b
         if choice == "nothing":
             raise click.Abort
         return bool(choice == "source")
-    click.confirm("Delete this for good?", abort=True)
+    require_agreement("Delete this for good?")
     return bool(also_source)
 
 
@@ -440,7 +440,7 @@ def _memories(number: int) -> str:
 @pass_workspace
 @click.pass_context
 def review(context: click.Context, workspace: Workspace, as_json: bool) -> None:
-    """List memories that contradict each other, or decide between them.
+    """List what waits for your decision, or decide: memories that contradict each other or look like orders.
 
     Nobody but you replaces what you pinned, saved, said or chose. If a later memory or a correction by Claude disagrees
     with it, both stay in force until you decide here; what you say or choose later replaces what you said before.
@@ -515,28 +515,31 @@ def _list_review(workspace: Workspace, as_json: bool) -> None:
     if as_json:
         print_json(found.to_json())
         return
-    for by_file in found.of_files:
-        click.echo(f"{by_file.memory.episode_id}  {one_line(by_file.memory.summary)}")
-        say(f"   but {one_line(by_file.file_says)}")
-    if found.of_files:
-        click.echo(
-            "`engram correct ID` or `engram forget ID` changes a memory; the files are yours and are never changed."
-        )
+    if found.waiting:
+        say(f"Contradict each other: {len(found.waiting)}", bold=True)
     for one in found.waiting:
-        click.echo(f"{one.contradiction.id}: {safe(one.contradiction.reason)}")
+        say(f"{one.contradiction.id}: {one.contradiction.reason}")
         for side in (one.older, one.newer):
             pinned = ", pinned" if side.is_pinned else ""
-            click.echo(f"   {side.episode_id}  {one_line(side.summary)} ({side.voice}{pinned})")
+            say(f"   {side.episode_id}  {one_line(side.summary)} ({side.voice}{pinned}, {day_of(side.created_at_ms)})")
     if found.waiting:
-        click.echo("`engram review keep ID` keeps one of the two, `engram review both NUMBER` keeps both.")
-    for suspect in found.suspects:
-        click.echo(f"{suspect.episode_id}  suspect ({safe(suspect.suspect)}): {one_line(suspect.summary)}")
+        click.echo("→ `engram review keep ID` keeps one of the two, `engram review both NUMBER` keeps both.\n")
+    if found.of_files:
+        say(f"Contradicted by your own files: {len(found.of_files)}", bold=True)
+    for by_file in found.of_files:
+        say(f"   {by_file.memory.episode_id}  {one_line(by_file.memory.summary)}")
+        say(f"   {' ' * 15}  but {one_line(by_file.file_says)}")
+    if found.of_files:
+        click.echo("→ `engram correct ID` or `engram forget ID` changes a memory; your files are never changed.\n")
     if found.suspects:
-        click.echo(
-            "Claude is not shown these. `engram review trust ID` shows it, `engram feedback ID wrong` never does."
-        )
+        say(f"Look like orders to Claude, and are not shown to it: {len(found.suspects)}", bold=True)
+    for suspect in found.suspects:
+        say(f"   {suspect.episode_id}  {one_line(suspect.summary)}")
+        say(f"   {' ' * 15}  {suspect.suspect}; {suspect.project or 'all projects'}, {day_of(suspect.created_at_ms)}")
+    if found.suspects:
+        click.echo("→ `engram review trust ID` lets it be shown, `engram feedback ID wrong` keeps it away for good.\n")
     if not found.count:
-        click.echo("No memories contradict each other.")
+        click.echo("Nothing waits for a decision: no memories contradict each other, and none is suspect.")
 
 
 def _report_decision(workspace: Workspace, lines: list[str], as_json: bool) -> None:

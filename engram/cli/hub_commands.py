@@ -468,6 +468,8 @@ def sync_now(workspace: Workspace, as_json: bool) -> None:
     Example: engram hub sync
     """
     with workspace.store() as store:
+        if not report_hubs(store):
+            raise NotFound("no hub was joined; `engram hub join URL CODE` joins one")
         rounds = sync_once(workspace, store)
     workspace.wake_worker()
     _raise_errors(rounds)

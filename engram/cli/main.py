@@ -9,6 +9,7 @@ import importlib.util
 import io
 import logging
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -375,14 +376,24 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code if isinstance(code, int) else options.OK)
 
 
+#: A range as click prints it.
+_RANGE = re.compile(r"is not in the range (-?\d+)<=x<=(\d+)")
+
+
 def _message_of(error: click.ClickException) -> str:
     """What was wrong and, for a wrong command line, how it is written."""
     message = error.format_message()
     if not isinstance(error, click.UsageError) or error.ctx is None or "engram --help" in message:
         return message
+    message = _RANGE.sub(r"is not between \1 and \2", message).replace(
+        "is not a valid integer range", "is not a number"
+    )
+    message = message if message.endswith((".", "?", ")")) else f"{message}."
+    usage = " ".join(error.ctx.get_usage().split()).removeprefix("Usage: ")
     if isinstance(error, click.MissingParameter):
-        usage = " ".join(error.ctx.get_usage().split()).removeprefix("Usage: ")
         return f"{message} Write: {usage}"
+    if "unexpected extra argument" in message:
+        return f"{message.removesuffix('.')}. Write: {usage}; put a text of several words in quotes."
     return f"{message} `{error.ctx.command_path} --help` shows how it is written."
 
 

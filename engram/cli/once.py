@@ -149,6 +149,8 @@ def _print(report: dict[str, Any]) -> None:
     click.echo(
         f"Read       {report['files']} files: {sessions} sessions, {report['turns']} turns ({report['new_turns']} new)"
     )
+    for reason, number in report["skipped"].items():
+        say(f"Skipped    {number} files: {reason}")
     click.echo(f"Kept       {report['episodes']} memories")
     click.echo(f"Embedded   {report['embedded']} texts, {report['missing_vectors']} left")
     for problem in ("bad_lines", "failed"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -91,7 +92,24 @@ def confirm(yes: bool, as_json: bool, question: str) -> None:
         return
     if as_json:
         raise BadRequest("--json can't ask: add --yes")
-    click.confirm(safe(question), abort=True)
+    require_agreement(question)
+
+
+def require_agreement(question: str) -> None:
+    """Ask, and return if the user agrees.
+
+    Raises:
+        BadRequest: nobody is there to answer.
+        Abort: the user declined.
+    """
+    try:
+        agrees = click.confirm(safe(question))
+    except click.Abort:
+        if sys.stdin.isatty():
+            raise
+        raise BadRequest("there is nobody to answer: add --yes, or run it in a terminal") from None
+    if not agrees:
+        raise click.Abort
 
 
 def tell(as_json: bool, facts: dict[str, Any], sentence: str) -> None:

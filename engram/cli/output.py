@@ -116,7 +116,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, em
         lead = _GAP.join(cells[:-1]) + (_GAP if len(cells) > 1 else "")
         last = cells[-1] if is_number[-1] else row[-1]
         for line in _last_lines(last, lead):
-            click.secho(line.rstrip(), bold=number == 0)
+            click.echo(line.rstrip() if number else click.style(line.rstrip(), bold=True))
 
 
 def _last_lines(text: str, lead: str) -> list[str]:

@@ -15,6 +15,7 @@ from engram.cli.workspace import Workspace, find_project, pass_workspace, requir
 from engram.errors import BadRequest, NotFound
 from engram.hub.client.installed_packs import (
     PackChange,
+    find_pack,
     held_back_of,
     install_pack,
     installed_packs,
@@ -171,8 +172,9 @@ def remove(workspace: Workspace, name: str, yes: bool, as_json: bool) -> None:
 
     Example: engram pack remove django-rules
     """
-    confirm(yes, as_json, f"Remove the pack {name} and its memories?")
     with workspace.store() as store:
+        find_pack(store, name)
+        confirm(yes, as_json, f"Remove the pack {name} and its memories?")
         number = remove_pack(store, name)
     workspace.wake_worker()
     tell(as_json, {"removed": name, "memories": number}, f"Removed {name} with {number} memories.")

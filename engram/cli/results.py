@@ -10,7 +10,6 @@ import os
 import re
 import shlex
 import textwrap
-import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 
 import click
 
-from engram.cli.output import paragraph_width, safe
+from engram.cli.output import columns_of, paragraph_width, safe
 from engram.search.hit_lines import pull_request_of, remarks_of
 from engram.search.hits import PublicHit
 from engram.system.clock import day_of
@@ -111,12 +110,12 @@ def print_lines(text: str, *, indent: str = "", max_lines: int | None = None, **
 def print_head(title: str, about: Iterable[str] = (), *, begin: str = "") -> None:
     """Print the first line of a result: its title in bold, then where it belongs."""
     told = _BETWEEN.join(_plain(part) for part in about if part)
-    width = paragraph_width() - _columns(begin)
-    room = width - _columns(told) - len(_BETWEEN)
+    width = paragraph_width() - columns_of(begin)
+    room = width - columns_of(told) - len(_BETWEEN)
     title = _plain(title)
     if not title:
         click.echo(begin + click.style(told, bold=True))
-    elif not told or room >= min(_MIN_TITLE_WIDTH, _columns(title)):
+    elif not told or room >= min(_MIN_TITLE_WIDTH, columns_of(title)):
         named = click.style(_cut(title, room if told else width), bold=True)
         click.echo(begin + named + (click.style(_BETWEEN + told, dim=True) if told else ""))
     else:
@@ -208,7 +207,7 @@ def _print_result(begin: str, result: Result, max_lines: int | None, *, is_verbo
 def _fits(result: Result, begin: str) -> bool:
     """Return whether the whole title fits beside where the result belongs."""
     return (
-        _columns(begin + _BETWEEN.join(map(_plain, [result.title, *filter(None, result.about)]))) <= paragraph_width()
+        columns_of(begin + _BETWEEN.join(map(_plain, [result.title, *filter(None, result.about)]))) <= paragraph_width()
     )
 
 
@@ -234,16 +233,11 @@ def _plain(text: str) -> str:
     return " ".join(visible(text).split())
 
 
-def _columns(text: str) -> int:
-    """Return the columns that a text takes on a terminal: two for a wide letter."""
-    return sum(1 + (unicodedata.east_asian_width(letter) in "WF") for letter in text)
-
-
 def _cut(text: str, width: int) -> str:
     """Return a line of at most so many columns, cut at the end of a word where that is near."""
-    if _columns(text) <= width:
+    if columns_of(text) <= width:
         return text
-    while text and _columns(text) > width - 1:
+    while text and columns_of(text) > width - 1:
         text = text[:-1]
     word_end = text.rfind(" ")
     return (text[:word_end] if word_end > len(text) * 2 // 3 else text).rstrip(" ·…") + "…"

@@ -359,7 +359,7 @@ def show(workspace: Workspace, name: str | None, as_json: bool) -> None:
         print_table(["setting", "value", "from"], table, empty="")
 
 
-@config.command("set")
+@config.command("set", context_settings={"ignore_unknown_options": True})
 @click.argument("name")
 @click.argument("value")
 @json_option

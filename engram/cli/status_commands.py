@@ -159,7 +159,8 @@ def _process(state: ProcessState) -> str:
 
 # -- ``engram doctor``: what is wrong, and what to do about it.
 
-_COLOURS = {State.OK: "green", State.WARN: "yellow", State.BAD: "red"}
+#: State → its colour; what does not work is printed first.
+_COLOURS = {State.BAD: "red", State.WARN: "yellow", State.OK: "green"}
 
 
 @click.command("doctor")
@@ -222,11 +223,19 @@ def doctor(
 def _show(checks: list[Check], done: list[str]) -> None:
     for line in done:
         say(f"fixed: {line}" if not line.startswith("could not") else line)
-    for check in checks:
+    order = list(_COLOURS)
+    for check in sorted(checks, key=lambda check: order.index(check.state)):
         click.secho(f"{check.state.value:<5}", fg=_COLOURS[check.state], nl=False)
         say(f"{check.name}: {check.detail}")
         if check.advice:
             say(f"     → {check.advice}")
+    wrong = sum(check.state is State.BAD for check in checks)
+    open_questions = sum(check.state is State.WARN for check in checks)
+    if wrong or open_questions:
+        does_not_work = f"{wrong} {'thing does' if wrong == 1 else 'things do'} not work"
+        click.echo(f"\n{does_not_work}, {open_questions} to look at. `engram doctor --fix` mends what is safe.")
+    else:
+        click.echo("\nAll is well.")
 
 
 @contextlib.contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from engram.cli.options import json_option, project_option
+from engram.cli.options import json_option, project_option, require_agreement
 from engram.cli.output import iso, print_json, print_table, safe, say, to_json, when
 from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.errors import AlreadyRunning, BadRequest, BrokenDatabase, NotFound
@@ -355,7 +355,7 @@ def restore(
         return
     chosen = _choose(backups, places.backups, file)
     if not yes and not as_json:
-        click.confirm(f"Replace {places.memory_db} by {safe(chosen.name)}?", abort=True)
+        require_agreement(f"Replace {places.memory_db} by {chosen.name}?")
     locks = _take_locks(places.watcher_lock, places.worker_lock)
     try:
         done = restore_backup(places.memory_db, chosen, driver=workspace.settings.sqlite_driver)

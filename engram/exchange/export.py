@@ -92,7 +92,7 @@ def _lines(file: IO[bytes]) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             line = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise BadRequest(f"line {number} is not JSON: {error}") from error
+            raise BadRequest(f"line {number} is not JSON: this is not an export of Engram ({error})") from error
         if not isinstance(line, dict):
             raise BadRequest(f"line {number} is not a JSON object")
         yield number, line

@@ -176,7 +176,7 @@ def plan_forget(store: Store, episode_id: str, *, also_source: bool = False) -> 
         return _plan_quotation(store, episode_id, also_source=also_source)
     target = memory_records.find_memory(store, episode_id)
     if target is None:
-        raise NotFound(f"there is no memory {episode_id[:40]!r}")
+        raise NotFound(f"there is no memory {episode_id[:40]!r}; recall and timeline print the ids that exist")
     host = _host_of(store, target)
     cut = None if host is None else _without(host, target)
     cluster = {target.id: target}
@@ -208,7 +208,7 @@ def _plan_quotation(store: Store, quotation_id: str, *, also_source: bool) -> Fo
     """Plan to forget the words of a message, and what was made of them alone or says the same by itself."""
     quotation = find_quotation(store, quotation_id)
     if quotation is None:
-        raise NotFound(f"there is no quotation {quotation_id[:40]!r}")
+        raise NotFound(f"there is no quotation {quotation_id[:40]!r}; recall and timeline print the ids that exist")
     turn_ids = [quotation.stored.id] if also_source else []
     resting = memories_resting_on_source(store, quotation.source)
     going = forgetting.memories_resting_on(store, turn_ids) if also_source else []

@@ -106,7 +106,7 @@ def plan_named(store: Store, episode_ids: Sequence[str]) -> PurgePlan:
     for episode_id in dict.fromkeys(episode_ids):
         memory = memory_records.find_memory(store, episode_id)
         if memory is None:
-            raise NotFound(f"there is no memory {episode_id[:40]!r}")
+            raise NotFound(f"there is no memory {episode_id[:40]!r}; recall and timeline print the ids that exist")
         if memory.is_pinned:
             raise BadRequest(f"{episode_id} is pinned; `engram pin --off {episode_id}` first")
         if memory.status not in PURGEABLE:

@@ -124,7 +124,7 @@ def _take_back_unwritten(tx: Tx, memory: Memory, actor: Actor) -> tuple[Memory, 
         return raised, "the judgement as wrong"
     uses = usefulness_of(tx, [memory.episode_id]).get(memory.episode_id)
     if uses is None or not uses.unused:
-        raise BadRequest(f"{memory.episode_id} was not judged, and has not sunk")
+        raise BadRequest(f"{memory.episode_id} was not judged, and has not sunk: there is nothing to take back")
     what = f"{uses.unused} sessions that were shown it and did not use it"
     return note_judgement(tx, memory, TAKE_BACK, f"counted anew: {what}", actor=actor), what
 

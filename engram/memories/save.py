@@ -331,7 +331,7 @@ def trust_memory(store: Store, episode_id: str, *, actor: Actor) -> Memory:
     with store.transaction() as tx:
         memory = require_memory(tx, episode_id)
         if not memory.suspect:
-            raise BadRequest(f"{episode_id} is not suspect")
+            raise BadRequest(f"{episode_id} is not suspect; `engram review` lists what waits for a decision")
         return memory_changes.change_memory(
             tx, memory, "trust", f"looked at: {memory.suspect}", actor=actor, suspect=""
         )

@@ -372,5 +372,5 @@ def test_contradictions_are_listed_and_decided(filled: Store, run: Run, run_json
     assert done.made.episode_id in run("review").stdout
     assert run_json("review", "keep", done.made.episode_id)["decided"]
     assert find(filled, old).superseded_by == done.made.episode_id
-    assert "No memories" in run("review").stdout
+    assert "Nothing waits for a decision" in run("review").stdout
     assert "no open contradiction" in run("review", "both", "99", code=1).stderr

@@ -51,7 +51,7 @@ def write_pack(pack: Pack) -> bytes:
     if not _NAME.fullmatch(pack.name):
         raise BadRequest("a pack's name has 1 to 60 lower-case letters, digits, dots and dashes")
     if not 0 < len(pack.memories) <= MAX_MEMORIES:
-        raise BadRequest(f"a pack has 1 to {MAX_MEMORIES} memories")
+        raise BadRequest(f"a pack has 1 to {MAX_MEMORIES} memories: name them by their ids, or a project")
     lines = [_manifest(pack), *map(_line, pack.memories)]
     if pack.signature:
         lines.append(_line({"signature": pack.signature.hex()}))

@@ -1,0 +1,70 @@
+"""Tables and facts: a wide cell shifts its own row alone, and no line ends in spaces."""
+
+from __future__ import annotations
+
+import os
+
+import click
+import pytest
+
+from engram.cli.output import columns_of, print_facts, print_table
+
+WIDE = "~/src/a/folder/far/down/in/a/tree/of/which/nobody/remembers/the/root"
+
+
+def lines_of(capsys: pytest.CaptureFixture[str]) -> list[str]:
+    """The lines that were printed."""
+    return capsys.readouterr().out.splitlines()
+
+
+@pytest.mark.parametrize("at", [0, 2, 4])
+def test_a_cell_much_wider_than_the_others_shifts_its_own_row_alone(
+    capsys: pytest.CaptureFixture[str], at: int
+) -> None:
+    folders = ["~/harbor", "~/lantern", "~/boats", "~/crates", "~/buoys"]
+    folders[at] = WIDE
+
+    print_table(["folder", "turns#", "title"], [(folder, 12, "A title") for folder in folders], empty="")
+
+    head, *rows = lines_of(capsys)
+    narrow = [row for number, row in enumerate(rows) if number != at]
+    assert {row.index("12") for row in narrow} == {head.index("turns") + 3}
+    assert max(map(len, narrow)) < 50
+    assert rows[at] == f"{WIDE}     12  A title"
+
+
+def test_columns_of_numbers_and_of_like_texts_are_aligned(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["name", "number#"], [("a", 5), ("abcdefgh", 1234), ("数据", 77)], empty="")
+
+    assert lines_of(capsys) == ["name      number", "a              5", "abcdefgh    1234", "数据          77"]
+
+
+def test_no_line_ends_in_spaces_and_no_rows_are_a_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    print_table(["name", "why"], [("a", ""), ("b", "because")], empty="")
+    print_table(["name"], [], empty="No names.")
+    print_facts([("name", "a"), ("left out", ""), ("a name far longer than those of the other facts", "b"), ("c", 3)])
+
+    lines = lines_of(capsys)
+    assert lines == [line.rstrip() for line in lines]
+    assert "No names." in lines
+    assert "name              a" in lines
+    assert "a name far longer than those of the other facts  b" in lines
+
+
+def test_the_last_column_is_wrapped_on_a_terminal(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("shutil.get_terminal_size", lambda *_: os.terminal_size((60, 24)))
+
+    print_table(["id", "title"], [("ep_1", "word " * 30), ("ep_2", "short")], empty="")
+
+    lines = [click.unstyle(line) for line in lines_of(capsys)]
+    assert max(map(columns_of, lines)) < 60
+    assert [line for line in lines if line.startswith("      word")]
+    assert lines[-1] == "ep_2  short"
+
+
+@pytest.mark.parametrize(("text", "columns"), [("", 0), ("abc", 3), ("数据", 4), ("e\u0301", 1), ("ア", 2), ("é", 1)])
+def test_columns_are_those_of_a_terminal(text: str, columns: int) -> None:
+    assert columns_of(text) == columns
