@@ -28,6 +28,7 @@ from engram.models.shown.injections import Injection, add_injections
 from engram.page.rendering import ASSETS
 from engram.paths import Home
 from engram.system.clock import SYSTEM_CLOCK
+from engram.worker.client import ask_worker
 
 REPO = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(REPO))
@@ -254,6 +255,19 @@ def measure_database(home: Home) -> dict[str, float]:
     return by_path
 
 
+@contextlib.contextmanager
+def answering(home: Home, environment: dict[str, str]) -> Iterator[None]:
+    """A worker and a watcher, so that questions are answered and all is well."""
+    command = [sys.executable, "-P", "-m", "engram.cli.main", "--home", str(home.root), "up"]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as up:
+        try:
+            while ask_worker(home, {"op": "status"}) is None and up.poll() is None:
+                time.sleep(0.5)
+            yield
+        finally:
+            up.terminate()
+
+
 def take_screenshots(folder: Path) -> None:
     """Pictures of the sample sessions that ship with Engram, in light and dark."""
     import tempfile
@@ -265,7 +279,11 @@ def take_screenshots(folder: Path) -> None:
         command = [sys.executable, "-P", "-m", "engram.cli.main", "--home", str(home.root), "up", "--once", "--json"]
         subprocess.run(command, check=True, capture_output=True, env=environment)
         folder.mkdir(parents=True, exist_ok=True)
-        with running(home) as (url, _, _), browser.new_context(viewport={"width": 1360, "height": 800}) as context:
+        with (
+            answering(home, environment),
+            running(home) as (url, _, _),
+            browser.new_context(viewport={"width": 1360, "height": 800}) as context,
+        ):
             tab = context.new_page()
             tab.goto(url)
             tab.wait_for_selector("h1")
