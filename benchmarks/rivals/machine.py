@@ -28,7 +28,7 @@ MARK = "RIVALS_RUN"
 #: Seconds between two looks at the processes. Looking costs processor time of the benchmark itself, not of the program.
 LOOK_SECONDS = 1.0
 #: Longest that one question may take, in seconds.
-ANSWER_SECONDS = 120.0
+ANSWER_SECONDS = 300.0
 #: Longest that reading all transcripts may take, in seconds.
 READ_SECONDS = 3600.0
 _CWD = re.compile(rb'"cwd":\s*"(?:[^"\\]|\\.)*"')
@@ -75,6 +75,11 @@ class Machine:
     def claude(self) -> Path:
         """Claude Code's configuration folder."""
         return self.home / ".claude"
+
+    @staticmethod
+    def slug(folder: Path) -> str:
+        """Return the name that Claude Code gives the transcripts' folder of a working folder."""
+        return re.sub(r"[^A-Za-z0-9]", "-", str(folder))
 
     def environment(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
         """Return the variables of every program here: nothing of the user's but ``PATH``, and no network wanted."""
@@ -200,23 +205,25 @@ def marked_processes(mark: str) -> list[int]:
     return found
 
 
-def prepare_machine(folder: Path, corpus: Path) -> Machine:
+def prepare_machine(folder: Path, corpus: Path, given_home: Path | None = None) -> Machine:
     """Make a machine on which all sessions of a corpus took place, each repository's in one folder that exists.
 
     The sessions come from the machines of several people. Only the ``cwd`` of their lines is replaced, by the folder of
     the repository here, so that every program sees one person's projects; a file's time is that of its last line.
+    ``given_home`` holds what a program would download; it becomes part of the home.
     """
     shutil.rmtree(folder, ignore_errors=True)
     machine = Machine(folder.absolute())
+    if given_home is not None and given_home.is_dir():
+        shutil.copytree(given_home, machine.home, symlinks=True)
     for repository in sorted(path for path in corpus.iterdir() if (path / "projects").is_dir()):
         working = machine.home / "code" / repository.name.rpartition("__")[2]
         working.mkdir(parents=True)
         subprocess.run(["git", "init", "-q", working], check=True, stdout=subprocess.DEVNULL)
         machine.projects[repository.name] = working
-        slug = re.sub(r"[^A-Za-z0-9]", "-", str(working))
         for source in sorted((repository / "projects").rglob("*.jsonl")):
             inside = Path(*source.relative_to(repository / "projects").parts[1:])
-            target = machine.claude / "projects" / slug / inside
+            target = machine.claude / "projects" / machine.slug(working) / inside
             target.parent.mkdir(parents=True, exist_ok=True)
             here = b'"cwd":' + json.dumps(str(working)).encode().replace(b"\\", b"\\\\")
             content = _CWD.sub(here, source.read_bytes())

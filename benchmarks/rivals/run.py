@@ -41,6 +41,9 @@ DRIVERS = (
     ("drive_engram", "EngramEverywhere"),
     ("drive_fts5", "Fts5"),
     ("drive_deja_vu", "DejaVu"),
+    ("drive_mempalace", "MemPalace"),
+    ("drive_basic_memory", "BasicMemory"),
+    ("drive_memsearch", "MemSearch"),
 )
 #: Words of what is put before a prompt that are looked at.
 PROMPT_WORDS = 200
@@ -88,7 +91,9 @@ def main() -> None:
                     if driver_class.asks:
                         machine, read = machines[driver_class.asks]
                     else:
-                        machine, read = prepare_machine(work / file, given.corpus), None
+                        program = programs.get(driver_class.program_name)
+                        given_home = program / "home" if program is not None else None
+                        machine, read = prepare_machine(work / file, given.corpus, given_home), None
                     driver = driver_class(machine, programs.get(driver_class.program_name, Path()))
                     result = measure(driver, questions[: given.first], prompts[: given.first], corpus, say, read)
                     machines[name] = machine, result

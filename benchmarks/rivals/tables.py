@@ -29,7 +29,6 @@ ORDER = (
     "mempalace",
     "basic-memory",
     "memsearch",
-    "claude-mem",
 )
 NONE = "–"
 Result = Mapping[str, Any]

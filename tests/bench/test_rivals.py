@@ -107,3 +107,11 @@ def test_the_baseline_answers_from_the_sessions_of_the_folder(rivals: Any, tmp_p
     assert "ferry" in answer
     assert "harbor" not in answer
     database.close()
+
+
+def test_the_pages_show_the_figures_of_the_last_run(rivals: Any) -> None:
+    tables = rivals("tables")
+    results = tables.read_results(tables.RESULTS)
+    for page, block in (("README.md", tables.readme_block), ("docs/comparison.md", tables.comparison_block)):
+        text = (REPO / page).read_text(encoding="utf-8")
+        assert tables.with_block(text, block(results)) == text, "python benchmarks/rivals/tables.py --write"

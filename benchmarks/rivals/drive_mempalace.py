@@ -1,0 +1,58 @@
+"""MemPalace: transcripts in drawers, found by meaning, over MCP."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from driver import Driver
+from machine import READ_SECONDS
+
+
+class MemPalace(Driver):
+    """``mempalace mine --mode convos`` for each project's transcripts, and the tool ``mempalace_search``."""
+
+    name = "mempalace"
+    program_name = "mempalace"
+    configuration = (
+        "its default store and its small model, all-MiniLM-L6-v2, given to it as it would download it; a wing for each "
+        "repository. The larger model that it recommends can't be had offline here"
+    )
+    unfair = ("against it: the smaller of its two models",)
+    agents = 3
+    systems = "Linux, macOS, Windows"
+    has_hook = False
+
+    def version(self) -> str:
+        """As it prints it."""
+        return self.machine.run([self._bin / "mempalace", "--version"]).stdout.split()[-1]
+
+    def installed(self) -> Sequence[Path]:
+        """Its virtual environment and the model."""
+        return [self.program / "venv", self.program / "home"]
+
+    def stored(self) -> Sequence[Path]:
+        """The palace."""
+        return [self.machine.home / ".config" / "mempalace", self.machine.home / ".mempalace"]
+
+    def read(self) -> None:
+        """Mine every project."""
+        slugs = {self.machine.slug(folder): folder.name for folder in self.machine.projects.values()}
+        for folder in sorted((self.machine.claude / "projects").iterdir()):
+            command = [self._bin / "mempalace", "mine", folder, "--mode", "convos", "--wing", slugs[folder.name]]
+            done = self.machine.run([*command, "--direct"], seconds=READ_SECONDS)
+            if done.code:
+                raise RuntimeError(f"mining {folder.name}: {done.code} {done.stderr[-1000:]}")
+
+    def server(self) -> Sequence[str | Path]:
+        """The MCP server."""
+        return [self._bin / "mempalace-mcp"]
+
+    def answer(self, question: str, folder: Path) -> str:
+        """``mempalace_search`` in the wing of the project."""
+        text = self.session(folder).call("mempalace_search", {"query": question[:250], "wing": folder.name})
+        return "" if '"results": []' in text else text
+
+    @property
+    def _bin(self) -> Path:
+        return self.program / "venv" / "bin"
