@@ -1,6 +1,6 @@
 """LoCoMo counted as others count it: whether a session with the evidence is found, beside the messages themselves.
 
-    engram bench locomo --data locomo10.json --run run.jsonl
+    make bench ARGS="locomo --data locomo10.json --run run.jsonl"
     python benchmarks/session_level.py --data locomo10.json --run run.jsonl
 
 A published figure compares only with the column that counts the same: one message in ten, or one session in ten, of
@@ -30,7 +30,7 @@ def main() -> None:
     """Print both counts."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="LoCoMo's JSON file")
-    parser.add_argument("--run", type=Path, required=True, help="what `engram bench locomo --run` wrote")
+    parser.add_argument("--run", type=Path, required=True, help="what the benchmark `locomo` wrote by --run")
     given = parser.parse_args()
     wanted = read_wanted(json.loads(given.data.read_text(encoding="utf-8")))
     lines = map(json.loads, given.run.read_text(encoding="utf-8").splitlines())

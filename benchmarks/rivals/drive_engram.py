@@ -65,7 +65,7 @@ class Engram(Driver):
             if time.monotonic() > until:
                 raise RuntimeError("the worker does not serve")
             time.sleep(0.1)
-        hooks = self.machine.run([self._engram, "hooks", "--json"], more=self.variables()).stdout
+        hooks = self.machine.run([self._engram, "setup", "hooks", "--json"], more=self.variables()).stdout
         self._hook = json.loads(hooks)["hooks"]["UserPromptSubmit"][0]["hooks"][0]["command"]
 
     def server(self) -> Sequence[str | Path]:

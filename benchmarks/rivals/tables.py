@@ -78,6 +78,7 @@ def readme_block(results: Sequence[Result]) -> str:
         "": lambda result: f"{result['name']} {result['version'].removeprefix('SQLite ')}",
         "evidence in 400 words": lambda result: percent(evidence(result, 400)),
         "right session named": lambda result: percent(sessions(result)),
+        "at a prompt that a memory fits: tells it": lambda result: percent(tells(result)),
         "speaks where nothing fits": lambda result: percent(speaks(result, "nothing", "routine")),
         "speaks in a foreign project": lambda result: percent(speaks(result, "foreign")),
         "processor seconds to read": lambda result: number(result["read_processor_seconds"]),
