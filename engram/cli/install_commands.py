@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,19 +12,27 @@ from typing import Any
 import click
 
 from engram.cli import options
-from engram.cli.install_import import Existing, find_existing, import_earlier, import_existing, import_lines, say_unless
+from engram.cli.install_import import (
+    Existing,
+    OwnQuestion,
+    find_existing,
+    find_own_question,
+    history_lines,
+    import_earlier,
+    import_existing,
+    print_history,
+    say_unless,
+)
 from engram.cli.options import json_option, yes_option
-from engram.cli.output import has_terminal, print_json, say
+from engram.cli.output import has_terminal, print_json, say, say_wrapped
 from engram.cli.report_commands import can_compare, offer_comparison, store_extractor
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.config_file import set_value
-from engram.enums import ComparisonAnswer, Importance
+from engram.enums import ComparisonAnswer
 from engram.errors import BadRequest, EngramError, InstallError, NewerSchema, ServiceError, StoreError
 from engram.extraction.comparison import note_answer
 from engram.models.rescue.copies import open_memory
 from engram.models.rescue.restore import put_copy_back
-from engram.models.search.memory_lists import latest_memories
-from engram.models.shown.usage import count_totals
 from engram.reports.processes import OtherProcess, process_state, processes_of_other_code
 from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.setup.agents.claude_code import AGENTS, Choices, ClaudeCode, choose, find_claude_code
@@ -47,7 +54,6 @@ from engram.setup.installing.run import Outcome
 from engram.setup.old_engram.find import EarlierEngram, find_earlier
 from engram.setup.services.definition import SystemName
 from engram.setup.services.service_plan import best_system, end_other_versions, installed_system
-from engram.trust.display import visible
 from engram.version import VERSION
 from engram.worker.memory_file import upgrade_memory
 from engram_hooks.block import link_interpreter
@@ -137,55 +143,57 @@ def cost_lines(settings: Settings, cost: CostEstimate) -> list[str]:
 
 # -- The report at the end of `engram install`: where everything is, and what to type next.
 
-#: Words of the query that is proposed.
-_QUERY_WORDS = 4
-#: Shorter words are left out of it.
-_MIN_WORD_LETTERS = 5
-
 
 def print_report(
     workspace: Workspace,
+    machine: Machine,
     choices: Choices,
-    claude: ClaudeCode,
-    steps: Sequence[Step],
-    notes: Sequence[str],
-    imported: Sequence[str],
-    test: SelfTest,
+    result: Result,
+    question: OwnQuestion | None,
+    *,
+    is_writer_chosen: bool,
 ) -> None:
-    """Print what was done; first what was saved from deletion."""
+    """Print the user's own history, then what was done to the machine, and the next thing to type.
+
+    Args:
+        workspace: the memory.
+        machine: what was found.
+        choices: what was chosen.
+        result: what was done.
+        question: one of the user's own with its answer; None if none was found.
+        is_writer_chosen: the user has just said who writes the memories, and is not asked again.
+    """
     settings = workspace.settings
-    click.echo()
-    for line in imported:
-        say(line)
-    with workspace.store() as store:
-        totals = count_totals(store)
+    print_history(history_lines(workspace, machine.existing), question)
+    if result.earlier:
+        say_wrapped(result.earlier, first="  ", rest="  ")
+    click.secho("\nInstalled", bold=True)
+    claude = machine.claude
     rows = {
-        "Memory": f"{settings.home}: {totals.sessions} sessions, {totals.turns} turns, {totals.memories} memories",
+        "memory": str(settings.home),
         "Claude Code": claude.version
         or (claude.command or "not on this machine yet: it finds Engram at its first start"),
-        "Service": _service(steps) if choices.service else "none: start it with `engram up`",
-        "Writer": _writer(settings.extractor),
+        "service": _service(result.steps) if choices.service else "none: start it with `engram up`",
+        "writer": _writer(settings.extractor, is_writer_chosen=is_writer_chosen),
     }
-    if not test.problem:
-        rows["Self-test"] = f"passed in {test.seconds:.1f} s" + ("" if test.has_vectors else ", without the model")
+    if choices.service and result.imported:
+        rows["search"] = "by words now; by meaning too when the service has prepared it, in some minutes"
+    if not result.test.problem:
+        rows["self-test"] = f"passed in {result.test.seconds:.1f} s" + (
+            "" if result.test.has_vectors else ", without the model"
+        )
     for name, value in rows.items():
-        say(f"{name:<12} {value}")
-    for note in [*notes, *(note for step in steps for note in step.notes)]:
-        say(f"Note: {note}")
-    click.echo("Next: start Claude Code in a project of yours and work as always, or ask yourself:")
-    say(f"  {next_command(workspace)}")
+        say_wrapped(value, first=f"  {name:<12} ", rest=" " * 15)
+    for note in [*result.outcome.notes, *(note for step in result.steps for note in step.notes)]:
+        say_wrapped(f"Note: {note}", first="  ", rest="  ")
+    click.secho("\nNext", bold=True)
+    say_wrapped("Start Claude Code in a project of yours and work as always, or type:", first="  ", rest="  ")
+    say(f"  {next_command(question)}")
 
 
-def next_command(workspace: Workspace) -> str:
-    """A recall that this memory can answer, or how to look whether all is well."""
-    with workspace.store() as store:
-        memories = latest_memories(store, limit=200)
-    important = [memory for memory in memories if memory.importance is Importance.HIGH]
-    for memory in [*important, *memories]:
-        words = [word for word in re.findall(r"[^\W_]+", visible(memory.summary)) if len(word) >= _MIN_WORD_LETTERS]
-        if len(words) >= _QUERY_WORDS:
-            return f'engram recall "{" ".join(words[:_QUERY_WORDS])}"'
-    return "engram status"
+def next_command(question: OwnQuestion | None) -> str:
+    """What to type next: a question that this memory answers, or how to look whether all is well."""
+    return "engram status" if question is None else question.command
 
 
 def variable_notes(workspace: Workspace) -> list[str]:
@@ -202,10 +210,11 @@ def _service(steps: Sequence[Step]) -> str:
     return next((step.summary for step in steps if step.name == "service"), "none")
 
 
-def _writer(extractor: str) -> str:
+def _writer(extractor: str, *, is_writer_chosen: bool) -> str:
     if extractor in MODEL_EXTRACTORS:
-        return f"{extractor}; `engram cost` shows what it spends"
-    return f"{extractor}: nothing leaves this machine. To let Claude write: engram install --extractor claude"
+        return f"{extractor}, for what is said from now on; `engram cost` shows what it spends"
+    more = "" if is_writer_chosen else ". To let Claude write: engram install --extractor claude"
+    return f"{extractor} rules: nothing leaves this machine{more}"
 
 
 @click.command("install")
@@ -295,7 +304,7 @@ def install(
             raise InstallError("nothing was changed. Without a terminal to ask, add --yes") from None
     _set_extractor(workspace, extractor or ("local" if answer == COMPARE else answer), machine.claude)
     result = _apply(workspace, choices, machine, no_import=no_import, is_quiet=as_json)
-    _finish(workspace, choices, machine, result, as_json)
+    _finish(workspace, choices, machine, result, as_json, is_writer_chosen=bool(extractor or answer))
     _compare(workspace, answer)
     ctx.exit(options.OK)
 
@@ -518,21 +527,23 @@ def _terminal_notes(workspace: Workspace) -> list[str]:
     return ["An `engram up` runs with the code of before: stop it and start it again."] if is_running else []
 
 
-def _finish(workspace: Workspace, choices: Choices, machine: Machine, result: Result, as_json: bool) -> None:
-    lines = import_lines(machine.existing, result.imported, has_service=choices.service)
-    lines += [result.earlier] if result.earlier else []
-    if as_json:
-        print_json(
-            {
-                "version": VERSION,
-                "steps": [step.name for step in result.steps],
-                "changed": result.outcome.changed,
-                "notes": [*result.outcome.notes, *(note for step in result.steps for note in step.notes)],
-                "imported": result.imported,
-                "earlier": result.earlier or None,
-                "self_test": {"ok": not result.test.problem, "problem": result.test.problem or None},
-                "next": next_command(workspace),
-            }
-        )
-    else:
-        print_report(workspace, choices, machine.claude, result.steps, result.outcome.notes, lines, result.test)
+def _finish(
+    workspace: Workspace, choices: Choices, machine: Machine, result: Result, as_json: bool, *, is_writer_chosen: bool
+) -> None:
+    with workspace.store() as store:
+        question = find_own_question(store, workspace.settings)
+    if not as_json:
+        print_report(workspace, machine, choices, result, question, is_writer_chosen=is_writer_chosen)
+        return
+    print_json(
+        {
+            "version": VERSION,
+            "steps": [step.name for step in result.steps],
+            "changed": result.outcome.changed,
+            "notes": [*result.outcome.notes, *(note for step in result.steps for note in step.notes)],
+            "imported": result.imported,
+            "earlier": result.earlier or None,
+            "self_test": {"ok": not result.test.problem, "problem": result.test.problem or None},
+            "next": next_command(question),
+        }
+    )

@@ -8,7 +8,19 @@ from collections.abc import Sequence
 import click
 
 from engram.cli.options import json_option, limit_option, project_option
-from engram.cli.output import iso, one_line, print_facts, print_json, print_table, safe, say, when
+from engram.cli.output import iso, one_line, print_facts, print_json, print_table, say, when
+from engram.cli.results import (
+    Result,
+    in_folder,
+    memory_about,
+    print_head,
+    print_last,
+    print_lines,
+    print_remarks,
+    print_titles,
+    readable_content,
+    speaker_of,
+)
 from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace, require_project_id
 from engram.consolidation.graduation import explain_graduation
 from engram.consolidation.undo import UndoPlan, plan_undo, undo_last_change
@@ -21,8 +33,10 @@ from engram.models.memories.branches import branch_remark
 from engram.models.memories.memory_history import Change
 from engram.models.search import memory_lists
 from engram.models.sessions.passages import EvidencePlace
+from engram.models.sessions.sessions import find_session, session_titles
 from engram.models.sessions.stored_turns import is_quotation_id
 from engram.models.shown.injections import Injection
+from engram.recollection.branch_state import resume_of
 from engram.reports.memory_report import (
     MemoryReport,
     QuotationReport,
@@ -31,12 +45,11 @@ from engram.reports.memory_report import (
     memory_to_json,
     report_memory,
     report_quotation,
-    turn_text,
     who_changed,
     whole_id,
 )
 from engram.search.question import end_of_day
-from engram.system.clock import day_of, parse_time_ms
+from engram.system.clock import parse_time_ms
 from engram.transcripts.git_files import read_branch
 
 
@@ -45,8 +58,8 @@ from engram.transcripts.git_files import read_branch
 @click.option(
     "--why",
     is_flag=True,
-    help="Also show the evidence (transcript, line, uuid), the history, and where it was injected "
-    "(default: the memory alone).",
+    help="Also show the evidence (transcript, line, uuid), the history, where it was injected, and everything else "
+    "that is stored (default: the memory alone).",
 )
 @json_option
 @pass_workspace
@@ -62,7 +75,7 @@ def expand(workspace: Workspace, episode_id: str, why: bool, as_json: bool) -> N
             if as_json:
                 print_json(quoted.to_json())
             else:
-                _print_quotation(quoted, why)
+                _print_quotation(quoted, session_line(store, quoted.quotation.stored.turn.session_id), why)
             return
         memory = require_memory(store, episode_id)
         memory_changes.note_access(store, episode_id)
@@ -71,27 +84,34 @@ def expand(workspace: Workspace, episode_id: str, why: bool, as_json: bool) -> N
         if as_json:
             print_json(report.to_json(store) | {"not_graduating": why_not})
             return
-    _print_memory(report)
+        session = session_line(store, memory.session_id)
+    _print_memory(report, session, is_whole=why)
     if why:
         _print_reasons(report, why_not)
 
 
-def _print_quotation(report: QuotationReport, why: bool) -> None:
+def session_line(store: Store, session_id: str) -> tuple[str, str]:
+    """Return the title of a session and the command that resumes it; "" for what is not known or gone."""
+    session = find_session(store, session_id) if session_id else None
+    if session is None:
+        return "", ""
+    resume = in_folder(resume_of(store, session), session.cwd, current_folder())
+    return session_titles(store, [session])[session_id], resume
+
+
+def _print_quotation(report: QuotationReport, session: tuple[str, str], why: bool) -> None:
     quoted, turn = report.quotation, report.quotation.stored.turn
-    print_facts(
-        [
-            ("id", quoted.quotation_id),
-            ("kind", "quotation: said, not concluded"),
-            ("said by", quoted.role),
-            ("asked", one_line(quoted.asked, 200)),
-            ("project", report.project or "–"),
-            ("said at", when(quoted.at_ms)),
-            ("session", turn.session_id),
-            ("branch", turn.branch),
-            ("judged", report.judgement or ""),
-        ]
-    )
-    click.echo(f"\n{safe(quoted.text)}\n\nThe whole turn:\n\n{safe(turn_text(report.said))}")
+    judged = f"judged {report.judgement}" if report.judgement else ""
+    about = [when(quoted.at_ms), report.project, speaker_of(quoted.role), turn.branch]
+    print_head(session[0] or one_line(quoted.asked, 200), about)
+    print_remarks([judged])
+    print_lines(quoted.text, indent="  ")
+    click.echo()
+    for role, text in report.said:
+        print_lines(f"{speaker_of(role)}:", bold=True)
+        print_lines(text, indent="  ")
+    click.echo()
+    print_last(quoted.quotation_id, session[1])
     if why:
         click.echo()
         _print_places([report.place])
@@ -101,23 +121,38 @@ def _print_quotation(report: QuotationReport, why: bool) -> None:
         _print_injections(report.injections)
 
 
-def _print_memory(report: MemoryReport) -> None:
+def _print_memory(report: MemoryReport, session: tuple[str, str], *, is_whole: bool) -> None:
     memory = report.memory
-    flags = [name for name, is_set in (("pinned", memory.is_pinned), ("lowered", memory.is_lowered)) if is_set]
-    if memory.suspect:
-        flags.append(memory.suspect)
+    print_head(memory.title or session[0], memory_about(memory))
+    print_remarks(
+        [
+            f"suspect ({memory.suspect}), do nothing of what it says" if memory.suspect else "",
+            f"superseded by {memory.superseded_by}" if memory.superseded_by else "",
+            f"may no longer hold: {memory.stale_reason}" if memory.stale_reason else "",
+            f"holds {branch_remark(report.branch)}" if report.branch else "",
+            memory.origin,
+        ]
+    )
+    print_lines(memory.summary, indent="  ")
+    for fact in memory.facts:
+        print_lines(f"- {fact}", indent="  ")
+    content = readable_content(memory)
+    if content:
+        click.echo()
+        print_lines(content, indent="  ")
+    for related in report.related:
+        print_lines(f"See also {related.episode_id}: {one_line(related.summary, 90)}", indent="  ", dim=True)
+    click.echo()
+    print_last(memory.episode_id, session[1])
+    if not is_whole:
+        return
+    click.echo()
     print_facts(
         [
-            ("id", memory.episode_id),
             ("kind", memory.kind),
-            ("project", memory.project or "–"),
             ("scope", memory.scope),
             ("importance", memory.importance),
-            ("status", ", ".join([memory.status, *flags])),
-            ("superseded by", memory.superseded_by),
-            ("may be stale", memory.stale_reason),
-            ("holds", branch_remark(report.branch)),
-            ("from", f"{memory.origin}, {day_of(memory.created_at_ms)}" if memory.origin else ""),
+            ("status", memory.status),
             ("made", f"{when(memory.created_at_ms)} by {memory.extractor}"),
             ("session", memory.session_id),
             ("expanded", f"{memory.access_count} times"),
@@ -125,13 +160,6 @@ def _print_memory(report: MemoryReport) -> None:
             ("answers", " ".join(one_line(question, 200) for question in memory.questions)),
         ]
     )
-    click.echo(f"\n{safe(memory.summary)}\n")
-    for fact in memory.facts:
-        click.echo(f"- {one_line(fact, 400)}")
-    if memory.content.strip() != memory.summary.strip():
-        click.echo(safe(memory.content))
-    for related in report.related:
-        click.echo(f"related: {related.episode_id} {one_line(related.summary, 90)}")
 
 
 def _print_reasons(report: MemoryReport, why_not: str) -> None:
@@ -236,18 +264,8 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
     if as_json:
         print_json({"episodes": rows})
     else:
-        print_table(
-            ["made", "memory", "kind", "project", "title"],
-            [
-                (
-                    when(memory.created_at_ms),
-                    memory.episode_id,
-                    memory.kind,
-                    memory.project or "global",
-                    one_line(memory.shown_title),
-                )
-                for memory in memories
-            ],
+        print_titles(
+            [Result(memory.shown_title, memory_about(memory), id=memory.episode_id) for memory in memories],
             empty="There are no memories yet. `engram up` makes them.",
         )
 

@@ -33,6 +33,8 @@ from engram.tasks.runtime import make_runtime
 from engram.transcripts import registry
 from engram.transcripts.agents import Source
 
+#: Seconds between two lines about the progress where there is no terminal.
+LINE_SECONDS = 10.0
 #: Threads of the model at most, when nothing else runs.
 MAX_THREADS = 4
 
@@ -43,6 +45,7 @@ def run_once(
     is_quiet: bool,
     sources: Sequence[Source | Path] | None = None,
     with_consolidation: bool = True,
+    with_vectors: bool = True,
     is_told: bool = True,
 ) -> dict[str, Any]:
     """Do all pending work in this process and return the counts.
@@ -51,6 +54,7 @@ def run_once(
         is_quiet: print nothing but warnings.
         sources: what to read; None for all sessions of all agents, the oldest change first.
         with_consolidation: also consolidate, if that is due.
+        with_vectors: off to leave the vectors to a worker.
         is_told: print the counts at the end.
     """
     started = time.monotonic()
@@ -60,18 +64,21 @@ def run_once(
         report = _read(workspace, store, bars, sources)
         _compile(workspace, bars)
         runtime = make_runtime(_in_a_hurry(settings), store, compile_if_missing=True)
-        steps: dict[str, TaskID] = {}
         before = _count_vectors(store)
 
         def step(stage: str, done: int, total: int) -> None:
-            if stage not in steps:
-                steps[stage] = bars.add_task(_STAGES.get(stage, stage), total=total or None)
-            bars.update(steps[stage], completed=done, total=total or None)
+            bars.show(_STAGES.get(stage, stage), done, total)
 
-        drained = drain(runtime, with_waiting=True, with_consolidation=with_consolidation, progress=step)
+        drained = drain(
+            runtime,
+            with_waiting=True,
+            with_consolidation=with_consolidation,
+            with_vectors=with_vectors,
+            progress=step,
+        )
         if drained.has_consolidated:
             # Consolidation writes notes, which are indexed and embedded too.
-            drain(runtime, progress=step)
+            drain(runtime, with_vectors=with_vectors, progress=step)
         report |= {
             "episodes": usage.count_totals(store).memories,
             "sessions_extracted": drained.sessions,
@@ -101,38 +108,55 @@ def _count_vectors(store: Store) -> int:
     return sum(count_vectors(store, owner) for owner in "pen")
 
 
-_STAGES = {"extract": "Making memories", "embed": "Embedding"}
+_STAGES = {"extract": "Making memories", "embed": "Preparing the search by meaning"}
 
 
-def _read(
-    workspace: Workspace, store: Store, bars: Progress, sources: Sequence[Source | Path] | None
-) -> dict[str, Any]:
+def _read(workspace: Workspace, store: Store, bars: Bars, sources: Sequence[Source | Path] | None) -> dict[str, Any]:
     todo = find_sources(workspace, ()) if sources is None else sources
-    task = bars.add_task("Reading", total=len(todo))
 
     def step(done: int, total: int, _: IngestResult) -> None:
-        bars.update(task, completed=done, total=total)
+        bars.show("Reading sessions", done, total)
 
     results = ingest_all(store, settings=workspace.settings, redact=redact, progress=step, sources=todo)
     return ingest_report(store, results)
 
 
-def _compile(workspace: Workspace, bars: Progress) -> None:
+def _compile(workspace: Workspace, bars: Bars) -> None:
     """Compile the model in a child process if it needs that and was never compiled; loading it explains a failure."""
     model = workspace.settings.embedding_model
     with contextlib.suppress(EmbeddingError):
         if not (needs_compiling(model, workspace.places.models) and has_extra()):
             return
-        task = bars.add_task("Compiling the embedding model (once, about 20 s)", total=None)
+        bars.show("Compiling the embedding model (once, about 20 s)", 0, 0)
         try:
             ensure_compiled(model, workspace.places.models)
         except EmbeddingError as error:
             click.echo(f"Can't compile the model ({error}). It runs uncompiled, which takes more memory.", err=True)
-        bars.remove_task(task)
+
+
+class Bars:
+    """Shows how far work is: bars on a terminal, else a line now and then, so that nobody waits before silence."""
+
+    def __init__(self, progress: Progress, *, is_quiet: bool) -> None:
+        """Use ``progress`` on a terminal; print nothing if ``is_quiet``."""
+        self._progress = progress
+        self._with_lines = not is_quiet and not progress.console.is_terminal
+        self._tasks: dict[str, TaskID] = {}
+        self._printed_seconds = time.monotonic()
+
+    def show(self, what: str, done: int, total: int) -> None:
+        """Show a step of the work; a total of 0 is not known."""
+        if what not in self._tasks:
+            self._tasks[what] = self._progress.add_task(what, total=total or None)
+        self._progress.update(self._tasks[what], completed=done, total=total or None)
+        now = time.monotonic()
+        if self._with_lines and now - self._printed_seconds >= LINE_SECONDS:
+            self._printed_seconds = now
+            click.echo(f"{what}: {done}" + (f" of {total}" if total else "") + " …", err=True)
 
 
 @contextlib.contextmanager
-def _bars(is_quiet: bool) -> Iterator[Progress]:
+def _bars(is_quiet: bool) -> Iterator[Bars]:
     with Progress(
         TextColumn("{task.description}"),
         BarColumn(),
@@ -140,8 +164,8 @@ def _bars(is_quiet: bool) -> Iterator[Progress]:
         console=Console(stderr=True),
         transient=True,
         disable=is_quiet,
-    ) as bars:
-        yield bars
+    ) as progress:
+        yield Bars(progress, is_quiet=is_quiet)
 
 
 def _print(report: dict[str, Any]) -> None:
@@ -175,10 +199,9 @@ def read_only(workspace: Workspace, paths: Sequence[Path], *, as_json: bool) -> 
     with workspace.store() as store:
         todo = find_sources(workspace, paths)
         with _bars(as_json) as bar:
-            task = bar.add_task("Reading", total=len(todo))
 
-            def step(done: int, total: int, result: IngestResult) -> None:
-                bar.update(task, completed=done, total=total, description=result.path.stem[:8])
+            def step(done: int, total: int, _: IngestResult) -> None:
+                bar.show("Reading sessions", done, total)
 
             results = ingest_all(store, settings=workspace.settings, redact=redact, progress=step, sources=todo)
         report = ingest_report(store, results)

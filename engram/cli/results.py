@@ -18,10 +18,10 @@ from typing import Any
 import click
 
 from engram.cli.output import columns_of, paragraph_width, safe
+from engram.models.memories.memory_records import Memory
 from engram.search.hit_lines import pull_request_of, remarks_of
 from engram.search.hits import PublicHit
 from engram.system.clock import day_of
-from engram.text.titles import MAX_TITLE_CHARACTERS
 from engram.trust.display import visible
 
 #: Results that are printed where neither ``--limit`` nor ``-v`` asks for others.
@@ -37,6 +37,8 @@ _BETWEEN = " · "
 _FENCE = re.compile(r"^\s*(?:```|~~~)\S*\s*$")
 _BULLET = re.compile(r"^(?:[-*+•]|\d{1,3}[.)]) ")
 _HEADING = re.compile(r"^#{1,6} ")
+#: What the rules write before what they cite.
+_MARK = re.compile(r"\[(?:also|asked)\]\s*")
 #: Who said a passage, for people.
 _SPEAKERS = {
     "user": "you",
@@ -123,6 +125,13 @@ def print_head(title: str, about: Iterable[str] = (), *, begin: str = "") -> Non
         click.secho(" " * len(begin) + _cut(told, width), dim=True)
 
 
+def memory_about(memory: Memory) -> list[str]:
+    """Return where a memory belongs: its day, project, kind, and what sets it apart from an ordinary one."""
+    flags = [name for name, is_set in (("pinned", memory.is_pinned), ("marked as bad", memory.is_lowered)) if is_set]
+    status = "" if memory.status.is_current else memory.status.value
+    return [day_of(memory.created_at_ms), memory.project or "every project", memory.kind.value, status, *flags]
+
+
 def hit_result(hit: PublicHit, here: str = "", *, with_parts: bool = False) -> Result:
     """Return what is printed of a search result.
 
@@ -131,14 +140,15 @@ def hit_result(hit: PublicHit, here: str = "", *, with_parts: bool = False) -> R
         here: the folder of the command; what resumes a session elsewhere changes the folder first.
         with_parts: also tell the parts of the score.
     """
-    title, text = _title_and_text(hit)
     day = day_of(hit.created_at_ms) if hit.created_at_ms else ""
     kind = "" if hit.kind in ("turn", "commits") else hit.kind
+    about = [day, hit.project, _SPEAKERS.get(hit.role, hit.role) or kind]
+    title, text = _title_and_text(hit, about)
     resume = in_folder(hit.origin.resume, hit.origin.folder, here)
     commit = f"commit {hit.origin.commit}" if hit.origin.commit else ""
     return Result(
         title=title,
-        about=[day, hit.project, _SPEAKERS.get(hit.role, hit.role) or kind],
+        about=about,
         remarks=remarks_of(hit),
         text=text,
         outcome=hit.outcome,
@@ -153,6 +163,48 @@ def hit_result(hit: PublicHit, here: str = "", *, with_parts: bool = False) -> R
     )
 
 
+def print_titles(results: Sequence[Result], *, empty: str) -> None:
+    """Print results as a list: each one's title in bold, then where it belongs and its id below; or ``empty``."""
+    for result in results:
+        print_head(result.title)
+        told = _BETWEEN.join(_plain(part) for part in (*result.about, result.id) if part)
+        click.secho(_INDENT + told, dim=True)
+    if not results:
+        click.echo(empty)
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return a number with its noun, such as ``2 turns``; "" for none."""
+    return f"{number:,} {one if number == 1 else many or f'{one}s'}" if number else ""
+
+
+def print_remarks(remarks: Iterable[str]) -> None:
+    """Print what a reader must know before believing what follows; nothing for no remark."""
+    told = ", ".join(remark for remark in remarks if remark)
+    if told:
+        print_lines(f"! {told}", indent="  ", fg="yellow")
+
+
+def print_last(*parts: str) -> None:
+    """Print the last line of a result: its id and what resumes its session."""
+    told = " ".join(_plain(part) for part in parts if part)
+    if told:
+        click.secho(f"  {told}", dim=True)
+
+
+def speaker_of(role: str) -> str:
+    """Return who said something, for people."""
+    return _SPEAKERS.get(role, role)
+
+
+def readable_content(memory: Memory) -> str:
+    """Return what a memory has beyond its summary, without the marks of the rules and
+    without lines that it repeats; "" for nothing."""
+    said = " ".join([*memory.summary.split(), *" ".join(memory.facts).split()])
+    lines = _MARK.sub("", memory.content).splitlines()
+    return "\n".join(line for line in lines if " ".join(line.split()) not in said).strip()
+
+
 def in_folder(command: str, folder: str, here: str) -> str:
     """Return a command that resumes a session, which an agent finds only in the folder where the session began."""
     if not command or not folder or folder == here or not os.path.isdir(folder):
@@ -162,7 +214,7 @@ def in_folder(command: str, folder: str, here: str) -> str:
     return f"cd {shown} && {command}"
 
 
-def _title_and_text(hit: PublicHit) -> tuple[str, str]:
+def _title_and_text(hit: PublicHit, about: Sequence[str]) -> tuple[str, str]:
     """Return the title of a hit, and its text without what the title says already."""
     followed = f"(then {hit.followed})" if hit.followed else ""
     text = "\n".join(part for part in (hit.text.strip(), followed) if part)
@@ -176,13 +228,13 @@ def _title_and_text(hit: PublicHit) -> tuple[str, str]:
     quote = f"“{' '.join(hit.quote.split())}”" if hit.quote else ""
     if hit.written_title:
         return hit.written_title, "\n".join(part for part in (text, quote) if part)
-    if len(text) <= MAX_TITLE_CHARACTERS and "\n" not in text and not quote:
+    if not quote and "\n" not in text and (not hit.origin.session_title or _fits("10. ", text, about)):
         return text, text
     return hit.origin.session_title or hit.title, "\n".join(part for part in (text, quote) if part)
 
 
 def _print_result(begin: str, result: Result, max_lines: int | None, *, is_verbose: bool) -> None:
-    if result.title == result.text and not _fits(result, begin):
+    if result.title == result.text and not _fits(begin, result.title, result.about):
         result = replace(result, title="")
     print_head(result.title, result.about, begin=begin)
     if result.title == result.text:
@@ -204,11 +256,10 @@ def _print_result(begin: str, result: Result, max_lines: int | None, *, is_verbo
             click.secho(_INDENT + _plain(detail), dim=True)
 
 
-def _fits(result: Result, begin: str) -> bool:
-    """Return whether the whole title fits beside where the result belongs."""
-    return (
-        columns_of(begin + _BETWEEN.join(map(_plain, [result.title, *filter(None, result.about)]))) <= paragraph_width()
-    )
+def _fits(begin: str, title: str, about: Sequence[str]) -> bool:
+    """Return whether a whole title fits beside where the result belongs."""
+    head = _BETWEEN.join(map(_plain, [title, *filter(None, about)]))
+    return columns_of(begin + head) <= paragraph_width()
 
 
 def _line_count(text: str) -> int:

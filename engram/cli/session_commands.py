@@ -6,12 +6,14 @@ import click
 
 from engram.cli.options import TimeSpan, json_option, limit_option, project_option
 from engram.cli.output import iso, one_line, print_facts, print_json, print_table, say, when
+from engram.cli.results import Result, counted, print_head, print_titles
 from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.models.sessions.sessions import MAX_ROLLING_SUMMARY_CHARACTERS
 from engram.models.work.pauses import FOREVER_MS, paused_scopes, resume
 from engram.models.work.pauses import pause as pause_scope
-from engram.reports.session_report import SessionReport, find_session_row, report_session, summarize_sessions
+from engram.reports.session_report import Activity, SessionReport, find_session_row, report_session, summarize_sessions
 from engram.text.titles import MAX_TITLE_CHARACTERS
+from engram.transcripts.claude_code.agent import ClaudeCode
 from engram.transcripts.registry import title_of
 
 
@@ -46,20 +48,20 @@ def sessions(workspace: Workspace, session_id: str | None, project: str | None, 
     if as_json:
         print_json({"sessions": [summary.to_json() for summary in summaries]})
         return
-    print_table(
-        ["session", "title", "agent", "project", "last", "state", "turns#", "memories#", "shown#", "tokens#"],
+    print_titles(
         [
-            (
-                summary.session.session_id,
-                one_line(summary.title, MAX_TITLE_CHARACTERS),
-                title_of(summary.session.agent),
-                summary.project,
-                when(summary.session.last_at_ms),
-                summary.activity.value,
-                summary.totals.turns,
-                summary.totals.memories,
-                summary.totals.shown,
-                summary.totals.tokens,
+            Result(
+                one_line(summary.title, MAX_TITLE_CHARACTERS) or "(no prompt)",
+                [
+                    when(summary.session.last_at_ms),
+                    summary.project,
+                    "" if summary.session.agent == ClaudeCode.name else title_of(summary.session.agent),
+                    "" if summary.activity is Activity.OVER else summary.activity.value,
+                    counted(summary.totals.turns, "turn"),
+                    counted(summary.totals.memories, "memory", "memories"),
+                    f"shown {summary.totals.shown}" if summary.totals.shown else "",
+                ],
+                id=summary.session.session_id,
             )
             for summary in summaries
         ],
@@ -70,10 +72,10 @@ def sessions(workspace: Workspace, session_id: str | None, project: str | None, 
 def _print_report(report: SessionReport) -> None:
     summary = report.summary
     session = summary.session
+    print_head(summary.title or "(no prompt)", [when(session.last_at_ms), summary.project])
     print_facts(
         [
             ("id", session.session_id),
-            ("title", one_line(summary.title, MAX_TITLE_CHARACTERS)),
             ("agent", title_of(session.agent)),
             ("project", summary.project),
             ("folder", session.cwd),

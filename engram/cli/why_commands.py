@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import click
 
 from engram.cli.options import json_option, limit_option, project_option
 from engram.cli.output import one_line, print_facts, print_json, print_table, say, when
+from engram.cli.results import Result, in_folder, print_head, print_last, print_lines, print_results
 from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace
 from engram.enums import Channel, Kind, Verdict
 from engram.errors import BadRequest, NotFound
@@ -21,7 +22,7 @@ from engram.models.engine.transaction import Store
 from engram.models.memories.branches import branch_place
 from engram.models.projects.projects import ProjectRow, list_projects
 from engram.models.sessions.outcomes import Candidate, Outcome, sessions_with_outcomes
-from engram.models.sessions.sessions import SessionRow
+from engram.models.sessions.sessions import SessionRow, session_titles, sessions_of
 from engram.recollection.blame import Touch, blame_file, find_runs
 from engram.recollection.branch_state import LastSession, Where, find_where
 from engram.recollection.explain import Explanation, explain
@@ -31,7 +32,6 @@ from engram.redaction import redact
 from engram.reports.memory_report import whole_id
 from engram.reports.session_report import REASONS, candidate_to_json, find_session_row
 from engram.settings import Settings
-from engram.text.titles import MAX_TITLE_CHARACTERS
 from engram.transcripts.git_commands import MAX_STATUS_SECONDS
 from engram.transcripts.git_files import read_branch
 from engram.worker.client import ask_worker
@@ -99,13 +99,13 @@ def _print_where(state: Where) -> None:
         say("No session took place here yet.")
 
 
-def _print_last_session(title: str, last: LastSession) -> None:
-    say(f"{title}: {when(last.session.last_at_ms)}, {last.session.session_id}")
-    if last.title:
-        say(f"  {one_line(last.title, MAX_TITLE_CHARACTERS)}")
+def _print_last_session(heading: str, last: LastSession) -> None:
+    click.echo()
+    print_head(last.title or "(no title)", [heading, when(last.session.last_at_ms)])
     if last.prompt:
-        say(f"  asked last: {one_line(last.prompt, _SHOWN_CHARACTERS)}")
-    say(f"  resume: {last.resume}" if last.resume else "  its transcript is gone")
+        print_lines(f"asked last: {one_line(last.prompt, _SHOWN_CHARACTERS)}", indent="  ")
+    resume = in_folder(last.resume, last.session.cwd, current_folder())
+    print_last(resume or "its transcript is gone")
 
 
 def _more(names: tuple[str, ...]) -> str:
@@ -137,23 +137,30 @@ def blame(workspace: Workspace, file: str, limit: int, as_json: bool) -> None:
         real = Path(os.path.realpath(path))
         relative = real.relative_to(root).as_posix() if real.is_relative_to(root) else real.name
         touches = blame_file(store, project.id, relative, project.root, limit)
+        titles = session_titles(store, sessions_of(store, {touch.session_id for touch in touches}).values())
     if as_json:
         print_json({"file": relative, "project": project.name, "touches": [touch.to_json() for touch in touches]})
         return
     if not touches:
         raise NotFound(f"nothing is known of {relative} in {project.name}")
+    _print_blame(touches, titles)
+
+
+def _print_blame(touches: Sequence[Touch], titles: Mapping[str, str]) -> None:
+    results = []
     for touch in touches:
-        _print_blame(touch)
-
-
-def _print_blame(touch: Touch) -> None:
-    place = f", {branch_place(touch.branch, is_unmerged=touch.is_unmerged)}" if touch.branch else ""
-    named = f" ({touch.id})" if touch.id else ""
-    say(f"{when(touch.at_ms)} {touch.kind}{place}: {one_line(touch.text, 300)}{named}")
-    for commit in touch.commits:
-        say(f"  commit {one_line(commit, 160)}")
-    if touch.resume:
-        say(f"  resume: {touch.resume}")
+        place = branch_place(touch.branch, is_unmerged=touch.is_unmerged) if touch.branch else ""
+        commits = [f"commit {one_line(commit, 160)}" for commit in touch.commits]
+        results.append(
+            Result(
+                titles.get(touch.session_id, ""),
+                [when(touch.at_ms), touch.kind, place],
+                text="\n".join([one_line(touch.text, 300), *commits]),
+                id=touch.id,
+                resume=touch.resume,
+            )
+        )
+    print_results(results)
 
 
 # -- ``engram how``: how a tool was run here.
@@ -459,16 +466,14 @@ def fix(workspace: Workspace, error: str, project: str | None, limit: int, as_js
     if not fixes:
         where = "any project" if place is None else one_line(place.name, 60)
         raise NotFound(f"no earlier fix of this error is known in {where}; `engram search` looks in all words")
-    for found in fixes:
-        _print_fix(found, "" if place is None else place.name)
+    print_results([_fix_result(found, "" if place is None else place.name) for found in fixes])
 
 
-def _print_fix(found: PastFix, here: str) -> None:
-    what = "Did not work" if found.kind is Kind.DEAD_END else "Fixed"
-    named = f" ({found.id})" if found.id else ""
-    where = f", in {one_line(found.project, 60)}" if found.project not in ("", here) else ""
-    say(f"{what}, {when(found.at_ms)}{where}: {one_line(found.text, 400)}{named}")
-    if found.words:
-        say(f"  {one_line(found.words, 400)}")
-    if found.resume:
-        say(f"  resume: {found.resume}")
+def _fix_result(found: PastFix, here: str) -> Result:
+    return Result(
+        "Did not work" if found.kind is Kind.DEAD_END else "Fixed",
+        [when(found.at_ms), found.project if found.project != here else ""],
+        text="\n".join(part for part in (one_line(found.text, 400), one_line(found.words, 400)) if part),
+        id=found.id,
+        resume=found.resume,
+    )

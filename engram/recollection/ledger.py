@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from engram.enums import Channel, Verdict
+from engram.models.engine.meta import drop_meta, put_meta
 from engram.models.engine.transaction import Store
 from engram.models.sessions import outcomes, sessions
 from engram.models.sessions.outcomes import Candidate, Outcome
@@ -45,6 +46,8 @@ class Ledger:
         self._scope = scope
         self._keeps_outcomes = scope.settings.outcome_days > 0
         self._lock = threading.Lock()
+        #: Session → name of what its briefing tells once.
+        self._told_once: dict[str, str] = {}
         #: Held by the one thread that stores; the others leave what they noted to it.
         self._writing = threading.Lock()
         self._unwritten: list[Injection] = []
@@ -171,11 +174,23 @@ class Ledger:
             self._writers.append((session_id, write))
         self.record(_briefing_outcome(session_id, told_ids if tokens else (), now_ms))
 
+    def note_told_once(self, session_id: str, key: str) -> None:
+        """Note that a briefing tells what is told once; stored by ``write_down``, taken back with the briefing."""
+
+        def write() -> None:
+            with self._store.transaction() as tx:
+                put_meta(tx, key, session_id)
+
+        with self._lock:
+            self._told_once[session_id] = key
+            self._writers.append((session_id, write))
+
     def take_back_briefing(self, session_id: str) -> None:
         """Note that a briefing came too late: neither it nor the memories in it were shown."""
         with self._writing:
             self._store_all()
             with self._store.transaction() as tx:
+                drop_meta(tx, self._told_once.pop(session_id, ""))
                 injections.drop_told_at_start(tx, session_id)
                 outcomes.change_verdicts(tx, session_id, Verdict.SHOWN, Verdict.TOO_LATE, prompt_key=BRIEFING)
                 injections.clear_ledger(self._store, session_id)

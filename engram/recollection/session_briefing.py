@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from engram.enums import Importance
-from engram.models.engine.transaction import Store
+from engram.models.engine.meta import get_meta
+from engram.models.engine.transaction import Reader, Store
 from engram.models.memories.branches import open_branches
 from engram.models.memories.memory_records import Memory
 from engram.models.projects.notes import is_seen_by
 from engram.models.projects.projects import project_by_id
 from engram.models.search.memory_lists import latest_memories
 from engram.models.sessions.recent import pinned_memories, recent_files
+from engram.models.shown.usage import count_of_agent
 from engram.models.work.task_runs import Stage, list_stages
 from engram.notes.note_index import owners_of_lines
 from engram.notes.user_files import standing_text
@@ -40,6 +42,7 @@ from engram.reports.health import take_vitals
 from engram.search.hits import BRANCH_DEDUCTION
 from engram.settings import Settings
 from engram.system.atomic import read_regular
+from engram.transcripts.claude_code.history import PromptHistory
 
 #: Share of the token budget that is used, since the length of a token is estimated.
 USED_SHARE = 0.9
@@ -82,9 +85,9 @@ def build_briefing(
 ) -> str:
     """Return what a session of a project should know at its start, fenced; "" if there is nothing.
 
-    Pinned memories, rules and preferences, open work of the branch with the session to resume, open problems, decisions
-    in force, dead ends, what the user saved, and the user's own lines of MEMORY.md; where room is left, decisions and
-    dead ends that nothing confirms. Each line stands alone.
+    Once for a project, what prompts were recovered. Pinned memories, rules and preferences, open work of the branch
+    with the session to resume, open problems, decisions in force, dead ends, what the user saved, and the user's own
+    lines of MEMORY.md; where room is left, decisions and dead ends that nothing confirms. Each line stands alone.
 
     Args:
         store: the open memory.
@@ -98,6 +101,7 @@ def build_briefing(
     place = project_by_id(store, seen)
     lines = Lines(int(settings.briefing_tokens * USED_SHARE) * CHARACTERS_PER_TOKEN)
     lines.add(_HEADER.format(place=f" in {name}" if place and (name := shown_name(place.name, 60)) else ""))
+    lines.add(*recovered_line(store, project_id))
     lines.add(*(broken_line(list_stages(store), store.now_ms()) or dead_line(store, settings)))
     said = SaidWords()
     pinned = pinned_memories(store, seen)
@@ -186,6 +190,24 @@ def broken_line(stages: Sequence[Stage], now_ms: int) -> list[str]:
         return []
     hours = (now_ms - min(since)) // 3_600_000
     return [f"Engram has kept nothing new for {hours} h because capture fails. `engram doctor` tells the user why."]
+
+
+def recovered_key(project_id: int) -> str:
+    """Return the name of the fact that a project was told of its recovered prompts."""
+    return f"recovered_told_{project_id}"
+
+
+def recovered_line(store: Reader, project_id: int | None) -> list[str]:
+    """Return a line about prompts whose transcripts are gone, if the project has some and was never told of them."""
+    if project_id is None or get_meta(store, recovered_key(project_id)) is not None:
+        return []
+    sessions, prompts = count_of_agent(store, PromptHistory.name, project_id)
+    if not prompts:
+        return []
+    return [
+        f"Recovered from history.jsonl: {prompts} of the user's prompts in {sessions} earlier sessions, without "
+        "answers. memory_search finds them."
+    ]
 
 
 def dead_line(store: Store, settings: Settings) -> list[str]:

@@ -15,7 +15,7 @@ from engram.recollection.hook_files import PendingBites
 from engram.recollection.ledger import Ledger
 from engram.recollection.prompts import AskedPrompt, SessionScope, Topics
 from engram.recollection.render import hook_output
-from engram.recollection.session_briefing import build_briefing
+from engram.recollection.session_briefing import build_briefing, recovered_key, recovered_line
 from engram.settings import Settings
 
 # -- The starts of sessions: each is briefed once, and a briefing that a hook missed is remembered.
@@ -199,10 +199,14 @@ class SessionStarts:
             return ""
         project_id = self._scope.project_id(session_id, cwd)
         where = find_where(self._store, project_id, cwd, git_seconds=0, but_session=session_id)
-        return build_briefing(
+        recovered = recovered_line(self._store, project_id)
+        text = build_briefing(
             self._store,
             self._settings,
             project_id=project_id,
             where=where,
             in_context=partial(self._ledger.in_context, session_id),
         )
+        if project_id is not None and recovered and recovered[0] in text:
+            self._ledger.note_told_once(session_id, recovered_key(project_id))
+        return text

@@ -288,14 +288,16 @@ def answer_question(
 
 #: A memory, or what a session was about, comes before a passage that is closer by no more than this.
 MEMORY_LEAD = 0.15
+#: Share of the closeness of the best passage of its turn that a memory must have itself to sum that passage up.
+MIN_OWN_SHARE = 0.5
 
 
 def closeness_of(hits: Sequence[PublicHit], turns: Mapping[str, int | None], wanted: Coverage) -> dict[str, float]:
     """Return id → how close a hit is to a question: its share of the question's words, the rarer the more, and its
     cosine.
 
-    A memory is as close as the passages of its turn, which it sums up. What was committed on a day that the question
-    names is closest.
+    A memory that says enough of it is as close as the passages of its turn, which it sums up. What was committed on a
+    day that the question names is closest.
 
     Args:
         hits: what is shown.
@@ -307,11 +309,15 @@ def closeness_of(hits: Sequence[PublicHit], turns: Mapping[str, int | None], wan
     for hit in sorted(hits, key=is_verbatim, reverse=True):
         said = wanted.share(wanted.stems_in(f"{hit.title}\n{hit.text}\n{hit.quote}")) + (hit.cosine or 0.0)
         turn = turns.get(hit.id)
-        if is_verbatim(hit):
+        if hit.id.startswith("daily/"):
+            # The daily log lists what was asked: it has the words of a question and not the answer.
+            closeness[hit.id] = said / 2
+        elif is_verbatim(hit):
             closeness[hit.id] = math.inf if hit.kind == "commits" else said
             of_turn[turn or 0] = max(said, of_turn.get(turn or 0, 0.0)) if turn else 0.0
         else:
-            closeness[hit.id] = max(said, of_turn.get(turn or 0, 0.0)) + MEMORY_LEAD
+            summed_up = of_turn.get(turn or 0, 0.0)
+            closeness[hit.id] = (max(said, summed_up) if said >= MIN_OWN_SHARE * summed_up else said) + MEMORY_LEAD
     return closeness
 
 

@@ -34,6 +34,7 @@ def drain(
     *,
     with_waiting: bool = False,
     with_consolidation: bool = False,
+    with_vectors: bool = True,
     progress: Progress = lambda stage, done, total: None,
 ) -> Drained:
     """Extract what is due, index notes, embed rows without a vector; what fails stays due.
@@ -41,14 +42,17 @@ def drain(
     Args:
         with_waiting: also extract sessions whose threshold or silence has not come yet.
         with_consolidation: also consolidate, if the last run is old enough.
+        with_vectors: off to leave the vectors to a worker: until it made them, what was said is found by its words.
         progress: gets a stage (extract, embed), how much is done and the total (0: not known).
     """
     done = Drained()
     _extract_all(runtime, done, with_waiting, progress)
     run_guarded(runtime, "index_notes", "", lambda: index_now(runtime))
-    _embed_all(runtime, done, progress)
+    if with_vectors:
+        _embed_all(runtime, done, progress)
     if with_consolidation:
         run_guarded(runtime, "consolidate", "", lambda: setattr(done, "has_consolidated", bool(tidy(runtime))))
+    if with_consolidation and with_vectors:
         _embed_all(runtime, done, progress)
     return done
 

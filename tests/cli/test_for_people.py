@@ -112,7 +112,7 @@ def test_expand_shows_related_memories_and_marks(filled: Store, run: Run, run_js
     memory = memory_records.all_memories(filled)[0]
     run("pin", memory.episode_id)
 
-    assert "active, pinned" in run("expand", memory.episode_id).stdout
+    assert "· pinned" in run("expand", memory.episode_id).stdout
 
 
 def test_a_memory_saved_in_a_root_folder_needs_a_project(

@@ -103,10 +103,14 @@ def test_from_nothing_to_a_recall_and_back_without_a_trace(run: Callable[..., Re
     said = run("install", "--yes", "--no-service").output
     answer = run("recall", "why did we leave SQLite").output
 
-    lines = [line for line in said.splitlines() if line and not line.startswith("•")]
-    assert lines[0].startswith("1 of your 5 Claude Code sessions are deleted by Claude Code within 7 days")
-    assert lines[-1].strip().startswith('engram recall "')
-    assert "Self-test    passed" in said
+    first, *lines = [line.strip() for line in said.splitlines() if line and not line.startswith("•")]
+    assert first == "Your history is kept"
+    assert lines[0] == "5 sessions with 13 prompts in 2 projects; 5 memories so far."
+    assert " ".join(lines[1:3]).startswith("Claude Code deletes 1 of its 5 sessions within 7 days")
+    asked = next(line for line in lines if line.startswith("engram recall"))
+    assert lines[-1] == asked
+    assert asked.endswith('?"')
+    assert "self-test    passed" in said
     assert "Postgres" in answer
     assert (user / ".claude-memory").stat().st_mode & 0o777 == 0o700
     assert json.loads((user / ".claude" / "settings.json").read_text()) == {

@@ -52,7 +52,7 @@ def test_where_shows_what_is_open_and_how_to_resume(at_work: Workshop) -> None:
         "Failed last: make test",
         "To do: write",
         "  asked last: Let the cache expire",
-        f"  resume: claude --resume {session}",
+        f"  claude --resume {session}",
     ):
         assert line in shown.stdout.splitlines()
     told = run_json("where")
@@ -66,8 +66,13 @@ def test_where_names_the_last_session_of_this_branch_and_the_last_of_all(at_work
 
     lines = run("where").stdout.splitlines()
 
-    assert next(line for line in lines if line.startswith("Last session of this branch: ")).endswith(here)
-    assert next(line for line in lines if line.startswith("Last session of all (branch feat/y): ")).endswith(elsewhere)
+    for title, which, session in (
+        ("Let the cache expire", "Last session of this branch", here),
+        ("Let the lamp burn longer", "Last session of all (branch feat/y)", elsewhere),
+    ):
+        place = next(number for number, line in enumerate(lines) if line.startswith(title))
+        assert which in " ".join(lines[place : place + 2])
+        assert any(line.endswith(session) for line in lines[place : place + 4])
     told = run_json("where")
     assert (told["session"]["id"], told["last_elsewhere"]["id"]) == (here, elsewhere)
     assert told["last_elsewhere"]["branch"] == "feat/y"
@@ -104,8 +109,8 @@ def test_fix_shows_how_the_command_passed_later_and_what_was_learned(at_work: Wo
 
     assert shown.exit_code == 0, shown.output
     assert "`make test` failed like this and passed after changes to registry.py." in shown.stdout
-    assert f"Did not work, {time.strftime('%Y-%m-%d', time.gmtime())}" in shown.stdout
-    assert f"resume: claude --resume {session}" in shown.stdout
+    assert f"Did not work · {time.strftime('%Y-%m-%d', time.gmtime())}" in shown.stdout
+    assert f"claude --resume {session}" in shown.stdout
     assert {fix["id"] for fix in told} == {None, dead.episode_id}
     assert {fix["session"] for fix in told} == {session}
 
@@ -161,9 +166,9 @@ def test_fix_names_the_project_of_a_fix_from_elsewhere(
     monkeypatch.chdir(tmp_path)
     elsewhere = run("fix", FAILED).stdout
 
-    assert f", in {name}: " in elsewhere
+    assert f" · {name}\n" in elsewhere
     assert name
-    assert f", in {name}: " not in here
+    assert f" · {name}\n" not in here
 
 
 def test_fix_of_an_unknown_error_exits_with_1(at_work: Workshop) -> None:
@@ -209,9 +214,9 @@ def test_blame_says_which_branches_were_not_merged(at_work: Workshop) -> None:
         at_work.learn(f"{name} keeps a week of answers.", [branch], entities=(name,))
     read_branches(at_work.store, at_work.settings, only_lively=True)
 
-    assert run("blame", "cache.py").stdout.count(", on branch feat/x, not merged: ") == 2
+    assert run("blame", "cache.py").stdout.count("on branch feat/x, not merged") == 2
     assert [touch["is_unmerged"] for touch in run_json("blame", "cache.py")["touches"]] == [True, True]
-    assert run("blame", "store.py").stdout.count(", on branch main: ") == 1
+    assert run("blame", "store.py").stdout.count("· on branch main\n") == 1
     assert [touch["is_unmerged"] for touch in run_json("blame", "store.py")["touches"]] == [False, False]
 
 

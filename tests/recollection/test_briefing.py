@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from recollecting import Scene
 from engram.enums import Actor, Importance, Kind, Scope, Status
 from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
-from engram.ingest.read_sources import ingest_path
+from engram.ingest.read_sources import ingest_all, ingest_path
 from engram.memories.save import save_memory
 from engram.models.projects import projects
 from engram.models.sessions import sessions
@@ -237,3 +238,43 @@ def test_on_real_sessions_the_budget_holds_for_every_project(memory: Scene, corp
 
     assert any(texts)
     assert max(len(text) for text in texts) <= 0.9 * 4 * memory.settings.briefing_tokens + 40
+
+
+class TestRecoveredPrompts:
+    """What prompts were recovered from history.jsonl is told once for a project."""
+
+    LINE = "Recovered from history.jsonl: 2 of the user's prompts in 1 earlier sessions, without answers."
+
+    @pytest.fixture(autouse=True)
+    def recovered(self, memory: Scene) -> None:
+        history = memory.settings.claude_folder / "history.jsonl"
+        history.parent.mkdir(parents=True, exist_ok=True)
+        lines = [
+            {"display": said, "pastedContents": {}, "timestamp": 1_767_225_600_000 + number, "project": "/dev/lab/proj"}
+            | {"sessionId": "94384aab-e85f-45e3-8f92-75b1405840d8"}
+            for number, said in enumerate(("why does the crane stop at noon", "which rope holds the boom"))
+        ]
+        history.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+        ingest_all(memory.store, settings=memory.settings, redact=redact)
+
+    def test_the_first_briefing_of_the_project_tells_it_and_no_later_one(self, memory: Scene) -> None:
+        first = memory.start(session="s1")
+        memory.service.write_down()
+
+        assert self.LINE in first
+        assert "Recovered" not in memory.start(session="s2")
+        assert "Recovered" not in memory.start("clear", session="s1")
+
+    def test_another_project_is_not_told(self, memory: Scene) -> None:
+        assert "Recovered" not in memory.start(session="s1", cwd="/dev/lab/elsewhere")
+        assert self.LINE in memory.start(session="s2")
+
+    def test_a_preview_counts_as_nothing(self, memory: Scene) -> None:
+        assert any(self.LINE in line for line in brief(memory))
+        assert self.LINE in memory.start()
+
+    def test_a_briefing_that_came_too_late_is_told_again(self, memory: Scene) -> None:
+        assert self.LINE in memory.start(session="s1")
+        memory.service.came_too_late({"hook_event_name": "SessionStart", "session_id": "s1", "source": "startup"})
+
+        assert self.LINE in memory.start(session="s2")

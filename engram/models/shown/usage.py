@@ -256,6 +256,15 @@ def count_agents(store: Reader) -> dict[str, int]:
     return {row.agent: row.sessions for row in store.fetch(query.order_by(session.agent))}
 
 
+def count_of_agent(store: Reader, agent: str, project_id: int | None = None) -> tuple[int, int]:
+    """Return how many sessions of an agent there are, and how many prompts in them; of a project, or of all."""
+    session, turn = tables.Session, tables.Turn
+    is_of_project = turn.project == project_id if project_id is not None else SQL("1")
+    query = turn.select(fn.COUNT(turn.session.distinct()).alias("sessions"), fn.COUNT(turn.id).alias("prompts"))
+    row = store.fetch_first(query.join(session).where((session.agent == agent) & is_of_project))
+    return (0, 0) if row is None else (row.sessions, row.prompts)
+
+
 def _count_rows(store: Reader, table: type[tables.Table], condition: ColumnBase | None = None) -> int:
     query = table.select(fn.COUNT(SQL("*")))
     return int(store.fetch_value(query if condition is None else query.where(condition)))
