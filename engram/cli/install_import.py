@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import click
@@ -197,7 +197,8 @@ def print_history(lines: Sequence[str], question: OwnQuestion | None) -> None:
     if question is not None:
         click.secho("\nYou asked once, and can ask again:", bold=True)
         say(f"  {question.command}\n")
-        print_results([hit_result(question.hit, current_folder())], is_numbered=False)
+        lines = [line for line in question.hit.text.splitlines() if " ".join(line.split()) != question.question]
+        print_results([hit_result(replace(question.hit, text="\n".join(lines)), current_folder())], is_numbered=False)
 
 
 def _as_question(prompt: str) -> str:
