@@ -301,7 +301,8 @@ def status(workspace: Workspace, as_json: bool) -> None:
         print_json({"hubs": [report.to_json() for report in reports]})
         return
     if not reports:
-        click.echo("No hub was joined: nothing leaves this machine. `engram hub join URL CODE` joins one.")
+        click.echo("No hub was joined: nothing leaves this machine. `engram sync DIR` begins with a folder.")
+        click.echo("`engram hub join URL CODE` joins a hub.")
     for report in reports:
         _print_report(report)
 

@@ -94,6 +94,8 @@ class FolderHistory(Steps):
 
     def rest(self) -> None:
         """Carry everything, and let every machine make its rounds."""
+        self._carry_all()
+        self.synced.settle()
         for _ in range(LAST_ROUNDS):
             for number, machine in enumerate(self.machines):
                 self._carry_all()

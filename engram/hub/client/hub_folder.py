@@ -406,8 +406,11 @@ class Folder:
             if since_ms <= before_ms
         ]
         for device, (gap, since_ms, said) in state.gaps.items():
-            if since_ms <= before_ms and gap != said:
-                notes.append(f"files of {self._name(device)} are missing; they will be said again")
+            if since_ms <= before_ms:
+                follows = (
+                    "what this machine had read of them it says itself" if gap == said else "it is said again soon"
+                )
+                notes.append(f"files of {self._name(device)} are missing here: {follows}")
         others = [name for name in spaces_in(folder_of(self.url)) if name != self._folder.name]
         if others:
             notes.append(
@@ -545,8 +548,10 @@ class Folder:
         values = json.loads(self._stored or "{}")
         known = {item.name for item in dataclasses.fields(FolderState)}
         state = FolderState(**{name: value for name, value in values.items() if name in known})
-        # Another device: a copy of this machine went on as the former one.
-        self._state = state if state.device == self.device else FolderState(device=self.device)
+        if state.device != self.device:
+            # Another device: a copy of this machine went on as the former one. What this one wrote may be missing.
+            state = FolderState(device=self.device, is_healing=bool(values))
+        self._state = state
 
     def _save(self, tx: Tx | None = None) -> None:
         now = json.dumps(dataclasses.asdict(self._state), separators=(",", ":"))
