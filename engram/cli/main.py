@@ -38,9 +38,8 @@ SECTIONS: Mapping[str, Sequence[tuple[Mapping[str, str], str]]] = {
         ({"sessions": "session_commands"}, "List sessions, or show everything about one"),
         ({"expand": "memory_commands"}, "Show a memory in full, or the turn of a quotation"),
         ({"where": "why_commands"}, "Show where the work in this folder stands"),
-        ({"fix": "why_commands"}, "Show what fixed an error before"),
+        ({"fix": "why_commands", "how": "why_commands"}, "Show what fixed an error, or how a tool was run here"),
         ({"blame": "why_commands"}, "Show which memories and sessions touched a file"),
-        ({"how": "why_commands"}, "Show the commands with a tool that passed here"),
     ),
     "Keep and mend": (
         ({"save": "memory_commands"}, "Keep a text as a memory"),
@@ -247,8 +246,8 @@ class CommandGroup(click.Group):
 _NAMES_WIDTH = 18
 #: The options of every command, as the help shows them; the reference explains each.
 _OPTIONS = """\
-Before a command: --home DIR, --vault NAME, --claude-folder DIR, --set NAME=VALUE
-(any setting of `engram config`), --version. `engram COMMAND --help` explains one."""
+Before a command: --home DIR, --vault NAME, --claude-folder DIR, --version, --set
+NAME=VALUE (any setting of `engram config`). `engram COMMAND --help` explains it."""
 
 
 def _in_new_words(word: str, rest: Sequence[str]) -> list[str]:
