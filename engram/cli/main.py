@@ -7,7 +7,6 @@ import errno
 import importlib
 import importlib.util
 import io
-import logging
 import os
 import re
 import sys
@@ -412,6 +411,8 @@ def _leave_pipe() -> None:
 
 
 def _report_fault(error: Exception, workspace: Workspace) -> None:
+    import logging
+
     from engram.log import start_logging
     from engram.redaction import redact
     from engram.system.atomic import make_private_folder

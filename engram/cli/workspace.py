@@ -16,7 +16,6 @@ from engram.errors import BadRequest, NotFound, SettingsError
 from engram.paths import Home
 from engram.settings import Loaded, Settings
 from engram.vaults import load_inside
-from engram.worker.client import wake_worker
 
 if TYPE_CHECKING:
     from engram.models.engine.transaction import Store
@@ -99,6 +98,8 @@ class Workspace:
 
     def wake_worker(self) -> None:
         """Tell a running worker that memories changed."""
+        from engram.worker.client import wake_worker
+
         wake_worker(self.places)
 
     def redactor(self) -> Callable[[str], str]:
