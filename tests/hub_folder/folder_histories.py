@@ -9,17 +9,23 @@ jump, machines are cloned and put back to backups.
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import shutil
 import sys
 import tempfile
 import traceback
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from engram.errors import EngramError
+from engram.hub.client.folder_files import COPY, digest_of, numbers_of
+from engram.hub.client.membership import Keyring
 from engram.hub.client.rounds import sync_all
+from engram.hub.protocol.frames import open_segment
 from engram.models.hub.outgoing import enqueue_all, load_outgoing
-from engram.models.hub.spaces import private_space
+from engram.models.hub.said import said_in_space
+from engram.models.hub.spaces import list_servers, private_space
 from engram.redaction import redact
 from engram.system.clock import FixedClock
 from tests.hub.machines import Machine
@@ -41,6 +47,10 @@ class FolderHistory(Steps):
         self.synced = SyncedFolder(folder / "synced", self.random)
         self._stack = stack
         self._backups: dict[int, Path] = {}
+        #: What a machine that was put back had known and no machine knows any more: id, and whether it was forgotten.
+        self._only_in_files: set[tuple[str, bool]] = set()
+        #: Name of a whole file → what it says.
+        self._rows: dict[str, set[tuple[str, bool]]] = {}
         #: Machine → its replica; a clone shares one.
         self.places: list[int] = []
         for number in range(MACHINES):
@@ -88,6 +98,7 @@ class FolderHistory(Steps):
             with contextlib.suppress(EngramError):
                 step(number)
                 self.counts[step.__name__.strip("_")] += 1
+            self._look_for_lost()
         self.rest()
         self.compare([machine.said() for machine in self.machines])
         self.counts.update(self.synced.counts)
@@ -96,6 +107,7 @@ class FolderHistory(Steps):
         """Carry everything, and let every machine make its rounds."""
         self._carry_all()
         self.synced.settle()
+        self._look_for_lost()
         for _ in range(LAST_ROUNDS):
             for number, machine in enumerate(self.machines):
                 self._carry_all()
@@ -151,11 +163,51 @@ class FolderHistory(Steps):
             return
         machine = self.machines[number]
         lost_ids, forgotten_ids = self._unsaid(machine)
+        known = self._known([machine])
         machine.store.close()
         shutil.rmtree(machine.places.root)
         shutil.copytree(self._backups[number], machine.places.root)
         self.may_be_lost |= lost_ids
         self.may_return |= forgotten_ids | self._untold.pop(number, set())
+        self._only_in_files |= known - self._known(self.machines)
+
+    def _look_for_lost(self) -> None:
+        """Expect no more what was in files alone, after a machine was put back, and then went with damaged files."""
+        if not self._only_in_files:
+            return
+        self._only_in_files -= self._known(self.machines)
+        gone = self._only_in_files & self._said_by(self.synced.damaged) - self._said_by(self.synced.files())
+        self.may_be_lost |= {memory for memory, is_forgotten in gone if not is_forgotten}
+        self.may_return |= {memory for memory, is_forgotten in gone if is_forgotten}
+        self.counts["gone with files"] += len(gone)
+        self._only_in_files -= gone
+
+    def _known(self, machines: Iterable[Machine]) -> set[tuple[str, bool]]:
+        """Which memories any of some machines knows, and which it knows to be forgotten."""
+        known = set[tuple[str, bool]]()
+        for machine in machines:
+            space = private_space(machine.store)
+            assert space is not None
+            known |= {(said.memory_id.hex(), said.is_forgotten) for said in said_in_space(machine.store, space.id)}
+        return known
+
+    def _said_by(self, files: Iterable[tuple[str, bytes]]) -> set[tuple[str, bool]]:
+        """What whole files say; what is cut or foreign says nothing."""
+        store, places = self.machines[0].store, self.machines[0].places
+        space = private_space(store)
+        assert space is not None
+        keys = Keyring(places.hub_keys).keys(list_servers(store)[0].url, space.ns_id)
+        said = set[tuple[str, bool]]()
+        for path, data in files:
+            stem = COPY.fullmatch(Path(path).name)
+            if stem is None or hashlib.blake2b(data, digest_size=16).hexdigest() != digest_of(stem[1]):
+                continue
+            if stem[1] not in self._rows:
+                device = int(Path(path).parent.name, 16)
+                rows = open_segment(keys, space.ns_id, device, numbers_of(stem[1]), data).rows
+                self._rows[stem[1]] = {(row.memory_id.hex(), row.is_forgotten) for row in rows}
+            said |= self._rows[stem[1]]
+        return said
 
     def _unsaid(self, machine: Machine) -> tuple[set[str], set[str]]:
         """Memories, and forgotten ones, that are not in the folder from this machine yet."""

@@ -28,6 +28,8 @@ class SyncedFolder:
         #: Everything that ever was, for what is put back.
         self._history: dict[str, bytes] = {}
         self._snapshot: dict[str, bytes] | None = None
+        #: Path and bytes of what a person or a disk deleted or cut, or what a folder that was put back lacks.
+        self.damaged: list[tuple[str, bytes]] = []
 
     def add(self) -> Path:
         """Make a replica, with what the first one has."""
@@ -122,7 +124,9 @@ class SyncedFolder:
         paths = [path for path in _read(self.replicas[number]) if path.endswith(".seg")]
         if not paths:
             return
-        place = self.replicas[number] / self.random.choice(paths)
+        path = self.random.choice(paths)
+        self.damaged += [file for file in self.files() if file[0] == path]
+        place = self.replicas[number] / path
         if self.random.random() < 0.5:
             place.unlink()
         else:
@@ -145,6 +149,7 @@ class SyncedFolder:
         if self._snapshot is None or self.random.random() < 0.5:
             self._snapshot = _read(self.random.choice(self.replicas))
             return
+        self.damaged += [file for file in self.files() if self._snapshot.get(file[0]) != file[1]]
         for number, replica in enumerate(self.replicas):
             for path in _read(replica):
                 (replica / path).unlink()
@@ -154,6 +159,12 @@ class SyncedFolder:
             self._known[number] = dict(self._snapshot)
             self._queues[number].clear()
         self.counts["folder put back"] += 1
+
+    def files(self) -> list[tuple[str, bytes]]:
+        """Return path and bytes of every file in any replica or on its way to one."""
+        there = [file for replica in self.replicas for file in _read(replica).items()]
+        coming = [(path, data) for queue in self._queues for path, many in queue.items() for data in many if data]
+        return there + coming
 
     def holds(self, text: bytes) -> list[str]:
         """Return the files of any replica that hold some bytes."""
