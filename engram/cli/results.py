@@ -20,7 +20,7 @@ import click
 from engram.cli.output import columns_of, paragraph_width, safe
 from engram.models.memories.memory_records import Memory
 from engram.search.hit_lines import pull_request_of, remarks_of
-from engram.search.hits import PublicHit
+from engram.search.hits import SPEAKERS, PublicHit
 from engram.system.clock import day_of
 from engram.trust.display import visible
 
@@ -46,7 +46,11 @@ _SPEAKERS = {
     "assistant": "Claude",
     "proposed": "Claude's plan",
     "program": "a program",
+    "context": "not typed",
 }
+#: Before a line of a result in which several speak.
+_NAMED_SPEAKER = re.compile(rf"^({'|'.join(SPEAKERS.values())}): ", re.MULTILINE)
+_ROLES = {words: role for role, words in SPEAKERS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,6 +227,8 @@ def _title_and_text(hit: PublicHit, about: Sequence[str]) -> tuple[str, str]:
         return (heading.lstrip("# ") or hit.id, rest or heading) if rest.strip() else (hit.id, text)
     if hit.kind == "commits":
         return "Committed that day", text
+    if hit.kind == "turn" and not hit.role:
+        text = _NAMED_SPEAKER.sub(lambda found: f"{_SPEAKERS[_ROLES[found[1]]].capitalize()}: ", text)
     if hit.memory is None:
         return hit.title, text
     quote = f"“{' '.join(hit.quote.split())}”" if hit.quote else ""

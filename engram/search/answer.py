@@ -377,7 +377,8 @@ def told_passages(store: Reader, hits: Sequence[Hit], asked_in: int | None = Non
 
 def _followed(store: Reader, hit: Hit) -> str:
     """Return who said what against a passage later in its session; "" if nobody did, or for a note."""
-    later = what_followed(store, hit.row_id, hit.text, hit.role) if hit.turn_id is not None else None
+    # Of several speakers one is the user, who can take back what he said.
+    later = what_followed(store, hit.row_id, hit.text, hit.role or Role.USER) if hit.turn_id is not None else None
     if later is None:
         return ""
     who = "the user" if later.role == Role.USER else "the assistant"

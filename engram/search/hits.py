@@ -14,6 +14,16 @@ from engram.system.clock import iso_time, parse_time_ms
 from engram.text.titles import title_from
 from engram.trust.display import one_line
 
+#: Role of a passage → who says its line, in the text of a hit that holds lines of several speakers.
+SPEAKERS = {
+    "user": "the user",
+    "chosen": "the user chose",
+    "assistant": "the assistant",
+    "proposed": "the assistant's plan",
+    "program": "a program",
+    "context": "not typed",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Hit:
@@ -40,7 +50,7 @@ class Hit:
     memory: Memory | None = None
     #: Claude Code's session; "" for none.
     session_id: str = ""
-    #: Who said it: user or assistant; "" for a note or a memory.
+    #: Who said it: user or assistant; "" for a note, a memory, and for several speakers, whom the text names.
     role: str = ""
     #: Row ids of the turn, and of the passage, memory or note chunk.
     turn_id: int | None = None
@@ -135,7 +145,7 @@ class PublicHit:
     session_id: str
     status: Status
     importance: Importance
-    #: Who said it: user or assistant; "" for a note or a memory.
+    #: Who said it: user or assistant; "" for a note, a memory, and for several speakers, whom the text names.
     role: str
     #: Cosine to the query; None if there was no model.
     cosine: float | None

@@ -19,7 +19,7 @@ from engram.models.sessions.sources import ensure_transcript
 from engram.models.sessions.stored_turns import quotation_id
 from engram.models.sessions.turn_changes import delete_turn, write_turn
 from engram.search.answer import told_passages
-from engram.search.hit_lines import text_of
+from engram.search.hit_lines import may_be_planted, text_of
 from engram.search.hits import PublicHit
 from engram.search.searcher import Query, Searcher
 from engram.search.vectors.stored_vectors import embed_missing
@@ -150,8 +150,8 @@ def test_a_prompt_and_its_reply_are_one_hit_with_both_entries(store: Store, sear
 
     assert {place.uuid for place in first.evidence} == {"t1-u", "t1-a"}
     assert first.text.splitlines() == [
-        "Let us take the smaller thumbnail cache",
-        "Done: the thumbnail cache holds 200 images now.",
+        "the user: Let us take the smaller thumbnail cache",
+        "the assistant: Done: the thumbnail cache holds 200 images now.",
     ]
     assert abs(sum(first.parts.values()) - first.score) < 0.01
 
@@ -261,3 +261,17 @@ def test_what_its_session_contradicted_is_told_with_what_followed(
     assert bool(followed) == bool(hit.followed)
     assert hit.followed in text_of(hit)
     assert PublicHit.from_json(hit.to_json()) == hit
+
+
+def test_what_several_said_names_each_speaker_and_is_nobodys_alone(searcher: Searcher, store: Store) -> None:
+    add_turn(store, "t1", "Why is the harbor crane slow?", "Winter oil is thick, so the harbor crane waits.")
+    add_turn(store, "t2", "Paint the boat shed green.", "Painted the boat shed green.")
+    searcher.refresh()
+
+    hits = searcher.search(Query("boat shed painted green, harbor crane winter oil", project_id=project_id(store)))
+    found = {hit.text: hit.role for hit in hits}
+
+    both = "the user: Paint the boat shed green.\nthe assistant: Painted the boat shed green."
+    assert found[both] == ""
+    assert found["Winter oil is thick, so the harbor crane waits."] == "assistant"
+    assert not may_be_planted(both)

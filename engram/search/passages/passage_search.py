@@ -14,7 +14,7 @@ from engram.models.search.fulltext import NoteRowText, note_rows, passages_with_
 from engram.models.sessions.passage_rows import PassagePlace, PassageRow, passage_places, passage_rows, texts_of_blocks
 from engram.models.sessions.passages import EvidencePlace
 from engram.search.abstain import count_likely, is_above_floor, is_unsupported, query_support, shares_words
-from engram.search.hits import Hit
+from engram.search.hits import SPEAKERS, Hit
 from engram.search.passages.candidate_set import (
     SearchIndex,
     Shortlist,
@@ -373,19 +373,26 @@ def _build_hit(
     return Hit(
         id=best_place.quotation_id,
         kind="turn",
-        text="\n".join(text for _, text in in_order),
+        text=_text_of([(row.role, text) for row, text in in_order]),
         score=group.score,
         parts=parts,
         project=best_place.project,
         created_at_ms=best_row.at_ms,
         evidence=tuple(places[row.id].place for row in rows if row.id in places),
         session_id=best_place.place.session_id,
-        role=best_row.role,
+        role="" if len({row.role for row in rows}) > 1 else best_row.role,
         turn_id=best_row.turn_id,
         row_id=best_row.id,
         cwd=best_place.cwd,
         cosine=cosine or None,
     )
+
+
+def _text_of(said: Sequence[tuple[str, str]]) -> str:
+    """Return what was said, with a line each; of several speakers each line names its own."""
+    if len({role for role, _ in said}) == 1:
+        return "\n".join(text for _, text in said)
+    return "\n".join(f"{SPEAKERS.get(role, role)}: {text}" for role, text in said)
 
 
 # -- Search chunks of notes: ranked by the same features as passages.
