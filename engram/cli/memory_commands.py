@@ -265,7 +265,10 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
         print_json({"episodes": rows})
     else:
         print_titles(
-            [Result(memory.shown_title, memory_about(memory), id=memory.episode_id) for memory in memories],
+            [
+                Result(memory.title, memory_about(memory), text=memory.summary, id=memory.episode_id)
+                for memory in memories
+            ],
             empty="There are no memories yet. `engram up` makes them.",
         )
 

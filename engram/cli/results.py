@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import sys
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -34,6 +35,8 @@ _MIN_TITLE_WIDTH = 24
 _MAX_EVIDENCE = 3
 _INDENT = "   "
 _BETWEEN = " · "
+#: Lines of a text in a list.
+_MAX_LISTED_LINES = 3
 _FENCE = re.compile(r"^\s*(?:```|~~~)\S*\s*$")
 _BULLET = re.compile(r"^(?:[-*+•]|\d{1,3}[.)]) ")
 _HEADING = re.compile(r"^#{1,6} ")
@@ -168,9 +171,18 @@ def hit_result(hit: PublicHit, here: str = "", *, with_parts: bool = False) -> R
 
 
 def print_titles(results: Sequence[Result], *, empty: str) -> None:
-    """Print results as a list: each one's title in bold, then where it belongs and its id below; or ``empty``."""
+    """Print results as a list: each one's title in bold, its text, then where it belongs and its id; or ``empty``.
+
+    A text without a title is bold itself. A terminal gets the beginning of a long text, a pipe the whole on one line.
+    """
     for result in results:
-        print_head(result.title)
+        indent = _INDENT if result.title else ""
+        if result.title:
+            print_head(result.title)
+        if result.text and sys.stdout.isatty():
+            print_lines(result.text, indent=indent, max_lines=_MAX_LISTED_LINES, bold=not result.title)
+        elif result.text:
+            click.echo(indent + _plain(result.text))
         told = _BETWEEN.join(_plain(part) for part in (*result.about, result.id) if part)
         click.secho(_INDENT + told, dim=True)
     if not results:

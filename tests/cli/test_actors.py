@@ -58,6 +58,7 @@ READING = {
     "where",
     "recall",
     "search",
+    "how",
     "expand",
     "timeline",
     "status",
