@@ -194,9 +194,9 @@ class Home:
         Raises:
             HomeError: the folder belongs to another user, can't be closed to others, or can't be created.
         """
-        if self.root.exists() and not self.root.is_dir():
-            raise HomeError(f"{self.root} is a file; the memory folder must be a folder: name another one")
         try:
+            if self.root.exists() and not self.root.is_dir():
+                raise HomeError(f"{self.root} is a file; the memory folder must be a folder: name another one")
             if not must_exist:
                 make_private_folder(self.root, with_parents=True)
             notes = (self.notes, self.daily_notes, self.saved_notes, self.archive_notes)

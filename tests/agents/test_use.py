@@ -85,7 +85,7 @@ def test_turns_are_found_with_the_place_they_come_from(run: Callable[..., Any], 
     assert place["line"] is None
     assert place["position"] > 0
     assert bool(place["part"]) == isinstance(sessions, DatabaseSessions)
-    assert f"at {place['position']}" in run("search", "walrus crate", as_json=False)
+    assert f"at {place['position']}" in run("search", "walrus crate", "-v", as_json=False)
 
 
 def memory_of(run: Callable[..., Any]) -> dict[str, Any]:

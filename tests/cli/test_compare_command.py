@@ -83,7 +83,7 @@ def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody reads and answers."""
-    monkeypatch.setattr("engram.cli.compare_command.has_terminal", lambda: True)
+    monkeypatch.setattr("engram.cli.report_commands.has_terminal", lambda: True)
 
 
 def flat(result: Result) -> str:
@@ -156,7 +156,7 @@ def test_a_script_agrees_by_yes_and_gets_both_ways_as_json(
     run: Run, run_json: Callable[..., Any], store: Store, server: fake_llm.FakeLanguageModel
 ) -> None:
     assert "add --yes" in run("compare", "--json", code=1).output
-    assert "Aborted" in run("compare", stdin="", code=1).output
+    assert "nobody to answer: add --yes" in run("compare", stdin="", code=1).output
     assert server.received == []
 
     shown = run_json("compare", "--yes")

@@ -111,7 +111,9 @@ def test_no_project_deletes_the_turns_of_another_without_naming_it(settings: Set
         assert find_memory(store, OWN) is not None
         assert store.value("SELECT count(*) FROM turn") == 1
     named = call(settings, tmp_path / "beta", "memory_forget", id=SHARED, also_source=True, project=NAME)
-    assert OWN in named
+    assert "2 memories, 1 whole turn" in named
+    with open_store(settings.places.memory_db) as store:
+        assert find_memory(store, OWN) is None
 
 
 def test_a_global_memory_that_was_saved_in_another_project_does_not_name_it(settings: Settings, tmp_path: Path) -> None:

@@ -272,13 +272,13 @@ def test_a_person_searches_everything_and_each_hit_names_its_project(running: Se
         environment = os.environ | {"ENGRAM_HOME": str(running.home), "ENGRAM_EMBEDDING_MODEL": "hashed"}
         return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
 
-    answered = engram("recall", QUESTION).splitlines()
-    recalled = [line for line in answered if re.match(r"\d+\. ", line)]
-    searched = [line for line in engram("search", QUESTION, "--limit", "20").splitlines() if re.match(r"\d+\. ", line)]
+    recalled = re.split(r"\n\n(?=\d+\. )", engram("recall", QUESTION, "-n", "20"))
+    searched = re.split(r"\n\n(?=\d+\. )", engram("search", QUESTION, "-n", "20"))
 
-    assert any(OWN in line and NAME in line for line in recalled)
-    (shared,) = [number for number, line in enumerate(answered) if SHARED in line and NAME in line]
-    assert re.match(r"    ! .*\bglobal\b", answered[shared + 1])
-    assert any("(turn, " in line and NAME in line for line in searched)
+    assert any(OWN in result and NAME in result for result in recalled)
+    (shared,) = [result for result in recalled if SHARED in result]
+    assert NAME in shared
+    assert re.search(r"^ +! .*\bglobal\b", shared, re.MULTILINE)
+    assert any("q_" in result and NAME in result.splitlines()[0] for result in searched)
     assert any("(note, " in line for line in searched)
     assert all(NAME in line or "no project" in line for line in searched)
