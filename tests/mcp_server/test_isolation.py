@@ -280,5 +280,5 @@ def test_a_person_searches_everything_and_each_hit_names_its_project(running: Se
     assert NAME in shared
     assert re.search(r"^ +! .*\bglobal\b", shared, re.MULTILINE)
     assert any("q_" in result and NAME in result.splitlines()[0] for result in searched)
-    assert any("(note, " in line for line in searched)
+    assert any(result.splitlines()[0].endswith(" · note") for result in searched)
     assert all(NAME in line or "no project" in line for line in searched)
