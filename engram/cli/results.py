@@ -53,7 +53,8 @@ _SPEAKERS = {
 }
 #: Before a line of a result in which several speak.
 _NAMED_SPEAKER = re.compile(rf"^({'|'.join(SPEAKERS.values())}): ", re.MULTILINE)
-_ROLES = {words: role for role, words in SPEAKERS.items()}
+#: The speakers of such lines → for people.
+_NAMES = {words: _SPEAKERS[role].capitalize() for role, words in SPEAKERS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +241,7 @@ def _title_and_text(hit: PublicHit, about: Sequence[str]) -> tuple[str, str]:
     if hit.kind == "commits":
         return "Committed that day", text
     if hit.kind == "turn" and not hit.role:
-        text = _NAMED_SPEAKER.sub(lambda found: f"{_SPEAKERS[_ROLES[found[1]]].capitalize()}: ", text)
+        text = _NAMED_SPEAKER.sub(lambda found: f"{_NAMES[found[1]]}: ", text)
     if hit.memory is None:
         return hit.title, text
     quote = f"“{' '.join(hit.quote.split())}”" if hit.quote else ""

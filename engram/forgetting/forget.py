@@ -175,7 +175,7 @@ def forget_memory(
 def forget_together(
     store: Store, places: Home, episode_ids: Sequence[str], change_too: Callable[[Tx], None], *, actor: Actor
 ) -> int:
-    """Delete memories everywhere in the memory folder, as ``forget_episode`` does; returns how many went.
+    """Delete memories everywhere in the memory folder, as ``forget_memory`` does; returns how many went.
 
     Memories that tidying had merged with them here stay: they were not forgotten.
 

@@ -146,7 +146,7 @@ class ForgetPreview:
 
 
 def preview_forget(store: Store, places: Home, episode_id: str, *, also_source: bool = False) -> ForgetPreview:
-    """Say what ``forget_episode`` would do now; changes nothing. Both go by one plan and look through the same files.
+    """Say what ``forget_memory`` would do now; changes nothing. Both go by one plan and look through the same files.
 
     Raises:
         NotFound: there is no such memory.

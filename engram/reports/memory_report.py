@@ -52,7 +52,7 @@ def memory_to_json(store: Store, memory: Memory) -> dict[str, Any]:
 
 
 def memory_from_json(line: Mapping[str, Any]) -> tuple[Memory, list[Evidence]]:
-    """The memory that ``episode_to_json`` wrote. Its project is a name only.
+    """The memory that ``memory_to_json`` wrote. Its project is a name only.
 
     Raises:
         BadRequest: a required field is missing, or a value has the wrong type.

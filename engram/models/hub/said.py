@@ -1,4 +1,4 @@
-"""What is said of memories: it hears of each change by ``episode_changes``, in the transaction of the change.
+"""What is said of memories: it hears of each change by ``memory_changes``, in the transaction of the change.
 
 Only what somebody said or decided is said to other machines: a new memory, a change by a person or an agent, a turn
 that grew. What tidying does (merge, archive, supersede, age) stays here; where it rewrites a text, the text that was

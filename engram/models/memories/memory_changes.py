@@ -1,7 +1,7 @@
 """The one door to memories: whatever changes one goes through here, and its history records who changed it and why.
 
-Row, text index, entities, vector and history change in one transaction. ``episode_evidence`` does the same for the
-entries that a memory rests on, and ``episode_undo`` takes a change back. What must hear of each change has a
+Row, text index, entities, vector and history change in one transaction. ``add_evidence`` does the same for the
+entries that a memory rests on, and ``memory_undo`` takes a change back. What must hear of each change has a
 ``ChangeListener``; whoever opens the memory names its module (``engram.models.open_memory``).
 """
 
@@ -107,7 +107,7 @@ def add_memory(
 def add_memories(
     tx: Tx, memories: Sequence[tuple[Memory, Sequence[Evidence]]], *, actor: Actor, action: str, reasons: Sequence[str]
 ) -> list[Memory]:
-    """Store many new memories of no session with what they rest on, as ``add_episode`` does one; a reason for each."""
+    """Store many new memories of no session with what they rest on, as ``add_memory`` does one; a reason for each."""
     if not memories:
         return []
     dates = [_dates_of(tx, memory) for memory, _ in memories]
@@ -212,7 +212,7 @@ def _change_fields(
 
 
 def differing(memory: Memory, wanted: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the wanted fields that a memory does not have yet, to be given to ``change_episode``.
+    """Return the wanted fields that a memory does not have yet, to be given to ``change_memory``.
 
     With another summary the wanted questions and title stay among them: a change that names none drops them.
     """
@@ -504,7 +504,7 @@ def replace_evidence(
 def take_out_evidence(tx: Tx, row_id: int, start: int, stop: int) -> list[list[str | int | None]]:
     """Take entries out of what a memory rests on, from place ``start`` to before ``stop``.
 
-    Returns them as JSON keeps them: uuid, session and turn of each. Only ``episode_undo`` calls this.
+    Returns them as JSON keeps them: uuid, session and turn of each. Only ``memory_undo`` calls this.
     """
     taken = evidence_of(tx, row_id)[start:stop]
     memory_rows.delete_evidence_between(tx, row_id, start, stop)

@@ -73,7 +73,7 @@ def add_history(
     at_ms: int | None = None,
     undoes: int | None = None,
 ) -> int:
-    """Add a step to a memory's history, of now or of another time, and return its number. Only ``episode_changes``
+    """Add a step to a memory's history, of now or of another time, and return its number. Only ``memory_changes``
     and its companions call this.
     """
     row: dict[str, Value] = {

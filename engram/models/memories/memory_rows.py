@@ -1,4 +1,4 @@
-"""The rows of a memory, written without history. Only ``episode_changes`` imports this module."""
+"""The rows of a memory, written without history. Only ``memory_changes`` imports this module."""
 
 from __future__ import annotations
 
