@@ -16,6 +16,7 @@ from pathlib import Path
 from statistics import fmean
 
 from answerable import foreign_to
+from rivals.asked import NOWHERE
 
 from bench.datasets import Question, read_code_questions
 from bench.homes import extract_all, open_homes, read_transcripts
@@ -29,29 +30,6 @@ from engram.settings import load
 LIMIT = 5
 #: Limit of ``search``.
 MAX_PASSAGES = 40
-#: Questions unrelated to any coding session.
-NOWHERE = (
-    "What is the capital of France?",
-    "recipe for pancakes",
-    "How long should I boil an egg?",
-    "Which films won the Oscar in 1994?",
-    "When does the next train to Hamburg leave?",
-    "How do I fold a paper crane?",
-    "Who painted the Mona Lisa and when?",
-    "What is a good name for a dog?",
-    "How far is the moon from the earth?",
-    "Why is the sky blue in the evening?",
-    "Which vitamins are in oranges?",
-    "how to plant tomatoes on a balcony",
-    "What did the doctor say about my knee?",
-    "Which mortgage rate did the bank offer us?",
-    "Where did we park the car at the airport?",
-    "What time is grandma's birthday party?",
-    "What are the rules of chess castling?",
-    "How many legs does a spider have?",
-    "best hiking trail near the lake",
-    "Did we book the hotel in Lisbon yet?",
-)
 
 
 @dataclass(frozen=True, slots=True)
