@@ -41,7 +41,7 @@ from engram.trust.voice import typed_text
 
 #: Extractors whose rules were kept in another way. Add the last one when the rules change much, and raise the version.
 EARLIER_EXTRACTORS = ("local-1", "local-2")
-JUDGE_VERSION = 2
+JUDGE_VERSION = 3
 #: Key in ``meta`` of the version by which everything was judged.
 _JUDGED_BY = "rules_judged_by"
 #: Key in ``meta`` of what becomes of memories that earlier versions picked, as JSON of ``Picked``.

@@ -35,6 +35,8 @@ class Language:
     others: str
     #: Tells how something behaves.
     describes: str
+    #: Orders a thing that has the quality: "write a function that always returns a list".
+    task: str
     #: What binds a sentence to this code base.
     local: str
     #: All projects of the user.
@@ -45,39 +47,51 @@ class Language:
 
 LANGUAGES = {
     "de": Language(
-        lasting=r"immer|niemals|nie(?: wieder)?|ab (?:jetzt|sofort)|von (?:jetzt|nun) an|künftig|in zukunft|"
+        # Polish says "nie" for "not".
+        lasting=r"immer|niemals|nie(?! (?:ma|mam|masz|jest|wiem|da|to|tak|trzeba|można|wolno|mogę|"
+        r"chcę)\b)(?! \w+(?:[auiy]j|my|ę|ł[aoy]?)(?:cie)?\b)(?! [^.]*[ąćęłńśźż])(?: wieder)?|"
+        r"ab (?:jetzt|sofort)|von (?:jetzt|nun) an|künftig|in zukunft|"
         r"grundsätzlich|jedes ?mal|merk dir|denke? (?:bitte )?(?:dran|daran)(?=:|, dass)",
         order=r"bitte (?:kein\w*|nicht|verwende|benutze|nimm)|(?:verwende|benutze|nutze|nimm) .{2,60} (?:statt|anstatt|"
         r"anstelle)|vermeide|achte darauf|stell(?:e)? sicher|ich (?:bevorzuge|möchte lieber|will kein\w*)",
         decides=r"wir (?:verwenden|benutzen|nutzen|setzen|nehmen|haben uns)",
-        passing=r"(?:^bis|bis (?:wir|ich|alles|er|sie|es|der|die|das))(?! (?:(?:die|der|das|alle) )?(?:tests?|ci|"
+        passing=r"(?:für|bei|in|während) de[nmrs] (?:hotfix|spike|prototyp\w*|sprint|poc)|(?:^bis|bis (?:wir|ich|"
+        r"alles|er|sie|es|der|die|das))(?! (?:(?:die|der|das|alle) )?(?:tests?|ci|"
         r"checks?|"
         r"builds?|pipelines?|reviews?)\b)|vorerst|erst ?mal|für den moment|gerade|heute|morgen|jetzt erst|diesmal|"
         r"dieses mal|noch nicht|"
         r"ich weiß nicht|keine ahnung|bis (?:\w+ )?(?:morgen|montag|freitag|dann|dahin|release|fertig)|solange|während|"
         r"(?:in|für|bei|auf|an) dies\w+ (?!projekt|repo)\w+|nur (?:hier|jetzt|in|für|bei)|die (?:erste|zweite|dritte|"
         r"letzte|andere) (?:option|variante|lösung|möglichkeit)|einfach",
-        takes_back=r"vergiss (?:das|es|was|die regel)|quatsch|nein,? warte|warte,? nein|doch nicht|"
+        takes_back=r"korrektur(?=:)|doch lieber|ach n(?:ee|ein)|nein,? nicht (?:immer|nie)|vergiss (?:das|es|was|"
+        r"die regel)|"
+        r"quatsch|nein,? warte|warte,? nein|doch nicht|"
         r"war (?:nur )?(?:ein )?"
         r"(?:spaß|scherz|witz)|(?:nur )?(?:spaß|scherz|witz)|ich mein(?:t)?e|nehme ich zurück|nehme (?:das|die \w+|"
         r"es) zurück|"
         r"stimmt (?:gar )?nicht|streich das|wenn ich (?:es )?mir (?:es )?(?:recht |genau )?überlege|"
         r"bei (?:näherer|genauer\w*) \w+|besser doch|falsche[rs]? (?:fenster|chat|projekt|terminal|tab)|"
-        r"war falsch|ich habe mich (?:geirrt|vertan)|sehe ich anders",
-        others=r"(?:er|sie|man|jemand|kolleg\w+|chef\w*|team|kund\w+|reviewer|leute|manche|viele) (?:\w+ )?(?:sag\w*|"
+        r"war falsch|kommando zurück|ich habe mich (?:geirrt|vertan)|sehe ich anders",
+        others=r"(?:er|sie|man|jemand|kolleg\w+|freund\w*|architekt\w*|tester\w*|chef\w*|team|kund\w+|reviewer|leute|"
+        r"manche|viele) (?:\w+ )?(?:sag\w*|"
         r"bevorzug\w*|mag|mögen|schwör\w*|besteh\w*|predig\w*|mein\w*|will|"
         r"wollen|"
         r"find\w*|glaub\w*|denk\w*|empfiehl\w*|empfehl\w*)|\w+ (?:sagt|sagte|meint|meinte|findet|glaubt|denkt|"
-        r"empfiehlt|schreibt|will),? (?:dass|wir|man|immer|nie)|laut|angeblich|vielleicht|ich (?:glaube|denke|vermute|"
+        r"empfiehlt|schreibt|will),? (?:dass|wir|man|immer|nie)|"
+        r"(?<=, )(?:sagt|sagte|meint|meinte|findet|schreibt) (?:\w+ ){0,2}\w+[.!]?$|laut|angeblich|vielleicht|"
+        r"ich (?:überlege|frage mich|weiß nicht)|ob (?:wir|man)|ich (?:glaube|denke|vermute|"
         r"finde)|"
         r"könnten?|sollten wir|(?:wenn|ginge|wäre) es nach|hätte ich die wahl|was wäre|wäre (?:es )?|entweder|"
         r"oder (?:immer|nie\w*|lieber|doch|nicht|so)",
-        describes=r"(?:schlägt|schlagen|schlug) \w* ?\w* ?fehl|funktionier\w+|klappt\w*|scheiter\w+|stürzt|crasht|"
+        describes=r"wie immer|als nie|noch nie|ich (?:fand|hatte|mochte|wusste|war|hab\w*)|(?:schlägt|schlagen|"
+        r"schlug) \w* ?\w* ?fehl|funktionier\w+|klappt\w*|scheiter\w+|stürzt|crasht|"
         r"failt|"
         r"passiert|kommt|hatte[n]?|war(?:en)?|wurde[n]?|"
         r"(?:(?:der|die|das|es|er|sie|ein\w*|mein\w*|unser\w*) (?:\S+ )?\S+|es|das|er|sie) "
-        r"(?-i:(?!(?:jetzt|mit|nicht|zuerst|erst|selbst|direkt|sonst|\w*test|\w*lint|script|commit|fest|"
+        r"(?-i:wird|(?!(?:jetzt|mit|nicht|zuerst|erst|selbst|direkt|sonst|\w*test|\w*lint|script|commit|fest|"
         r"dort|oft)\b)[a-zäöüß]+t|sind|haben|werden|gehen) (?:\w+ ){0,3}(?:immer|niemals|nie)",
+        task=r"^(?:bitte )?(?:schreib|bau|erstell|implementier|füg|mach|entwirf|programmier)\w* .*, (?:die|der|das|"
+        r"welche[rs]?)",
         local=r"hier|dies\w* (?:projekt|repo\w*|datei|code)|unser\w*",
         universal=r"(?:in |für |bei )?(?:allen|jedem|jedes) (?:meiner |meinen |unserer )?(?:projekt\w*|repo\w*)|"
         r"überall,? wo ich arbeite",
@@ -89,18 +103,21 @@ LANGUAGES = {
         r"borres|edites)|"
         r"(?:usa|utiliza) .{2,60} en (?:vez|lugar) de|evita|asegúrate|prefiero|no quiero",
         decides=r"(?:usamos|utilizamos|preferimos|decidimos)",
-        passing=r"por ahora|de momento|por el momento|hoy|mañana|esta vez|todavía no|no sé|aún no|"
+        passing=r"(?:para|en|durante) (?:el|la) (?:hotfix|spike|prototipo|demo|sprint|poc)|por ahora|de momento|"
+        r"por el momento|hoy|mañana|esta vez|todavía no|no sé|aún no|"
         r"hasta(?! que (?:\w+ )?(?:los |las |la |el )?(?:tests?|pruebas|ci|pasen))|mientras|"
         r"(?:en|para|de) est[aeo]s? (?!proyecto|repo)\w+|solo (?:aquí|ahora|en|para|por)|sólo (?:aquí|ahora|en|para|"
         r"por)|"
         r"la (?:primera|segunda|tercera|última|otra) (?:opción|variante|solución)",
-        takes_back=r"olvida (?:eso|esto|lo que|la regla)|olvídalo|no,? espera|espera,? no|perdón|quise decir|"
+        takes_back=r"corrección(?=:)|no,? no siempre|(?:ay|ah),? no|olvida (?:eso|esto|lo que|la regla)|olvídalo|"
+        r"no,? espera|espera,? no|perdón|quise decir|"
         r"quería decir|"
         r"(?:es|era) (?:una )?broma|mejor no|retiro (?:lo|la|eso|esa)|me equivoqué|cambié de (?:idea|opinión)|"
         r"borra eso|"
         r"no estoy de acuerdo|pensándolo (?:bien|mejor)|ahora que lo pienso|(?:ventana|chat|proyecto|"
         r"terminal) equivocad[oa]",
-        others=r"(?:él|ella|ellos|alguien|(?:el|la|mi|nuestr[oa]|un[oa]?) (?:jef[ea]|revisora?|compañer[oa]|colega|"
+        others=r"(?<=, )(?:dice|decía|dijo) (?:\w+ ){0,2}\w+[.!]?$|(?:él|ella|ellos|alguien|(?:el|la|mi|nuestr[oa]|"
+        r"un[oa]?) (?:jef[ea]|revisora?|compañer[oa]|amig[oa]|arquitect[oa]|colega|"
         r"cliente|"
         r"equipo|profesora?)|la gente|algunos|muchos) (?:\w+ )?(?:dice\w*|decía\w*|prefier\w+|repite\w*|repetía\w*|"
         r"jura\w*|"
@@ -108,7 +125,11 @@ LANGUAGES = {
         r"cree\w*|quiere\w*|opina\w*|recomienda\w*|insiste\w*)|según|si (?:fuera|dependiera|pudiera)|tal vez|quizás?|"
         r"creo que|pienso que|podríamos|"
         r"deberíamos|sería|o (?:siempre|nunca|mejor|no)",
-        describes=r"fall[ao]n?|funciona\w*|ocurre\w*|pasa\w*|rompe\w*|tarda\w*|era[n]?|fue(?:ron)?|tení\w+",
+        describes=r"como siempre|que nunca|(?:nunca|siempre) (?:me|te|nos|le) \w+[óéí]|(?:nunca|siempre) he|"
+        r"nunca (?:vi|supe|entendí)|^(?:el|la|los|las|un|una) \S+ (?:nunca|siempre|jamás) (?:se|es|está|son|ha|fue)|"
+        r"fall[ao]n?|"
+        r"funciona\w*|ocurre\w*|pasa\w*|rompe\w*|tarda\w*|era[n]?|fue(?:ron)?|tení\w+",
+        task=r"^(?:por favor,? )?(?:escrib\w+|crea|crear|haz|implementa\w*|añade|agrega|diseña) .{2,60} que",
         local=r"aquí|est[ae] (?:proyecto|repo\w*|archivo|código)|nuestr\w+",
         universal=r"(?:en )?todos (?:los|mis) (?:proyectos|repositorios)|en cualquier proyecto",
         cause=r"porque|debido a|ya que|por eso|la causa|el motivo|causad[oa] por",
@@ -119,24 +140,31 @@ LANGUAGES = {
         order=r"n['’](?:utilise|ajoute|écris|efface)z? pas|ne (?:fais|mets|touche|modifie|change|supprime|pousse|"
         r"commite) pas|(?:utilise|prends) .{2,60} (?:au lieu|plutôt que|à la place)|évite|veille à|assure-toi|"
         r"je préfère|je ne veux pas",
-        decides=r"(?:nous (?:utilisons|préférons|avons décidé)|on (?:utilise|préfère|a décidé))",
-        passing=r"pour (?:l['’]instant|le moment)|aujourd['’]hui|demain|cette fois|pas encore|je (?:ne )?sais pas|"
+        decides=r"(?:nous (?:utilisons|préférons|avons décidé|n['’]utilisons)|on (?:utilise|préfère|a décidé|"
+        r"n['’]utilise))",
+        passing=r"(?:pour|dans|pendant) l[ea] (?:hotfix|spike|prototype|démo|sprint|poc|correctif)|"
+        r"pour (?:l['’]instant|le moment)|aujourd['’]hui|demain|cette fois|pas encore|je (?:ne )?sais pas|"
         r"jusqu['’]\w+(?! ce que (?:les |la |le )?(?:tests?|ci|pipeline|build))|tant que|pendant|(?:dans|pour|"
         r"sur) (?:ce|cet|cette|ces) (?!projet|dépôt|repo)\w+|"
         r"(?:seulement|juste|uniquement) (?:ici|maintenant|dans|pour|cette)|la (?:première|deuxième|seconde|troisième|"
         r"dernière|autre) (?:option|variante|solution)",
-        takes_back=r"oublie(?:z)? (?:ça|cela|ce que|la règle|tout)|laisse tomber|non,? attends|attends,? non|"
+        takes_back=r"(?:ah|oh|euh),? non|non,? pas (?:toujours|forcément)|(?<!n['’])oublie(?:z)?(?: (?:ça|cela|ce que|"
+        r"la règle|tout)|(?=\W*$))|laisse tomber|non,? attends|"
+        r"attends,? non|"
         r"(?:en fait|finalement),? (?:non|oublie)|non,? (?:en fait|finalement)|je (?:rigole|plaisante|blague)|"
         r"c['’]était (?:une )?(?:blague|plaisanterie|erreur)|je voulais dire|je me suis trompée?|je retire|"
         r"j['’]ai changé d['’]avis|mauvaise fenêtre|réflexion faite|à la réflexion|je ne suis pas d['’]accord",
-        others=r"(?:il|elle|ils|elles|quelqu['’]un|(?:le|la|mon|ma|notre|une?) (?:chef\w*|patron\w*|collègue|"
+        others=r"(?<=, )(?:dit|disait|écrit) (?:\w+ ){0,2}\w+[.!]?$|(?:il|elle|ils|elles|quelqu['’]un|(?:le|la|mon|ma|"
+        r"notre|une?) (?:chef\w*|patron\w*|collègue|ami\w*|copain|architecte|"
         r"client\w*|équipe|"
         r"prof\w*)|les gens|certains|beaucoup) (?:\w+ )?(?:dit|disait|préfère\w*|répète\w*|répétait|jure\w*|"
         r"disent|pense\w*|croi\w*|veu\w*|trouve\w*|recommande\w*|insiste\w*)|selon|d['’]après|peut-être|"
         r"je (?:crois|pense|trouve) que|si (?:ça ne tenait|ça dépendait|c['’]était|je pouvais)|on (?:pourrait|"
         r"devrait)|ce serait|ou (?:toujours|jamais|plutôt|bien|pas)",
-        describes=r"plante[nrs]?|échou\w+|marche\w*|fonctionn(?!al)\w+|arrive\w*|était|étaient|avai\w+|ça|"
+        describes=r"comme toujours|que jamais|(?:ai|avais|a|est) (?:jamais|toujours)|plante[nrs]?|échou\w+|marche\w*|"
+        r"fonctionn(?!al)\w+|arrive\w*|était|étaient|avai\w+|ça|"
         r"(?:est|sont|a|ont|n['’]est|ne sont) (?:toujours|jamais)|j['’]ai (?:toujours|jamais)",
+        task=r"^(?:écri\w+|crée\w*|fais|implémente\w*|ajoute\w*|conçois) .{2,60} qui",
         local=r"ici|ce (?:projet|dépôt|repo\w*|fichier|code)|notre|nos",
         universal=r"(?:dans |pour |sur )?(?:tous (?:les|mes|nos) (?:projets|dépôts|repos)|chaque projet|"
         r"n['’]importe quel projet)|partout où je travaille",
@@ -148,20 +176,26 @@ LANGUAGES = {
         order=r"non (?:usare|usa|modificare|toccare|scrivere|aggiungere|cancellare)|(?:usa|utilizza) .{2,60} "
         r"(?:invece (?:di|del\w*)|al posto (?:di|del\w*)|anziché)|evita|assicurati|preferisco|non voglio",
         decides=r"(?:usiamo|utilizziamo|preferiamo|abbiamo deciso)",
-        passing=r"per (?:ora|adesso|il momento|oggi)|oggi|domani|stavolta|questa volta|non ancora|non (?:lo )?so|"
+        passing=r"(?:per|nel|nella|durante) (?:l[\'’]|il |la |lo )?(?:hotfix|spike|prototipo|demo|sprint|poc)|"
+        r"per (?:ora|adesso|il momento|oggi)|oggi|domani|stavolta|questa volta|non ancora|non (?:lo )?so|"
         r"fino a\w* (?!\d)|finché|mentre|durante|(?:in|per|su) quest[aoei] (?!progetto|repo)\w+|"
         r"solo (?:qui|ora|per|in)|la (?:prima|seconda|terza|ultima|altra) (?:opzione|variante|soluzione)",
-        takes_back=r"lascia (?:stare|perdere)|dimentica(?:lo| (?:quello|questo|tutto|la regola))|no,? aspetta|"
+        takes_back=r"correzione(?=:)|(?:ah|oh),? no|no,? non sempre|lascia (?:stare|perdere)|dimentica(?:lo|"
+        r" (?:quello|questo|tutto|la regola))|no,? aspetta|"
         r"aspetta,? no|anzi,? no|scherz(?:o|avo)|era (?:uno scherzo|una battuta)|volevo dire|mi sono sbagliat[oa]|"
         r"ci ho ripensato|ripensandoci|ritiro (?:tutto|quello)|(?:finestra|chat) sbagliata|non sono d['’]accordo",
-        others=r"(?:lui|lei|loro|qualcuno|(?:il|la|un[oa]?) (?:mi[oa] |nostr[oa] )?(?:capo|collega|cliente|team|"
+        others=r"(?<=, )(?:dice|diceva) (?:\w+ ){0,2}\w+[.!]?$|(?:lui|lei|loro|qualcuno|(?:il|la|un[oa]?) (?:mi[oa] |"
+        r"nostr[oa] )?(?:capo|collega|amic[oa]|architett[oa]|cliente|team|"
         r"prof\w*|"
         r"revisore)|la gente|alcuni|molti) (?:\w+ )?(?:dice(?:va)?|dicono|preferisc\w+|ripete(?:va)?|giura\w*|pensa\w*|"
         r"cred\w+|vuole|vogliono|consiglia\w*|insist\w+)|secondo|forse|magari|se (?:fosse|dipendesse|potessi)|"
         r"credo che|penso che|potremmo|dovremmo|"
         r"sarebbe|oppure|o (?:sempre|mai|meglio)",
-        describes=r"fallisc\w+|funziona(?:no|va|vano)?|succede\w*|capita\w*|rompe\w*|crasha\w*|era(?:no)?|aveva\w*|"
+        describes=r"come sempre|che mai|(?:mi è|non ho|ho) (?:sempre|mai)|(?:non )?(?:viene|vengono|veniva)|"
+        r"fallisc\w+|funziona(?:no|va|vano)?|succede\w*|capita\w*|"
+        r"rompe\w*|crasha\w*|era(?:no)?|aveva\w*|"
         r"(?:è|sono|ha|hanno|ho|abbiamo) (?:sempre|mai)",
+        task=r"^(?:scrivi|crea|fai|implementa|aggiungi|progetta) .{2,60} che",
         local=r"qui|quest[oa] (?:progetto|repo\w*|file|codice)|nostr\w+",
         universal=r"(?:in |per )?tutti i (?:miei |nostri )?(?:progetti|repo\w*)|(?:in |per )?ogni progetto|"
         r"ovunque lavor[io]",
@@ -174,21 +208,28 @@ LANGUAGES = {
         r"(?:us[ae]|utiliz[ae]) .{2,60} (?:em vez d[eoa]|ao invés d[eoa]|no lugar d[eoa])|evit[ae]|prefiro|não quero|"
         r"por favor,? não \w+",
         decides=r"(?:usamos|utilizamos|preferimos|decidimos|a gente usa)",
-        passing=r"por (?:agora|enquanto)|hoje|amanhã|d?[en]?[sn]ta vez|ainda não|não sei|até (?!\d)|enquanto|durante|"
+        passing=r"(?:para|n|durante) ?[oa] (?:hotfix|spike|protótipo|demo|sprint|poc)|por (?:agora|enquanto)|hoje|"
+        r"amanhã|d?[en]?[sn]ta vez|ainda não|não sei|até (?!\d)|enquanto|durante|"
         r"(?:nest[ea]s?|dest[ea]s?|(?:para|em) est[ea]s?) (?!projeto|repo)\w+|só (?:aqui|agora|para|em)|"
         r"a (?:primeira|segunda|terceira|última|outra) (?:opção|variante|solução)",
-        takes_back=r"(?<!não )esque[çc][ae] (?:isso|isto|o que|tudo|a regra)|deixa (?:pra lá|para lá|isso|estar)|"
+        takes_back=r"correção(?=:)|(?:ah|oh),? não|não,? nem sempre|(?<!não )esque[çc][ae](?: (?:isso|isto|o que|tudo|"
+        r"a regra)|(?=\W*$))|deixa (?:pra lá|para lá|"
+        r"isso|estar)|"
         r"não,? espera|espera,? não|(?:estou|tô|estava) (?:a )?brinca\w*|era (?:brincadeira|piada)|quis dizer|"
         r"queria dizer|enganei-me|me enganei|mudei de ideia|pensando (?:bem|melhor)|retiro (?:o que|isso)|"
         r"janela errada|chat errado|não concordo|melhor não",
-        others=r"(?:ele|ela|eles|elas|alguém|(?:[oa]|uma?) (?:meu |minha |nosso |nossa )?(?:chefe|colega|cliente|"
+        others=r"(?<=, )(?:diz|disse) (?:\w+ ){0,2}\w+[.!]?$|(?:ele|ela|eles|elas|alguém|(?:[oa]|uma?) (?:meu |minha |"
+        r"nosso |nossa )?(?:chefe|colega|amig[oa]|arquitet[oa]|cliente|"
         r"equip[ae]|"
         r"professora?|revisora?)|as pessoas|alguns|muitos) (?:\w+ )?(?:diz\w*|disse\w*|prefer\w+|repet\w+|jura\w*|"
         r"acha\w*|pensa\w*|quer\w*|recomenda\w*|insiste\w*)|segundo|talvez|se (?:fosse|dependesse|pudesse)|acho que|"
         r"penso que|poderíamos|podíamos|"
         r"deveríamos|devíamos|seria|ou (?:sempre|nunca|melhor|não)",
-        describes=r"falha\w*|funciona\w*|acontece\w*|quebra\w*|demora\w*|era[m]?|foi|foram|tinha\w*|"
+        describes=r"como sempre|que nunca|(?:nunca|sempre) (?:gostei|achei|vi|entendi|soube|tive)|falha\w*|"
+        r"funciona\w*|acontece\w*|quebra\w*|demora\w*|nunca (?:é|são|está|foi|foram|fica)|era[m]?|"
+        r"foi|foram|tinha\w*|"
         r"(?:está|estão|é|são|tem|têm|já|eu) sempre",
+        task=r"^(?:por favor,? )?(?:escrev\w+|cri[ae]|faça|faz|implement[ae]|adicion[ae]) .{2,60} que",
         local=r"aqui|[nd]?est[ea] (?:projeto|repo\w*|arquivo|ficheiro|código)|noss[oa]s?",
         universal=r"(?:em |para )?todos os (?:meus |nossos )?(?:projetos|projectos|repositórios)|"
         r"(?:em |para )?(?:qualquer|cada) projeto",
@@ -198,14 +239,129 @@ LANGUAGES = {
         lasting=r"必ず|常に|いつも|絶対に|決して|今後|これからは|これからも|毎回|以後",
         order=r"しないで|使わないで|書かないで|ようにして|ではなく|の代わりに|禁止|避けて",
         decides=r"(?:使います|使っています|採用しました|に決めました|にしました)",
-        passing=r"とりあえず|今は|今回|今日|明日|まだ|一旦|だけ|まで|間は|わからない|分からない|この(?!プロジェクト|リポジトリ|"
+        passing=r"(?:ホットフィックス|プロトタイプ|デモ|スプリント)(?:では|は|の間)|とりあえず|今は|今回|今日|明日|まだ|一旦|だけ|まで|間は|わからない|分からない|この(?!プロジェクト|"
+        r"リポジトリ|"
         r"コードベース)\w",
         takes_back=r"やっぱり|冗談|忘れて|撤回|取り消|いや、|間違え|間違いでした|じゃなくて|訂正",
         others=r"さんが|と言って|と言った|らしい|だそう|によると|かもしれ|と思う|と思います|どうかな|でしょうか|ですか",
-        describes=r"失敗|エラー|壊れ|落ち|遅い|出る|出ます|なる|なります|でした|いました",
+        describes=r"ありがとう|お世話|失敗|エラー|壊れ|落ち|遅い|出る|出ます|なる|なります|でした|いました",
+        task=r"[るすくうい](?:関数|クラス|メソッド|スクリプト|コンポーネント|テスト|コマンド|機能)を(?:書|作|追加|実装)",
         local=r"この(?:プロジェクト|リポジトリ|ファイル|コード)|ここでは",
         universal=r"(?:すべて|全て|全部|どの)の?プロジェクト",
         cause=r"原因|ため|ので|から(?=、|。)|理由",
+        is_spaced=False,
+    ),
+    "nl": Language(
+        lasting=r"altijd|nooit|voortaan|vanaf (?:nu|vandaag)|van nu af aan|in het vervolg|in de toekomst|telkens|"
+        r"elke keer (?:als|dat|wanneer)|onthoud(?: dat|:)",
+        order=r"gebruik .{2,60} in plaats van|alsjeblieft (?:geen|niet)|vermijd|zorg (?:ervoor|dat)|"
+        r"ik (?:wil geen|wil liever|heb liever|geef de voorkeur)",
+        decides=r"(?:we|wij) (?:gebruiken|hebben (?:besloten|gekozen)|kiezen)",
+        passing=r"(?:voor|in|tijdens) (?:de|het) (?:hotfix|spike|prototype|demo|sprint|poc)|voorlopig|voor nu|"
+        r"vandaag(?<!vanaf vandaag)|morgen|(?:deze|dit) keer|nog niet|ik weet niet|"
+        r"weet ik niet|tot(?! (?:(?:de|alle) )?(?:tests?|ci|checks?|builds?)\b)|zolang|terwijl|tijdens|"
+        r"(?:in|voor|bij|op) (?:deze|dit) (?!project|repo)\w+|alleen (?:hier|nu|voor|in|bij|op)|"
+        r"de (?:eerste|tweede|derde|laatste|andere) (?:optie|variant|oplossing)",
+        takes_back=r"correctie(?=:)|(?:o|oh|ah),? nee|nee,? niet altijd|vergeet (?:dat|het|dit|wat|de regel)(?! niet)|"
+        r"laat maar|toch (?:maar )?niet|nee,? wacht|"
+        r"wacht,? nee|grapje|was een grap|ik bedoel(?:de)?|neem (?:dat|het|de \w+) terug|ik vergis(?:te)? me|"
+        r"bij nader inzien|ik heb me vergist|(?:verkeerde?) (?:venster|chat|project|terminal)|streep dat door|"
+        r"ben het er niet mee eens",
+        others=r"(?<=, )(?:zegt|zei|vindt) (?:\w+ ){0,2}\w+[.!]?$|(?:hij|zij|ze|men|iemand|sommigen|(?:mijn|onze|de|"
+        r"het|een) (?:baas|collega|vriend\w*|teamgenoot|architect|klant|team|chef|reviewer|"
+        r"leraar)) (?:\w+ )?(?:zeg\w*|zei|wil\w*|vind\w*|denk\w*|raadt|beweer\w*|geeft de voorkeur)|"
+        r"\w+ (?:zegt|zei|vindt|denkt|wil) (?:dat|we)|volgens(?! (?:onze|mijn)\b)|misschien|"
+        r"ik (?:denk|geloof|vind)|zouden? we|als het aan|of (?:altijd|nooit|liever|niet)|blijkbaar|stel dat",
+        describes=r"zoals altijd|dan nooit|ik (?:heb|had|vond|was)|faalt|falen|mislukt|crasht|werkt|gebeurt|waren|"
+        r"had(?:den)?|werd(?:en)?|duurt|"
+        r"(?:is|zijn|heeft|hebben|ben|heb) (?:\w+ ){0,2}(?:altijd|nooit)|"
+        r"(?:(?:de|het|een|dit|dat|deze) \S+|het|dat|hij) (?!moet|mag|met|niet)\w+t (?:\w+ ){0,2}(?:altijd|nooit)",
+        task=r"^(?:schrijf|maak|bouw|implementeer|voeg|ontwerp) .{2,60} (?:die|dat)",
+        local=r"(?:dit|deze) (?:project|repo\w*|bestand|code)|onze?",
+        universal=r"(?:in |voor |bij )?(?:al (?:mijn|onze)|alle) (?:projecten|repo\w*)|"
+        r"(?:in |voor |bij )?elk project|overal waar ik werk",
+        cause=r"omdat|doordat|vanwege|daarom|de oorzaak|de reden",
+    ),
+    "pl": Language(
+        lasting=r"zawsze|nigdy|od teraz|od (?:dziś|dzisiaj)|odtąd|na przyszłość|w przyszłości|za każdym razem|"
+        r"pamiętaj(?:cie)?(?:,? (?:że|żeby|aby)|:)|zapamiętaj",
+        order=r"nie (?:używaj|rób|dotykaj|zmieniaj|pisz|dodawaj|usuwaj|pushuj|commituj|edytuj)(?:cie)?|"
+        r"(?:używaj|użyj|stosuj)(?:cie)? .{2,60} zamiast|unikaj|upewnij się|wolę|nie chcę|proszę,? nie",
+        decides=r"(?:używamy|stosujemy|korzystamy|zdecydowaliśmy|wybraliśmy)",
+        passing=r"(?:dla|w|na) (?:hotfix\w*|spike\w*|prototyp\w*|dem[oa]|sprin\w+)|na razie|póki co|(?<!od )teraz|"
+        r"(?<!od )dzi(?:ś|siaj)|jutro|tym razem|jeszcze nie|nie wiem|dopóki|"
+        r"podczas|do (?:jutra|poniedziałku|piątku|końca|czasu)|(?:w|na|dla|przy) (?:tym|tej|tego|ten|tę) "
+        r"(?!projek|repo)\w+|tylko (?:tu|tutaj|w|na|dla)|(?:pierwsz|drug|trzeci|ostatni|inn)\w+ "
+        r"(?:opcj|wariant|rozwiązani)\w*",
+        takes_back=r"(?:korekta|poprawka)(?=:)|(?:a|o|ach),? nie|nie,? nie zawsze|(?<!nie )zapomnij|nieważne|"
+        r"jednak nie|nie,? (?:czekaj|zaczekaj)|czekaj,? nie|żart\w*|"
+        r"chodziło mi|miał[ea]m na myśli|cofam|pomyłka|pomylił[ea]m|zmienił[ea]m zdanie|po namyśle|nie to okno|"
+        r"nie zgadzam się",
+        others=r"(?<=, )(?:mówi|twierdzi|uważa) (?:\w+ ){0,2}\w+[.!]?$|(?:on|ona|oni|ktoś|szef\w*|koleg\w+|koleżanka|"
+        r"przyjaciel|znajom\w+|architekt|"
+        r"klient\w*|zespół|recenzent\w*) (?:\w+ )?(?:mówi\w*|"
+        r"powiedział\w*|twierdzi\w*|chc\w+|uważa\w*|sądzi\w*|wol[ią]|[pz]aleca\w*|poleca\w*)|"
+        r"\w+ (?:mówi|twierdzi|uważa|sądzi|chce),? (?:że|żeby)|zdaniem|według|podobno|może|chyba|"
+        r"(?:myślę|sądzę|uważam|wydaje mi się),? że|powinniśmy|moglibyśmy|gdyby\w*|"
+        r"(?:albo|czy) (?:zawsze|nigdy|lepiej|powinniśmy)",
+        describes=r"jak zawsze|niż (?:wcale|nigdy)|(?:nigdy|zawsze) (?:nie )?\w+(?:łem|łam|liśmy)|działa\w*|pada\w*|"
+        r"zawiesza\w*|wywala\w*|zdarza\w*|dzieje|był[aoy]?|miał[aoy]?|trwa|"
+        r"(?:zawsze|nigdy(?: nie)?) (?:jest|są|rozumiał\w*)|(?:jest|są) (?:zawsze|nigdy)",
+        task=r"^(?:napisz|utwórz|stwórz|zrób|zaimplementuj|dodaj|zaprojektuj) .{2,60} któr\w+",
+        local=r"tutaj|(?:ten|tym|tego|tej|ta) (?:projek\w+|repo\w*|plik\w*|kod\w*)|nasz\w*",
+        universal=r"(?:we |w |dla )?wszystkich (?:moich |naszych )?(?:projekt\w+|repo\w*)|w każdym (?:moim |naszym )?"
+        r"(?:projekcie|repo\w*)|gdziekolwiek pracuję",
+        cause=r"ponieważ|dlatego|z powodu|przyczyn\w+|powodem",
+    ),
+    "ru": Language(
+        lasting=r"всегда|никогда|отныне|впредь|с этого момента|с сегодняшнего дня|на будущее|в будущем|каждый раз|"
+        r"запомни(?:те)?|помни(?:те)?,? что",
+        order=r"не (?:используй|трогай|меняй|пиши|добавляй|удаляй|пушь|коммить|редактируй|делай)(?:те)?|"
+        r"(?:используй|бери)(?:те)? .{2,60} вместо|избегай|предпочитаю|не хочу|пожалуйста,? не",
+        decides=r"мы (?:используем|применяем|решили|выбрали)|^используем",
+        passing=r"(?:для|в|на) (?:хотфикс\w*|прототип\w*|демо|спринт\w*)|пока(?: что)?|сейчас|сегодня|завтра|"
+        r"[нв]а? этот раз|ещё не|еще не|не знаю|до (?:завтра|понедельника|"
+        r"пятницы|релиза|конца)|во время|(?:в|на|для|при) (?:этой|этом|этого|эту|этот) (?!проект|репо|момент)\w+|"
+        r"только (?:здесь|тут|сейчас|в|на|для)|(?:перв|втор|трет|последн|друг)\w+ (?:вариант|опци|решени)\w*",
+        takes_back=r"(?:исправление|поправка)(?=:)|(?:а|ой|ах),? нет|нет,? не (?:всегда|надо)|(?<!не )забудь(?:те)?|"
+        r"неважно|проехали|хотя,? нет|нет,? (?:стой|подожди|погоди)|(?:стой|подожди|"
+        r"погоди),? нет|шучу|шутка|(?:я )?имел[аи]? в виду|беру (?:свои )?(?:слова|это)|передумал\w*|ошиб(?:ся|лась)|"
+        r"не (?:то окно|тот чат)|если подумать|не согласен|не согласна",
+        others=r"(?<=, )(?:говорит|считает|сказал\w*) (?:\w+ ){0,2}\w+[.!]?$|(?:он|она|они|кто-то|шеф|начальник|друг|"
+        r"приятель|архитектор|"
+        r"коллега|коллеги|клиент\w*|команда|ревьюер|заказчик) (?:\w+ )?"
+        r"(?:говор\w+|сказал\w*|хоч\w+|хот\w+|счита\w+|дума\w+|предпочита\w+|рекоменду\w+|совету\w+|утвержда\w+)|"
+        r"\w+ (?:говорит|считает|думает|хочет|сказал\w*),? (?:что|чтобы)|по (?:словам|мнению)|согласно|может быть|"
+        r"возможно|наверное|(?:думаю|считаю|полагаю),? что|нам (?:следует|стоит)|стоит ли|нужно ли|если бы|"
+        r"или (?:всегда|никогда|лучше|не)",
+        describes=r"как всегда|чем никогда|я (?:никогда|всегда)(?: не)? \w+ла?|(?:он|она|оно|они|"
+        r"это) (?:\w+ )?(?:всегда|никогда)|пада(?:ет|ют|л\w*)|лома(?:ет|ют|л\w*)\w*|"
+        r"работа(?:ет|ют|л\w*)|случа\w+|происход\w+|был[аио]?|"
+        r"завис(?:ает|ают|ло|ла|ал\w*)|вылета\w+|никогда не (?:понимал\w*|видел\w*)",
+        task=r"^(?:напиши|создай|сделай|реализуй|добавь|спроектируй)(?:те)? .{2,60} котор\w+",
+        local=r"здесь|тут|эт(?:от|ом|ого|ой) (?:проект\w*|репо\w*|файл\w*|код\w*)|наш\w*",
+        universal=r"(?:во |для )?всех (?:моих |наших )?(?:проект\w+|репо\w*)|в (?:каждом|любом) "
+        r"(?:(?:моём|моем|нашем) )?(?:проекте|репо\w*)|везде,? где я работаю",
+        cause=r"потому что|из-за|поэтому|причин\w+|так как",
+    ),
+    "zh": Language(
+        lasting=r"总是|始终|永远|绝不|决不|绝对不|从不|切勿|务必|一律|从现在(?:开始|起)|今后|以后[都请不]|每次|记住|请记得",
+        order=r"不要(?![でなだ。とに])|别[用再动改写]|请勿|避免|而不是|代替|我(?:更喜欢|偏好|不想|不希望)",
+        decides=r"我们(?:使用|用|采用|决定|选择)|本项目(?:使用|采用)",
+        passing=r"(?:热修复|原型|演示|冲刺)(?:中|里|时|阶段)|暂时|目前|现在(?!开始|起)|今天|这[一]?次|本次|还没|不知道|直到|期间|在[这该当](?:个|前|一)?(?!项目|仓库|代码库)"
+        r"|这个(?!项目|仓库|代码库)\w|[只仅](?:在|限|是)|第[一二三四]个",
+        takes_back=r"[哦噢啊]不|不用了|更正|纠正|忘了吧|忘掉|算了|还是不|还是用|开玩笑|撤回|说错|搞错|弄错|收回|改(?:变)?主意|不对(?=[，。！,]|$)|"
+        r"等等[，,]|我的意思是|发错|不同意",
+        others=r"(?:他|她|们|老板|经理|朋友|架构师|同事|客户|团队|有人|[小老]\w)(?:总|一直|常)?(?:说|认为|觉得|想要|希望|建议|要求|主张)|"
+        r"据说|根据(?!我们)|文档[说建]|也许|(?<!尽)可能(?![なでにだ性])|或许|我(?:觉得|认为|想)|应该.{0,30}[吗嘛]|"
+        r"是不是|是否|要不要|要么",
+        describes=r"往常|一如既往|谢谢[。！]?$|我从[不来]|^[它他她这那].{0,6}(?:总是|从不|永远|始终|每次)|失败|报错|崩溃|出错|很慢|坏了|不工作|会(?:崩|失|报|出)|"
+        r"了[。！]?$|总是(?:会|有|很|在|失|报)|"
+        r"从不(?:会|失)",
+        task=r"^请?(?:帮我)?(?:写|实现|创建|添加|加|做)一?[个段条].*的",
+        local=r"这里|[这本此该]个?(?:项目|仓库|文件|代码)|我们",
+        universal=r"(?:所有|每个|任何|全部)(?:的|我的|我们的)?(?:项目|仓库)",
+        cause=r"因为|由于|所以|原因|导致",
         is_spaced=False,
     ),
 }
@@ -229,6 +385,7 @@ OTHERS = pattern(lambda language: language.others)
 DESCRIBES = pattern(lambda language: language.describes)
 LOCAL = pattern(lambda language: language.local)
 UNIVERSAL = pattern(lambda language: language.universal)
+TASK = pattern(lambda language: language.task)
 CAUSE = pattern(lambda language: language.cause)
 
 

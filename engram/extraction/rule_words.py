@@ -43,7 +43,8 @@ ALWAYS = re.compile(
 )
 FOR_LATER = re.compile(
     r"\b(?:from now on|from here on(?: out)?|going forward|henceforth|in (?:the )?future(?=[,.!]|$)|"
-    r"(?:every|each) time (?:you|we|i)|whenever (?:you|we|i)(?! (?:like|want|wish|can|feel|please)\b)|"
+    r"make it a (?:habit|rule) (?:to|that)|(?:every|each) time (?:you|we|i)|whenever (?:you|we|i)(?! (?:like|want|"
+    r"wish|can|feel|please)\b)|"
     r"as a (?:general )?rule|at all times|for all (?:future|new)|"
     r"(?:before|after|in|with|for) (?:every|each) (?:commit|push|pr|pull request|merge|release|session|reply|answer|"
     r"change|edit|response|deploy\w*))\b",
@@ -252,7 +253,8 @@ _PERSONS = (
 )
 _THINK = (
     r"(?:think|believe|feel|want|say|said|insist|prefer|suggest|recommend|argue|claim|like|ask|told|tell|demand|expect|"
-    r"hold|swear|swore|advise|propose|mention|advocate|hate|love|wrote|write|decide|require|keep saying|would (?:like|"
+    r"hold|reckon|swear|swore|advise|propose|mention|advocate|hate|love|wrote|write|decide|require|keep saying|"
+    r"would (?:like|"
     r"say|"
     r"prefer))(?:s|d|ed|es)?"
 )
@@ -277,6 +279,9 @@ NAMED_OTHERS = re.compile(
     r"believes|wants|says|said|insists|prefers|suggests|suggested|recommends|recommended|argues|claims|claimed|likes|"
     r"told|"
     r"asked|demands|expects|advises|proposes|proposed|swears|hates|keeps saying|thought|wanted|insisted)\b|"
+    r"\b(?!(?:We|You|I|It|This|That|There|Claude)\b)[A-Z][\w'-]+ [a-z]+(?:s|ed) (?:that )?(?:we|you|one|people|"
+    r"everyone) "
+    r"(?:should|must|ought|have to|need to)\b|"
     r"\b[A-Z]\w+'s (?:rule|opinion|view|advice|take|preference|convention|style|idea|motto)\b"
 )
 DISAGREES = re.compile(
@@ -305,12 +310,12 @@ DESCRIPTION = re.compile(
     r"^(?:it|this|that|there|they|he|she|these|those|nobody|nothing|everything|something)\b(?!'?s (?:our|my) |"
     r" is (?:our|my) )|"
     r"\b(?:it|they|that|which|there|this|these) (?:always|never)\b|\b(?:will|would|does|is|are|was|has|have|had|be|"
-    r"can|do|did) (?:always|never)\b|\byou (?:always|never) |\bi(?:'ve| have)? never |\bi always (?!want|prefer|use|"
-    r"expect|merge|"
-    r"review|commit|push|squash|rebase|write)|don'?t always|"
+    r"can|do|did) (?:always|never)\b|\byou (?:always|never) |\bi(?:'ve| have) never |"
+    r"\bi (?:always|never) (?!want|prefer|use|expect|merge|review|commit|push|squash|rebase|write)|don'?t always|"
     r"\b(?:every|each) time (?:you|we|i)\b[^,]*, (?:it|the|this|that|there|they|i|an?|my|nothing|"
     r"something)\b(?! (?:want|"
-    r"need|must))|\b(?:every|each) time i (?:run|try|open|start|click|build|call|load)\b|\bwhenever (?:you|we|"
+    r"need|must))|\b(?:(?:every|each) time|whenever) i (?:run|try|open|start|click|build|call|load)\b|"
+    r"\bwhenever (?:you|we|"
     r"i)\b[^,]*, (?:it|the|this|that|there|they|i (?:get|see)|nothing)\b|"
     r"\bin (?:every|each) \w+ (?:there|it|they|i (?:get|see|found))\b|"
     r"\bi (?:get|got|see|saw|found|notice\w*|had|ran|tried)\b",
@@ -322,7 +327,10 @@ REPORT = re.compile(
     r"instead of what|"
     r"so we (?:need|should|have|can|could)|but (?:we|it|the)|which (?:is|are|was|makes|means|causes)|too (?:many|much|"
     r"slow|"
-    r"old)|outdated|deprecated|duplicat\w+|doesn'?t|isn'?t|aren'?t|can'?t|problem|issue|unclear|ugly|inconsistent)\b",
+    r"old)|(?:two|three|four|five|several|many|multiple|various) (?:different|separate|kinds|ways|versions|copies)|"
+    r",\s*(?:please |so |can you |could you |let'?s )?(?:clean|fix|change|replace|remove|unify|merge|migrate|refactor|"
+    r"switch|update)\b(?! (?:before|after|with)\b)|outdated|deprecated|duplicat\w+|doesn'?t|isn'?t|aren'?t|can'?t|"
+    r"problem|issue|unclear|ugly|inconsistent)\b",
     _ANY,
 )
 #: A condition on the thing that is built, not on what somebody does.
@@ -370,6 +378,9 @@ TAKES_BACK = re.compile(
     r"(?:i |i'll |let me |i hereby |i'd like to )?(?:take|took|taking) (?:that |this |it |those |all that |"
     r"everything )?back|"
     r"i (?:take|took|withdraw|revoke|retract) (?:back )?(?:that|what|the|my)|i(?:'ve| have)? changed my mind|nvm|"
+    r"(?:scrap|drop|cancel|lose|skip|undo|ditch) (?:the|that|my) (?:[\w-]+ ){0,3}(?:rule|thing|convention|policy|"
+    r"preference)(?=\W*$| (?:about|on|for|again|please)\b)|"
+    r"scrap (?:that|it|this)(?=\W*$)|"
     r"(?:on|after) second thoughts?|(?:that|it|this) was (?:only |just )?(?:a joke|sarcas\w+|ironic|a mistake|wrong|"
     r"nonsense)|"
     r"i(?:'m| am| was) (?:only |just )?(?:joking|kidding|sarcastic)|i was wrong|my (?:bad|mistake)\b|not (?:really|"
@@ -387,10 +398,12 @@ TAKES_BACK = re.compile(
 #: Corrects what stands just before it.
 CORRECTS = re.compile(
     r"(?:^|[.,;:!–—-]\s*|\()(?:oh|hm+|ah|oops|uh|um|er|well|actually|sorry|but|no|nope|wait|hold on|hang on)?[,.!… ]*"
-    r"(?:no,? wait|wait,? no|(?:wait|hold on)[,.!…]|no,|nope\b|sorry,? (?:i|no|not|that)|i (?:meant|mean)\b|"
+    r"(?:no,? wait|wait,? no|wait,? that'?s not (?:right|true)|(?:wait|hold on)[,.!…]|no,|nope\b|sorry,? (?:i|no|not|"
+    r"that)|i (?:meant|mean)\b|"
     r"correction\b|on reflection\b|come to think of it\b|(?:now that i )?think(?:ing)? (?:about|of) it\b|"
     r"let me rephrase\b|"
     r"actually,? (?:no|not|don'?t|let'?s|use|it'?s|make|keep|never ?mind|scratch)\b|or rather\b|make that\b|"
+    r"(?:go |switch |let'?s go )?back to (?!(?:the|my|our|this|that|work|it)\b)[^\W\d_]+(?: please)?(?=\W*$)|"
     r"rather not\b|better not\b|no[,.!]? (?:use|make|do|not|let'?s)\b)",
     _ANY,
 )

@@ -257,6 +257,8 @@ def _refusal(sentence: str, statement: Statement, after: str, form: re.Pattern[s
             return Refusal.OTHERS
         if languages.DESCRIBES.search(sentence):
             return Refusal.DESCRIPTION
+        if languages.TASK.search(sentence):
+            return Refusal.TASK
     if words.TASK.search(sentence) and form not in (words.FOR_LATER, words.UNIVERSAL_RULE):
         return Refusal.TASK
     if form is words.SOUNDS_LIKE_A_RULE or words.DESCRIPTION.search(sentence) or words.CONDITION.search(sentence):

@@ -47,7 +47,7 @@ _ITALIC = re.compile(r"(?<![\w*])\*(\S[^*\n]{0,400}?)\*(?![\w*])")
 _TYPOGRAPHIC = re.compile(r"\w*’[\w’]*")
 _APOSTROPHE = re.compile(r"\w*'[\w']*")
 _SPACE = re.compile(r"\s+")
-_END = re.compile(r"(?<=[.!?])[\"')\]*_]*\s+(?=[\"'(\[*_`]*[A-Z0-9`\"'])")
+_END = re.compile(r"(?<=[.!?])[\"')\]*_]*\s+(?=[\"'(\[*_`]*[A-Z0-9`\"'À-ÖØ-ÞĄĆĘŁŃŚŹŻА-ЯЁ])")
 _SHORT = re.compile(r"(?:\b(?:e\.g|i\.e|vs|etc|cf|approx|no|fig|dr|mr|ms|st)|\b[A-Z]|^\W*\d{1,2})\.$", re.IGNORECASE)
 
 

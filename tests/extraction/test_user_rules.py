@@ -84,6 +84,22 @@ RULES = [
     "Nie force pushen oder rebasen.",
     "Die Tests zuerst immer mit pytest starten.",
     "Denk dran: keine Emojis in Commits.",
+    "I never want to see console.log in merged code.",
+    "Make it a habit to update the changelog with each feature.",
+    "On n'utilise pas Redux dans ce projet.",
+    # In Dutch, Polish, Russian and Chinese.
+    "Vanaf nu schrijven we commits in het Engels.",
+    "Vraag altijd eerst voordat je een bestand verwijdert.",
+    "We gebruiken pnpm, geen npm.",
+    "Od teraz piszemy commity po angielsku.",
+    "Nigdy nie używaj zmiennych globalnych.",
+    "Pamiętaj, że ceny są w groszach.",
+    "Никогда не используй глобальные переменные.",
+    "Запомни, что цены хранятся в копейках.",
+    "Мы решили использовать GitLab вместо GitHub.",
+    "永远不要使用全局变量。",
+    "从现在开始,提交信息用英文写。",
+    "我们使用 pnpm,不用 npm。",
 ]
 
 REFUSED = {
@@ -92,6 +108,9 @@ REFUSED = {
         "Should we never retry?",
         "could we always fall back to polling",
         "Is it true that we never retry?",
+        "Waarom geeft hij altijd leeg terug?",
+        "Нужно ли всегда делать squash?",
+        "为什么它总是返回空?",
     ],
     Refusal.LIST: [
         "Implement the dialog:\n\n1. Always ask before it closes.\n2. Never close twice.",
@@ -116,6 +135,18 @@ REFUSED = {
         "O meu colega acha que devemos usar sempre tabs.",
         "Mein Team bevorzugt immer Tabs.",
         "Never rebase, insists one of the leads.",
+        "Jonas reckons we should never use threads.",
+        "Nie rebasen, sagt Peter.",
+        "Ne jamais rebaser, dit Pierre.",
+        "Nunca rebase, diz o João.",
+        "Mijn collega zegt dat je altijd moet locken.",
+        "Volgens Jan moet je nooit eval gebruiken.",
+        "Zdaniem Marka nigdy nie używaj eval.",
+        "Mój kolega mówi, żeby zawsze blokować.",
+        "По словам Ивана, никогда не используй eval.",
+        "Мой начальник хочет, чтобы мы всегда писали комментарии.",
+        "小王说永远不要使用 eval。",
+        "老板要求我们永远不要加班部署。",
     ],
     Refusal.TAKEN_BACK: [
         "Never use floats for money. Actually scratch that, floats are fine here.",
@@ -140,6 +171,12 @@ REFUSED = {
         "Usa sempre i tab. Ripensandoci, gli spazi.",
         "Usa sempre tabs. Pensando bem, espaços.",
         "Always use yarn, that wasn't meant for you.",
+        "Utilise toujours des tabs. Non, oublie.",
+        "Use sempre tabs. Não, esquece.",
+        "Altijd locken bij updates. O nee, toch niet.",
+        "Zawsze blokuj. A nie, jednak nie.",
+        "Всегда используй табы. Нет, забудь.",
+        "始终使用制表符。算了,忘了吧。",
     ],
     Refusal.MOMENT: [
         "Please don't change the migration, just explain it.",
@@ -166,6 +203,16 @@ REFUSED = {
         "Nie mergen, bis wir umgezogen sind.",
         "Per oggi non toccare mai il branch.",
         "Enquanto durar a auditoria, nunca apague os registros.",
+        "Voor deze branch altijd squashen.",
+        "Zolang de test draait, nooit herstarten.",
+        "Na tej gałęzi zawsze rób squash.",
+        "Dopóki test trwa, nigdy nie restartuj.",
+        "В этой ветке всегда делай squash.",
+        "Сегодня никогда не пушь.",
+        "在这个分支上始终使用 squash。",
+        "今天永远不要推送。",
+        "Für den Hotfix nie die Tests anfassen.",
+        "Para el hotfix nunca toques los tests.",
     ],
     Refusal.SUPPOSITION: [
         "Maybe we should always use tabs.",
@@ -190,6 +237,12 @@ REFUSED = {
         "Write a function that always returns a list.",
         "Add to CLAUDE.md that agents must never push.",
         "Make the header always visible.",
+        "Schreib eine Funktion, die immer leer zurückgibt.",
+        "Écris une fonction qui retourne toujours vide.",
+        "Escribe una función que siempre devuelva vacío.",
+        "Napisz funkcję, która zawsze zwraca pustą listę.",
+        "Напиши функцию, которая всегда возвращает пустой список.",
+        "写一个总是返回空列表的函数。",
     ],
     Refusal.DESCRIPTION: [
         "It always fails on Windows.",
@@ -205,6 +258,18 @@ REFUSED = {
         "Das geht immer.",
         "Il test fallisce sempre su Windows.",
         "O build falha sempre no Windows.",
+        "Whenever I open the page it crashes.",
+        "We use three different loggers, clean that up.",
+        "Die Verbindung wird nie geschlossen.",
+        "La conexión nunca se cierra.",
+        "La connessione non viene mai chiusa.",
+        "De verbinding wordt nooit gesloten.",
+        "Он никогда не закрывает соединение.",
+        "它从不关闭连接。",
+        "Besser spät als nie.",
+        "Comme toujours, merci.",
+        "Jak zawsze, dzięki.",
+        "Я никогда не любил этот дизайн.",
     ],
     Refusal.DANGLING: ["Never do that again.", "Always use it."],
     Refusal.ORDER: [
@@ -229,7 +294,16 @@ def test_whatever_is_less_is_none_and_says_why(refusal: Refusal, prompt: str) ->
 
 
 @pytest.mark.parametrize(
-    "prompt", ["Fix the parser.", "I don't know what it does.", "01:12:38 access granted", "go on"]
+    "prompt",
+    [
+        "Fix the parser.",
+        "I don't know what it does.",
+        "01:12:38 access granted",
+        "go on",
+        # Polish says for "not" what German says for "never".
+        "Nie działa na Windows.",
+        "Nie ma takiego pliku w repozytorium.",
+    ],
 )
 def test_what_does_not_sound_like_a_rule_is_not_judged(prompt: str) -> None:
     assert judge(prompt) == []
@@ -251,6 +325,14 @@ def test_what_does_not_sound_like_a_rule_is_not_judged(prompt: str) -> None:
         ("Usa sempre tabs.", "esquece isso"),
         ("Always use tabs.", "oops, wrong terminal"),
         ("Immer Tabs nehmen.", "sorry, falscher Chat"),
+        ("Never deploy on Fridays.", "Scrap the Friday thing."),
+        ("Always lint first.", "nah, skip that rule"),
+        ("From now on answer in German.", "Back to English please."),
+        ("Wir nutzen immer yarn.", "Korrektur: npm"),
+        ("Gebruik altijd yarn hier.", "laat maar, npm mag"),
+        ("Nigdy nie wdrażaj w piątek.", "cofam to, piątek jest ok"),
+        ("Никогда не деплой в пятницу.", "Забудь про пятницу, можно."),
+        ("永远不要在周五部署。", "算了,周五也可以"),
     ],
 )
 def test_the_next_prompt_takes_a_rule_back(rule: str, following: str) -> None:
@@ -265,6 +347,10 @@ def test_the_next_prompt_takes_a_rule_back(rule: str, following: str) -> None:
         ("From now on use uv. Then fix the parser bug.", "Wait, not the parser, the lexer."),
         ("Always use tabs.", "Don't forget that the tests need fixing."),
         ("Always use tabs.", "Never mind the failing lint, go on."),
+        ("Always use tabs.", "Now back to the parser."),
+        ("Nooit deployen op vrijdag.", "Vergeet dat niet en ga door met de parser."),
+        ("Zawsze używaj Decimal.", "Nie zapomnij o testach parsera."),
+        ("Всегда используй Decimal.", "Не забудь про тесты парсера."),
     ],
 )
 def test_a_next_prompt_about_something_else_takes_nothing_back(rule: str, following: str) -> None:
