@@ -18,7 +18,7 @@ from engram.models.sessions.outcomes import Candidate
 from engram.models.sessions.stored_turns import is_quotation_id
 from engram.reports.session_report import is_near
 from engram.search.hits import BRANCH_DEDUCTION, Hit
-from engram.search.support import Support, stems_of
+from engram.search.support import Support, stems_of, stems_of_text
 from engram.text.words import same_words, stems, topic_words
 
 # -- The probability that a text is worth telling for a prompt, by one logistic regression over a few features. Pure.
@@ -77,7 +77,7 @@ def features(hit: Hit, context: FeatureContext) -> dict[str, float]:
     shared = context.wanted & stems_of(hit)
     rare = min(sum(support.rarity.get(stem, 0.0) for stem in shared), MAX_RARITY)
     share = min(len(shared) / max(len(context.wanted), 1), MAX_SHARED)
-    words = float(min(len(context.wanted & stems(topic_words(hit.text))), MAX_WORDS))
+    words = float(min(len(context.wanted & stems_of_text(hit.text)), MAX_WORDS))
     values = dict.fromkeys(FEATURES, 0.0) | {
         "rare": rare,
         "words": words,
@@ -109,6 +109,21 @@ def logistic(weights: Weights, values: Mapping[str, float]) -> float:
     """Return the value of a logistic regression, from 0 to 1."""
     total = weights.intercept + sum(weight * values[name] for name, weight in weights.by_feature.items())
     return 1 / (1 + math.exp(-max(-60.0, min(60.0, total))))
+
+
+def least_meaning(context: FeatureContext, floor: float) -> float:
+    """Return how close a passage must be to a prompt, above what is usual, to reach a floor whatever its words.
+
+    Args:
+        context: the prompt.
+        floor: the least relevance, between 0 and 1.
+    """
+    weights = load_weights()
+    by_feature = weights.by_feature
+    wanted = len(context.wanted)
+    words = by_feature["rare"] * MAX_RARITY + by_feature["words"] * min(wanted, MAX_WORDS)
+    missing = math.log(floor / (1 - floor)) - weights.intercept - by_feature["length"] * math.log1p(wanted) - words
+    return missing / sum(by_feature[name] for name in ("meaning", "source", "turn"))
 
 
 # -- Choose the hits that become bites: clearly relevant, not shown before, no duplicates, within the budget. Pure.
@@ -332,7 +347,7 @@ def _is_in_force(memory: Memory, now_ms: int) -> bool:
 
 
 def _says_the_same(first: Hit, second: Hit) -> bool:
-    return same_words(stems(topic_words(first.text)), stems(topic_words(second.text)))
+    return same_words(stems_of_text(first.text), stems_of_text(second.text))
 
 
 def _bite(relevance: float, hit: Hit) -> Bite:

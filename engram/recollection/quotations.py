@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from math import ceil
 from typing import Protocol
 
@@ -23,15 +24,17 @@ from engram.recollection.choosing import (
     RatedHit,
     Thresholds,
     ToolCall,
+    least_meaning,
     rate_for_tool_call,
     rate_hit,
     rate_hits,
 )
 from engram.recollection.prompts import NO_PROJECT
+from engram.reports.session_report import MIN_FLOOR_SHARE
 from engram.search.hits import Hit
 from engram.search.passages.followed import what_followed
 from engram.search.question import Query
-from engram.search.support import Support
+from engram.search.support import Floor, Support
 from engram.text.splitting import is_of_the_moment, sentences, stands_alone
 from engram.text.words import stems, topic_words
 from engram.transcripts.turns import Role
@@ -53,8 +56,11 @@ class Searcher(Protocol):
     def support(self, query: Query, hits: Sequence[Hit]) -> Support:
         """Return what passages, other memories and rare words say about memories that were found for a prompt."""
 
-    def quotable(self, query: Query) -> tuple[Sequence[Hit], Support]:
-        """Return single passages that may answer a prompt, the best first, and what speaks for them."""
+    def quotable(self, query: Query, floor: Floor | None = None) -> tuple[Sequence[Hit], Support]:
+        """Return single passages that may answer a prompt, the best first, and what speaks for them.
+
+        None if no passage reaches the floor.
+        """
 
 
 def rate_for_prompt(
@@ -92,6 +98,8 @@ def query_for(request: InjectionRequest, call: ToolCall | None = None) -> Query:
 
 #: How relevant a passage must be to be quoted, from 0 to 1: more than a memory, since nobody chose it to be kept.
 FLOOR = 0.7
+#: Passages below this are not even recorded as considered.
+NEAR = FLOOR * MIN_FLOOR_SHARE
 #: Passages whose turns are looked at for words to quote, the most relevant first.
 MAX_READ = 4
 #: Maximum length of a quotation, and of what is told of the question that it answers, in characters.
@@ -142,11 +150,19 @@ def rate_quotations(store: Store, searcher: Searcher, request: InjectionRequest)
     """
     if request.project_id is None or not request.text:
         return []
-    found, support = searcher.quotable(replace(query_for(request), thorough=False))
-    context = FeatureContext.of(_ADDRESS.sub(" ", request.text), support)
+    context = FeatureContext.of(_ADDRESS.sub(" ", request.text), Support())
+    # Most prompts end here: nothing that was said comes near enough to be recorded, and nothing is ranked.
+    floor = Floor(least_meaning(context, NEAR), partial(_is_near, context))
+    found, support = searcher.quotable(replace(query_for(request), thorough=False), floor)
+    context = replace(context, support=support)
     rated = [_rate(hit, place, context) for place, hit in enumerate(found, CANDIDATES)]
     rated.sort(key=lambda one: -one.score)
     return list(_judge(store, rated, request, context))
+
+
+def _is_near(context: FeatureContext, hit: Hit, support: Support) -> bool:
+    score, _ = rate_hit(hit, replace(context, support=support))
+    return score >= NEAR
 
 
 def _rate(hit: Hit, place: int, context: FeatureContext) -> RatedHit:

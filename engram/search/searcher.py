@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from engram.models.sessions.passage_rows import passage_rows, texts_of_blocks
 from engram.models.sessions.passages import places_of
 from engram.search.abstain import select_relevant
 from engram.search.hits import Hit, sink_other_branches
-from engram.search.passages.candidate_set import SearchIndex
+from engram.search.passages.candidate_set import CandidateSet, SearchIndex
 from engram.search.passages.passage_search import find_notes, find_passages
 from engram.search.question import Coverage, ParsedQuery, Query, TermCounts, parse_query, phrases_of, select_terms
 from engram.search.ranking import (
@@ -41,7 +42,7 @@ from engram.search.ranking import (
     rank,
     rank_classic,
 )
-from engram.search.support import Support, evidence_cosines, rarity_of_words, text_support, usual_cosine
+from engram.search.support import Floor, Support, evidence_cosines, rarity_of_words, text_support, usual_cosine
 from engram.search.vectors.stored_vectors import Floats, VectorCache
 from engram.settings import Settings
 from engram.text.words import QUESTION_STOP_WORDS, is_unspaced, question_words_of, terms_of
@@ -228,12 +229,24 @@ class Searcher:
         ``without`` leaves feature groups out by name, to measure what each contributes.
         """
         parsed, vector = self._parse(query), self._query_embedder.embed(query.text)
-        hits = find_passages(self._search_index("p", "passage_fts"), query, parsed, vector, without=without)
-        # What was read before its folder was excluded is not told either.
-        hits = [hit for hit in hits if not is_excluded(hit.cwd, self._settings.exclude)]
+        hits = self._find_passages(query, parsed, vector, without=without)
         if query.project_id is None or query.with_global:
             hits += find_notes(self._search_index("n", "note_fts"), query, parsed, vector)
         return sorted(hits, key=lambda hit: -hit.score)[: query.limit]
+
+    def _find_passages(
+        self,
+        query: Query,
+        parsed: ParsedQuery,
+        vector: Floats | None,
+        *,
+        without: Collection[str] = (),
+        is_worth: Callable[[CandidateSet], bool] | None = None,
+    ) -> list[Hit]:
+        """Return the best passages; what was read before its folder was excluded is not among them."""
+        index = self._search_index("p", "passage_fts")
+        hits = find_passages(index, query, parsed, vector, without=without, is_worth=is_worth)
+        return [hit for hit in hits if not is_excluded(hit.cwd, self._settings.exclude)]
 
     def look_up(self, query: Query) -> tuple[list[Hit], str]:
         """Return what has the words of a question as they are, and "", or what comes closest and what nobody said.
@@ -295,21 +308,39 @@ class Searcher:
             support = replace(support, text_by_turn=text_support(found))
         return support
 
-    def quotable(self, query: Query) -> tuple[list[Hit], Support]:
+    def quotable(self, query: Query, floor: Floor | None = None) -> tuple[list[Hit], Support]:
         """Return single passages that may answer a prompt, best first, and what speaks for them; none without a model.
 
-        None of them is doubtful: far from everything that was asked.
+        None of them is doubtful: far from everything that was asked. With a ``floor`` nothing is ranked, and none is
+        returned, if no passage reaches it.
         """
         vector, passages = self._query_embedder.embed(query.text), self._vectors.get("p")
         if vector is None or passages is None:
             return [], Support()
-        found = [hit for hit in self.search(query) if hit.turn_id is not None and not hit.is_doubtful]
+        usual = usual_cosine(passages, vector, query.project_id)
+        is_worth = None if floor is None else partial(self._reaches, floor, query.text, usual)
+        found = self._find_passages(query, self._parse(query), vector, is_worth=is_worth)
+        found = [hit for hit in sorted(found, key=lambda hit: -hit.score)[: query.limit] if not hit.is_doubtful]
         rows = passage_rows(self._store, [hit.row_id for hit in found])
         hits = [replace(hit, text=rows[hit.row_id].text) for hit in found if hit.row_id in rows and hit.cosine]
-        return hits, Support(
-            usual_cosine=usual_cosine(passages, vector, query.project_id),
-            rarity=rarity_of_words(self._store, self._term_counts["passage_fts"], query.text, hits),
-        )
+        return hits, self._support_by_words(query.text, usual, hits)
+
+    def _reaches(self, floor: Floor, text: str, usual: float, candidates: CandidateSet) -> bool:
+        """Return whether a candidate is relevant enough for a prompt; only those that are close enough are read."""
+        is_near = candidates.cosine >= max(usual + floor.least_meaning, np.finfo(float).tiny)
+        cosines = dict(zip(candidates.ids[is_near].tolist(), candidates.cosine[is_near].tolist(), strict=True))
+        rows = passage_rows(self._store, list(cosines))
+        near = [
+            Hit("", "turn", row.text, 0.0, {}, turn_id=row.turn_id, row_id=row.id, cosine=cosines[row.id])
+            for row in rows.values()
+        ]
+        support = self._support_by_words(text, usual, near)
+        return any(floor.is_reached(hit, support) for hit in near)
+
+    def _support_by_words(self, text: str, usual: float, hits: Sequence[Hit]) -> Support:
+        """Return what speaks for passages: how close texts usually are to a prompt, and its rare words in them."""
+        rarity = rarity_of_words(self._store, self._term_counts["passage_fts"], text, hits) if hits else {}
+        return Support(usual_cosine=usual, rarity=rarity)
 
     def similar_memories(self, row_ids: Sequence[int], min_cosine: float) -> list[tuple[int, int, float]]:
         """Return ``(one of row_ids, another row id, cosine)`` of similar memories, the most similar first.

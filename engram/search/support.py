@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from engram.models.engine.transaction import Store
@@ -37,6 +38,16 @@ class Support:
     rarity: Mapping[str, float] = field(default_factory=dict)
     #: Without a model: row id of a turn → score of its best passage, as a share of the best score of all.
     text_by_turn: Mapping[int, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Floor:
+    """How relevant a passage must be for a prompt: lets a search end before it ranks what cannot be relevant enough."""
+
+    #: How much closer than ``Support.usual_cosine`` a passage must be, whatever its words.
+    least_meaning: float
+    #: Returns whether a passage, with what speaks for it, is relevant enough.
+    is_reached: Callable[[Hit, Support], bool]
 
 
 def text_support(passages: Sequence[Hit]) -> dict[int, float]:
@@ -85,8 +96,14 @@ def rarity_of_words(store: Store, counts: TermCounts, prompt: str, hits: Sequenc
 
 def stems_of(hit: Hit) -> frozenset[str]:
     """Return the stems of a memory's text and of the names that it is about."""
-    entities = hit.memory.entities if hit.memory is not None else ()
-    return stems(topic_words(hit.text)) | stems(topic_words(" ".join(entities)))
+    said = stems_of_text(hit.text)
+    return said | stems_of_text(" ".join(hit.memory.entities)) if hit.memory is not None else said
+
+
+@lru_cache(maxsize=1024)
+def stems_of_text(text: str) -> frozenset[str]:
+    """Return the stems of a text's telling words. A prompt asks for those of each of its candidates several times."""
+    return stems(topic_words(text))
 
 
 def _rarity(count: int, total: int) -> float:

@@ -25,11 +25,16 @@ from engram.models.sessions.sources import ensure_transcript
 from engram.models.sessions.stored_turns import is_quotation_id, quotation_id
 from engram.models.sessions.turn_changes import write_turn
 from engram.models.shown.injections import injections_of_session
-from engram.recollection.quotations import question_of, words_to_quote
+from engram.recollection.choosing import InjectionRequest, RatedHit
+from engram.recollection.quotations import NEAR, question_of, rate_quotations, words_to_quote
 from engram.recollection.recollecting import RecollectionService
 from engram.recollection.why import why_memory
 from engram.redaction import redact
+from engram.search.hits import Hit
+from engram.search.passages import passage_search
+from engram.search.question import Query
 from engram.search.searcher import Searcher
+from engram.search.support import Floor, Support
 from engram.search.vectors.stored_vectors import embed_missing
 from engram.text.words import stems, topic_words
 from engram.transcripts.turns import EntryRef, Opening, Role, TextBlock, Turn
@@ -249,6 +254,60 @@ def excluded(talk: Talk) -> None:
 def test_what_must_not_be_told_is_not_quoted(talk: Talk, place: Callable[[Talk], None]) -> None:
     place(talk)
     assert talk.ask() == ""
+
+
+NEAR_PROMPTS = (
+    PROMPT,
+    "walrus photos",
+    "which headers does the copper proxy drop at the harbour?",
+    "harbour uploads of walrus photos fail because the copper proxy drops headers over eight kilobytes",
+)
+FAR_PROMPTS = (
+    "paint the garden fence green before the party",
+    "which photos were printed for the kitchen calendar?",
+    "rename the variable to something clearer",
+)
+
+
+@pytest.mark.parametrize("prompt", [*NEAR_PROMPTS, *FAR_PROMPTS])
+def test_a_search_that_ends_early_misses_no_passage_that_is_near_enough(talk: Talk, prompt: str) -> None:
+    answered(talk)
+    talk.say((Role.USER, "Print the kitchen calendar, please."), (Role.ASSISTANT, "It is printed."), key="t2")
+    talk.ask()
+    searcher = Searcher(talk.memory.store, talk.memory.settings, embedder=HashedEmbedder())
+    searcher.refresh()
+    request = InjectionRequest(text=prompt, project_id=talk.memory.project.id, now_ms=talk.memory.clock.now_ms())
+
+    class Thorough:
+        """Ranks everything."""
+
+        recall, support = searcher.recall, searcher.support
+
+        @staticmethod
+        def quotable(query: Query, floor: Floor | None = None) -> tuple[list[Hit], Support]:
+            return searcher.quotable(query)
+
+    def near(rated: list[RatedHit]) -> list[tuple[str, float, Verdict]]:
+        return [(one.hit.id, one.score, one.verdict) for one in rated if one.score >= NEAR]
+
+    found = rate_quotations(talk.memory.store, searcher, request)
+
+    assert near(found) == near(rate_quotations(talk.memory.store, Thorough(), request))
+    assert bool(near(found)) == (prompt in NEAR_PROMPTS)
+
+
+@pytest.mark.parametrize("prompt", FAR_PROMPTS)
+def test_where_nothing_comes_near_nothing_is_ranked(talk: Talk, prompt: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    answered(talk)
+    talk.ask()
+    searcher = Searcher(talk.memory.store, talk.memory.settings, embedder=HashedEmbedder())
+    searcher.refresh()
+    ranked: list[object] = []
+    monkeypatch.setattr(passage_search, "rank_passages", lambda *_, **__: ranked.append(prompt))
+    request = InjectionRequest(text=prompt, project_id=talk.memory.project.id, now_ms=talk.memory.clock.now_ms())
+
+    assert rate_quotations(talk.memory.store, searcher, request) == []
+    assert not ranked
 
 
 def test_a_folder_without_a_project_and_a_subagent_are_quoted_nothing(talk: Talk) -> None:

@@ -22,7 +22,7 @@ from engram.redaction import redact
 from engram.search.hits import Hit
 from engram.search.question import Query
 from engram.search.searcher import Searcher
-from engram.search.support import Support
+from engram.search.support import Floor, Support
 
 TASK = "Find out why the watcher holds a flock and no PID file, and report the reason."
 OWN = "s1"
@@ -43,8 +43,8 @@ class InterruptedSearcher:
     def support(self, query: Query, hits: Sequence[Hit]) -> Support:
         return self.searcher.support(query, hits)
 
-    def quotable(self, query: Query) -> tuple[Sequence[Hit], Support]:
-        return self.searcher.quotable(query)
+    def quotable(self, query: Query, floor: Floor | None = None) -> tuple[Sequence[Hit], Support]:
+        return self.searcher.quotable(query, floor)
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
@@ -210,11 +210,23 @@ class SearchIndex:
 
 
 def retrieve_passages(
-    index: SearchIndex, query: Query, parsed: ParsedQuery, vector: Floats | None, among: Collection[int] | None = None
+    index: SearchIndex,
+    query: Query,
+    parsed: ParsedQuery,
+    vector: Floats | None,
+    among: Collection[int] | None = None,
+    *,
+    is_worth: Callable[[CandidateSet], bool] | None = None,
 ) -> tuple[Shortlist, Coverage]:
     """Return the shortlist of passages for a question, and the weights of its terms.
 
-    With ``among`` it is these passages, whether they match or not.
+    Args:
+        index: where to search.
+        query: the question.
+        parsed: the same, parsed.
+        vector: the same, embedded; None without a model.
+        among: the row ids of the passages, whether they match or not; None for what matches.
+        is_worth: is asked before any text is read; where it returns False the shortlist is empty.
     """
     store, vectors = index.store, index.vectors
     counts, total = index.term_counts.count(store, parsed.terms)
@@ -229,6 +241,8 @@ def retrieve_passages(
     keys = passage_spots(store, sorted(wide), query.project_id)
     cosines = vectors.scores_of(vector, [key[0] for key in keys]) if vector is not None and vectors is not None else {}
     candidates = build_candidate_set(keys, bm25, cosines)
+    if is_worth is not None and not is_worth(candidates):
+        return Shortlist(candidates, np.zeros(0, dtype=np.int64), {}), Coverage(parsed.terms, counts, total)
     if among is None:
         limit = min(MAX_SHORTLIST, _MIN_SHORTLIST + _SHORTLIST_PER_HIT * query.limit)
         places = select_shortlist(candidates, limit, frozenset(dated), MAX_DATED_PASSAGES)

@@ -16,6 +16,7 @@ from engram.models.sessions.passages import EvidencePlace
 from engram.search.abstain import count_likely, is_above_floor, is_unsupported, query_support, shares_words
 from engram.search.hits import SPEAKERS, Hit
 from engram.search.passages.candidate_set import (
+    CandidateSet,
     SearchIndex,
     Shortlist,
     build_candidate_set,
@@ -170,14 +171,16 @@ def find_passages(
     vector: Floats | None,
     *,
     without: Collection[str] = (),
+    is_worth: Callable[[CandidateSet], bool] | None = None,
 ) -> list[Hit]:
     """Return the best passages, best first, those of a turn together; none if none is likely to answer.
 
     ``without`` leaves feature groups out by name. Then weak matches are shown too, since all scores are lower.
+    ``is_worth`` may end the search before the candidates are read and ranked.
     """
     if query.phrases:
         return _find_phrases(index, query, parsed, vector)
-    shortlist, coverage = retrieve_passages(index, query, parsed, vector)
+    shortlist, coverage = retrieve_passages(index, query, parsed, vector, is_worth=is_worth)
     if not len(shortlist):
         return []
     ranking = rank_passages(shortlist, parsed, coverage, without=without)
