@@ -75,10 +75,15 @@ _TURN_ORIGINS = {
     "host_synthetic": Speaker.HARNESS,
     "system": Speaker.HARNESS,
 }
-_TYPED_SOURCES = frozenset({"typed", "queued", "suggestion_accepted"})
+_TYPED_SOURCES = frozenset({"typed", "queued", "suggestion_accepted", "user"})
+_TYPED_TURNS = frozenset({"human", "user"})
 #: Front ends in which a person types, though they use the SDK.
 _FRONT_ENDS = ("claude-desktop", "claude-vscode", "claude-jetbrains")
 _PROGRAM_ENTRYPOINTS = ("sdk", "mcp", "claude-code-github-action", "remote_trigger", "remote_cowork_trigger")
+#: A word in a front end's name that says that nobody types there.
+_UNATTENDED = re.compile(
+    r"(?:^|[^a-z])(?:exec|sdk|mcp|ci|bot|actions?|automation|cron|batch|webhook|scheduler|runner|hook|trigger)(?![a-z])"
+)
 _HARNESS_FLAGS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "repeatsCompactSummary", "turnCompanion")
 
 
@@ -90,11 +95,10 @@ def claude_code_speaker(fields: Mapping[str, Any]) -> Speaker:
     """
     if fields.get("isSidechain") is True or fields.get("agentId"):
         return Speaker.AGENT
-    origin = fields.get("origin")
-    origin = origin if isinstance(origin, dict) else {}
+    origin = _origin(fields)
     kind = origin.get("kind")
-    if isinstance(kind, str) and kind != "human":
-        return _other_origin(kind, origin, fields)
+    if kind is not None and kind != "human":
+        return _other_origin(str(kind), origin, fields)
     is_meta = any(fields.get(flag) is True for flag in _HARNESS_FLAGS)
     if fields.get("verifiedSlackHumanTurn") is True and not is_meta:
         return Speaker.PERSON
@@ -109,6 +113,12 @@ def claude_code_speaker(fields: Mapping[str, Any]) -> Speaker:
     return Speaker.PERSON if kind == "human" or _says_typed(fields) else _without_origin(fields)
 
 
+def _origin(fields: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the origin of a line; a value that is not an object is its kind, so that an unknown form is nobody's."""
+    origin = fields.get("origin")
+    return origin if isinstance(origin, dict) else {"kind": None if origin is None else str(origin)}
+
+
 def _other_origin(kind: str, origin: Mapping[str, Any], fields: Mapping[str, Any]) -> Speaker:
     if kind in _MESSENGERS and (_says_typed(fields) or fields.get("verifiedSlackHumanTurn") is True):
         return Speaker.PERSON
@@ -121,8 +131,8 @@ def _other_origin(kind: str, origin: Mapping[str, Any], fields: Mapping[str, Any
 
 def _says_typed(fields: Mapping[str, Any]) -> bool:
     return (
-        fields.get("turnOrigin") == "human"
-        or fields.get("promptSource") in _TYPED_SOURCES
+        str(fields.get("turnOrigin")) in _TYPED_TURNS
+        or str(fields.get("promptSource")) in _TYPED_SOURCES
         or fields.get("humanTurn") is True
     )
 
@@ -131,20 +141,26 @@ def _without_origin(fields: Mapping[str, Any]) -> Speaker:
     entrypoint = str(fields.get("entrypoint") or "")
     if entrypoint.startswith(_FRONT_ENDS):
         return Speaker.PERSON
-    is_program = "sdk" in (fields.get("promptSource"), fields.get("turnOrigin"))
-    return Speaker.PROGRAM if is_program or entrypoint.startswith(_PROGRAM_ENTRYPOINTS) else Speaker.PERSON
+    # What is typed is named so; a source that this version does not know may be anything's.
+    is_program = bool(fields.get("promptSource") or fields.get("turnOrigin"))
+    is_program = is_program or entrypoint.startswith(_PROGRAM_ENTRYPOINTS) or bool(_UNATTENDED.search(entrypoint))
+    return Speaker.PROGRAM if is_program else Speaker.PERSON
 
 
 def came_by_messenger(fields: Mapping[str, Any]) -> bool:
     """Return True for a line that came through a messenger's channel or a call."""
-    origin = fields.get("origin")
-    return isinstance(origin, dict) and origin.get("kind") in _MESSENGERS
+    return str(_origin(fields).get("kind")) in _MESSENGERS
+
+
+def declares_person(fields: Mapping[str, Any]) -> bool:
+    """Return True if the origin of a line of Claude Code says that a person wrote it."""
+    return _origin(fields).get("kind") == "human"
 
 
 # -- the fields of Codex
 
-_CODEX_PROGRAMS = frozenset({"exec", "mcp"})
-_CODEX_ORIGINATORS = ("codex_exec", "codex_sdk", "codex-exec", "codex-sdk", "codex_mcp", "codex-mcp")
+#: Where a person types; any other source is a program's.
+_CODEX_PERSONS = frozenset({"cli", "vscode", "unknown"})
 
 
 def codex_speaker(head: Mapping[str, Any]) -> Speaker:
@@ -153,9 +169,8 @@ def codex_speaker(head: Mapping[str, Any]) -> Speaker:
     if isinstance(source, dict):
         # {"subagent": …}, {"custom": …}: the prompts come from an agent, or from a program with a name of its own.
         return Speaker.AGENT if any(str(key).startswith("sub") for key in source) else Speaker.PROGRAM
-    if source in _CODEX_PROGRAMS or originator.startswith(_CODEX_ORIGINATORS):
-        return Speaker.PROGRAM
-    return Speaker.PERSON
+    is_program = bool(source) and str(source) not in _CODEX_PERSONS
+    return Speaker.PROGRAM if is_program or _UNATTENDED.search(originator.lower()) else Speaker.PERSON
 
 
 # -- elements

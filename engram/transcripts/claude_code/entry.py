@@ -15,6 +15,7 @@ from engram.transcripts.speaker import (
     Words,
     came_by_messenger,
     claude_code_speaker,
+    declares_person,
     judge,
     sets_something,
     without_inserted,
@@ -228,11 +229,10 @@ def _queued_command(entry: Entry) -> Words:
 
 
 def _judged(content: object, fields: Mapping[str, Any]) -> Words:
-    origin = fields.get("origin")
     return judge(
         _texts(content),
         claude_code_speaker(fields),
-        is_declared=isinstance(origin, dict) and origin.get("kind") == "human",
+        is_declared=declares_person(fields),
         by_messenger=came_by_messenger(fields),
     )
 
