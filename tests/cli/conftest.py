@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shutil
+import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -45,13 +48,33 @@ def home() -> Home:
     return Home(default_home())
 
 
+@pytest.fixture(scope="session")
+def read_once(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    """A memory folder after everything was read, extracted and embedded once; it is only copied."""
+    made = Home(tmp_path_factory.mktemp("read-once") / "home")
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("ENGRAM_HOME", str(made.root))
+        environment.setenv("ENGRAM_EMBEDDING_MODEL", "hashed")
+        environment.setenv("CLAUDE_CONFIG_DIR", str(SAMPLES))
+        result = CliRunner().invoke(engram, ["up", "--once", "--json"])
+    assert result.exit_code == 0, (result.output, result.exception)
+    return made
+
+
 @pytest.fixture
-def filled(run: Run, home: Home) -> Iterator[Store]:
+def filled(run: Run, home: Home, read_once: Home) -> Iterator[Store]:
     """The open memory after everything was read, extracted and embedded once."""
-    run("up", "--once", "--json")
+    shutil.copytree(read_once.root, home.root, dirs_exist_ok=True)
+    _rename_folder(home.memory_db, str(read_once.root), str(home.root))
     store = open_store(home.memory_db)
     yield store
     store.close()
+
+
+def _rename_folder(memory_db: Path, old: str, new: str) -> None:
+    """Let the stored paths of a copied memory folder lead to the copy."""
+    with contextlib.closing(sqlite3.connect(memory_db)) as database, database:
+        database.execute("UPDATE note SET path = replace(path, ?, ?)", (old, new))
 
 
 @pytest.fixture

@@ -140,7 +140,7 @@ def test_signs_of_life_do_not_keep_the_hook_for_ever(
 
     slow_worker(hooks.home, act)
 
-    assert run_with_limits(hooks, first=60.0, life=60.0, end=0.3) == b""
+    assert run_with_limits(hooks, first=0.5, life=60.0, end=0.3) == b""
 
 
 @pytest.mark.parametrize("event", RELAYS)
