@@ -51,6 +51,8 @@ START_SECONDS = 300.0
 ADDED = 50
 #: Questions of each kind that are asked first and not counted.
 WARMING = 5
+#: The same question is asked this many rounds later by the next kind: the worker keeps the vectors of a few.
+ASKED_APART = 7
 #: Most texts of a corpus that are read.
 CORPUS_TEXTS = 20_000
 #: What is aimed at: turns → figure → the most it may be.
@@ -187,12 +189,15 @@ def ask_all(home: Home, made: SyntheticMemory, store: Store, count: int, pid: in
     took: dict[str, list[float]] = {name: [] for name in kinds}
     used: dict[str, list[float]] = {name: [] for name in kinds}
     hits = dict.fromkeys(kinds, 0)
-    for number in range(-WARMING, count):
-        for name, ask in kinds.items():
-            question = made.question(None if name in ("ranking", "recall", "search") else number % len(projects))
+    questions = [made.question(number % len(projects)) for number in range(count)]
+    for turn in range(-WARMING, count):
+        for place, (name, ask) in enumerate(kinds.items()):
+            # Every kind gets the same questions, or a project could not be compared with all; but never one whose
+            # vector is still known from another kind.
+            number = (turn + place * ASKED_APART) % count
             before, start = cpu_ms(pid), time.perf_counter()
-            answer = ask(question, number)
-            if number >= 0:
+            answer = ask(questions[number], number)
+            if turn >= 0:
                 took[name].append((time.perf_counter() - start) * 1000)
                 used[name].append(cpu_ms(pid) - before)
                 hits[name] += bool(answer.get("hits") or answer.get("bytes"))

@@ -52,6 +52,9 @@ def test_a_hit_is_bounded_and_fewer_hits_are_the_beginning_of_more(turns: list[t
     few, all_of_them = group(keys, scores, limit), group(keys, scores, 1000)
 
     assert len(few) <= limit
-    assert all(len(hit.indexes) <= MAX_ENTRIES and hit.words <= MAX_WORDS for hit in all_of_them)
+    assert all(
+        len(hit.indexes) <= MAX_ENTRIES and sum(len(text.split()) for text in hit.texts) <= MAX_WORDS
+        for hit in all_of_them
+    )
     assert sorted(index for hit in all_of_them for index in hit.indexes) == list(range(len(turns)))
     assert [hit.indexes[0] for hit in few] == [hit.indexes[0] for hit in all_of_them][:limit]

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,12 +77,14 @@ def _newest(shortlist: Shortlist, rows: Sequence[PassageRow]) -> Column:
 
 def _similarity(word_sets: Sequence[frozenset[str]], rivals: int) -> Column:
     """Return for each text and each of the first ``rivals`` the share of words in common; 0 if it is small."""
-    columns: dict[str, int] = {}
-    places = [[columns.setdefault(word, len(columns)) for word in words] for words in word_sets]
+    # A word of one text alone is shared by none, and most words are.
+    frequent = [word for word, count in Counter(chain.from_iterable(word_sets)).items() if count > 1]
+    columns = {word: place for place, word in enumerate(frequent)}
+    places = [[columns[word] for word in words if word in columns] for words in word_sets]
     table: NDArray[np.float32] = np.zeros((len(word_sets), max(len(columns), 1)), dtype=np.float32)
     for number, word_columns in enumerate(places):
         table[number, word_columns] = 1
-    sizes = table.sum(axis=1)
+    sizes = np.array([len(words) for words in word_sets], dtype=np.float32)
     shared = table @ table[:rivals].T
     share = shared / np.maximum(np.minimum(sizes[:, None], sizes[None, :rivals]), 1.0)
     is_same_matter = (shared >= _MIN_SHARED_WORDS) & (share >= _MIN_SHARED_SHARE)

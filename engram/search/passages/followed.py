@@ -86,19 +86,32 @@ def find_later(text: str, role: str, later: Sequence[LaterText]) -> LaterText | 
     next_prompt = next((one for one in later if one.role == Role.USER), None)
     said = [sentence for sentence in _sentences(text)[:MAX_SENTENCES] if _telling(sentence)]
     for one in later:
-        words = typed_text(one.text) if one.role == Role.USER else one.text
-        if one is next_prompt and (_TAKES_BACK if is_users else _REJECTS).match(words.lstrip(" \n")):
-            return one.with_text(_beginning(words))
-        if one.role == Role.USER and is_users and _TAKES_BACK.search(words[:MAX_FOLLOWED_CHARACTERS]):
-            return one.with_text(_beginning(words))
-        for sentence in _sentences(words):
-            if any(_ends(sentence, earlier) for earlier in said):
+        if one.role == Role.USER and (one is next_prompt or (is_users and _TAKES_BACK.search(one.text))):
+            words = typed_text(one.text)
+            if one is next_prompt and (_TAKES_BACK if is_users else _REJECTS).match(words.lstrip(" \n")):
+                return one.with_text(_beginning(words))
+            if is_users and _TAKES_BACK.search(words[:MAX_FOLLOWED_CHARACTERS]):
+                return one.with_text(_beginning(words))
+        about = [sentence for sentence in said if _may_be_about(one.text, sentence)]
+        if not about:
+            continue
+        for sentence in _sentences(typed_text(one.text) if one.role == Role.USER else one.text):
+            if any(_ends(sentence, earlier) for earlier in about):
                 return one.with_text(" ".join(sentence.split()))
     return None
 
 
+def _may_be_about(later: str, earlier: str) -> bool:
+    """Return False for a text without enough of a sentence's words: a stem is a part of its word. It is fast."""
+    old, later = _telling(earlier), later.lower()
+    shared = sum(stem in later for stem in old)
+    return shared >= MIN_SAME_WORDS and shared >= MIN_SAME_SHARE * len(old)
+
+
 def _ends(later: str, earlier: str) -> bool:
     """Return True for a later sentence about the same that says something else."""
+    if not _may_be_about(later, earlier):
+        return False
     old, new = _telling(earlier), _telling(later)
     shared = len(old & new)
     if shared < MIN_SAME_WORDS or shared < MIN_SAME_SHARE * len(old) or later.strip().endswith("?"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,24 +99,27 @@ class HitGroup:
 
     #: Indexes of the shortlist, the best first.
     indexes: list[int]
-    #: The text that each passage shows.
-    texts: list[str]
+    #: Returns the text that each passage shows.
+    text_of: Callable[[int], str]
     #: Score of the best passage.
     best_score: float
     #: Sum of the likelihoods of all passages, on the scale of a score.
     score: float
-    words: int
 
-    def accepts(self, score: float, words: int) -> bool:
+    @property
+    def texts(self) -> list[str]:
+        """The text that each passage shows."""
+        return [self.text_of(index) for index in self.indexes]
+
+    def accepts(self, index: int, score: float) -> bool:
         """Return whether another entry of the turn belongs here: nearly as good, and there is room."""
-        has_room = len(self.indexes) < MAX_ENTRIES and self.words + words <= MAX_WORDS
-        return has_room and self.best_score - score < _MAX_SCORE_GAP
+        if len(self.indexes) >= MAX_ENTRIES or self.best_score - score >= _MAX_SCORE_GAP:
+            return False
+        return sum(len(text.split()) for text in [*self.texts, self.text_of(index)]) <= MAX_WORDS
 
-    def add(self, index: int, score: float, text: str, words: int) -> None:
+    def add(self, index: int, score: float) -> None:
         """Add a passage of another entry."""
         self.indexes.append(index)
-        self.texts.append(text)
-        self.words += words
         self.score = float(SCORE_SCALE * np.logaddexp(self.score / SCORE_SCALE, score / SCORE_SCALE))
 
 
@@ -126,11 +130,12 @@ def group_hits(shortlist: Shortlist, score: Column, limit: int, shown_text: Call
         shortlist: the ranked passages.
         score: a score for each; minus infinity leaves a passage out.
         limit: maximum number of groups.
-        shown_text: returns the text to show for an index of the shortlist.
+        shown_text: returns the text to show for an index of the shortlist; it is asked for those that need it.
     """
     groups: list[HitGroup] = []
     group_of_turn: dict[int, HitGroup] = {}
     seen_blocks: set[int] = set()
+    text_of = cache(shown_text)
     for index in (int(place) for place in np.argsort(-score, kind="stable")):
         if np.isneginf(score[index]):
             break
@@ -141,19 +146,12 @@ def group_hits(shortlist: Shortlist, score: Column, limit: int, shown_text: Call
         if block in seen_blocks:
             continue
         seen_blocks.add(block)
-        text = shown_text(index)
-        words = len(text.split())
+        own_score = float(score[index])
         group = group_of_turn.get(turn)
-        if group is not None and group.accepts(float(score[index]), words):
-            group.add(index, float(score[index]), text, words)
+        if group is not None and group.accepts(index, own_score):
+            group.add(index, own_score)
         else:
-            group_of_turn[turn] = HitGroup(
-                indexes=[index],
-                texts=[text],
-                best_score=float(score[index]),
-                score=float(score[index]),
-                words=words,
-            )
+            group_of_turn[turn] = HitGroup([index], text_of, best_score=own_score, score=own_score)
             groups.append(group_of_turn[turn])
     return sorted(groups, key=lambda group: -group.score)[:limit]
 
