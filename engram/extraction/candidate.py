@@ -73,7 +73,7 @@ INJECTION_MARKER = "engram-memories"
 #: Share of common words, of the shorter bite, from which on two bites say the same.
 SAME_SHARE = 0.6
 
-_OWN = re.compile(rf"</?{INJECTION_MARKER}\b|\[ep_[0-9a-z]{{6,}}\]", re.IGNORECASE)
+_OWN = re.compile(rf"</?{INJECTION_MARKER}\b|\[(?:ep|q)_[0-9a-z]{{6,}}\]", re.IGNORECASE)
 _LOG_LINE = re.compile(
     r"^\s*(?:\d{4}-\d\d-\d\d[T ]\d\d:\d\d|\[?\d\d:\d\d:\d\d|(?:INFO|DEBUG|WARN(?:ING)?|ERROR|TRACE|FATAL)\b|"
     r"at \S+ ?\(|File \"|Traceback|goroutine \d|--- (?:FAIL|PASS)|=== RUN|[+-]{3} [ab]/|@@ |\$ |> )"

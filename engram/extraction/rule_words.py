@@ -154,7 +154,9 @@ QUESTION = re.compile(
     r"will|"
     r"why|what|which|how|who|where|have|has|am)\b (?!not\b)(?:you|we|i|it|they|the|this|that|there|these|don'?t|"
     r"aren'?t|"
-    r"about|if|does|is|are|come|would|should|do|tests?)\b",
+    r"about|if|does|is|are|come|would|should|do|tests?)\b|"
+    r"^(?:(?:and|but|so|please|hm+)[, ]+)*(?:i(?:'m| am|'ve been)? wonder(?:ing)?|any idea|no idea|tell me|curious|"
+    r"(?:i(?:'d| would) (?:like|love)|i want) to know)[, ]+(?:if|whether|what|which|how|why|where|who|when)\b",
     _ANY,
 )
 _WHOLE = r"(?:projects?|repo\w*|code ?bases?|apps?|applications?|workspaces?|teams?|compan(?:y|ies)|machines?|monorepo)"

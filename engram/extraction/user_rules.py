@@ -123,10 +123,15 @@ def says_the_same(first: str, second: str) -> bool:
     return bool(mine and theirs) and len(mine & theirs) >= SAME_SHARE * len(mine | theirs)
 
 
+def without_questions(text: str) -> str:
+    """Return the sentences of a text that claim something; questions claim nothing, and decide nothing."""
+    said = (part for sentence in sentences_of(plain(text)) for part in languages.sentences_of(sentence))
+    return " ".join(sentence for sentence in said if not words.QUESTION.search(sentence))
+
+
 def only_asks(text: str) -> bool:
-    """Return True if every sentence of a text is a question: it claims nothing, and decides nothing."""
-    said = sentences_of(plain(text))
-    return bool(said) and all(sentence.endswith("?") or words.QUESTION.search(sentence) for sentence in said)
+    """Return True if every sentence of a text is a question."""
+    return bool(text.strip()) and not without_questions(text)
 
 
 def typed_texts(turn: Turn) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from engram.enums import Refusal, Status, Voice
+from engram.enums import Kind, Refusal, Status, Voice
 from engram.extraction.model.grounding import Grounded, ground
 from engram.extraction.model.model_answer import ModelOutput, ProposedMemory
 from engram.extraction.model.request import request_text
@@ -76,6 +76,42 @@ def test_a_short_question_carries_no_answer_to_it(prompt: str, summary: str) -> 
     found = propose([turn("t1", prompt)], {"summary": summary, "evidence": ["e1"], "kind": "fact"})
 
     assert (found.candidates, found.refused) == ([], [Refusal.NOT_SAID])
+
+
+@pytest.mark.parametrize(
+    ("prompt", "quote"),
+    [
+        ("Should the queue of the exporter use Redis streams from now on?", None),
+        ("Should the queue of the exporter use Redis streams from now on?", "use Redis streams from now on"),
+        ("The test is red again. Should the queue of the exporter use Redis streams?", "use Redis streams"),
+        ("I wonder whether the queue of the exporter should use Redis streams", None),
+        ("Soll die Queue of the exporter Redis streams verwenden?", "Redis streams verwenden"),
+        ("エクスポーターのqueue of the exporterはRedis streamsを使うべきですか？", None),
+    ],
+)
+def test_what_the_user_only_asks_is_not_said_by_the_user(prompt: str, quote: str | None) -> None:
+    summary = "The queue of the exporter should use Redis streams, at the user's wish"
+    memory = {"summary": summary, "evidence": ["e1"], "kind": "preference", "passages": [quote] if quote else []}
+
+    for kept in propose([turn("t1", prompt, "The queue of the exporter uses Postgres.")], memory).candidates:
+        assert (kept.voice, kept.kind, kept.status) == (Voice.ASSISTANT, Kind.FACT, Status.PROVISIONAL)
+        assert not kept.rests_on_user
+
+
+@pytest.mark.parametrize(
+    "prompt",
+    [
+        "Why is it slow? The queue of the exporter should use Redis streams.",
+        "The queue of the exporter should use Redis streams. Can you do that?",
+        "Use Redis streams for the queue of the exporter, ok?  I prefer Redis streams for the queue.",
+    ],
+)
+def test_what_the_user_says_beside_a_question_is_said_by_the_user(prompt: str) -> None:
+    summary = "The queue of the exporter uses Redis streams, at the user's wish"
+
+    (kept,) = propose([turn("t1", prompt)], {"summary": summary, "evidence": ["e1"], "kind": "decision"}).candidates
+
+    assert kept.voice is Voice.USER
 
 
 def test_an_open_problem_that_was_told_in_short_is_kept() -> None:

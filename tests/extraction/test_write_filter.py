@@ -11,6 +11,8 @@ from engram.text.words import content_words
 def test_engrams_own_text_is_recognised() -> None:
     assert is_own(f"<{INJECTION_MARKER}> - We use tabs </{INJECTION_MARKER}>")
     assert is_own("- [ep_0123456789ab] 2026-02-20, high, the user: We use tabs")
+    assert is_own("you said on 2026-02-20: let us use tabs [q_0123456789ab]")
+    assert not is_own("seq_12 and [q_1] are names of ours")
     assert not is_own("The memory of the worker is bounded; memory_save takes a scope.")
 
 

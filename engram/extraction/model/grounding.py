@@ -25,7 +25,7 @@ from engram.extraction.model.model_answer import (
 )
 from engram.extraction.model.request import Ids
 from engram.extraction.protocol import ExtractionContext, NearMemory
-from engram.extraction.user_rules import lays_down_for_all_projects, only_asks
+from engram.extraction.user_rules import lays_down_for_all_projects, only_asks, without_questions
 from engram.models.memories.memory_records import MAX_CONTENT_CHARACTERS
 from engram.redaction import redact
 from engram.text.titles import clean_questions, clean_title
@@ -230,7 +230,7 @@ def _candidate(
     quotes: list[tuple[str, TextBlock]],
     context: ExtractionContext,
 ) -> Candidate:
-    users = [said for _, said in evidence.said if said.role in _USERS]
+    users = [said for _, said in evidence.said if said.role in _USERS and _claims(said, summary)]
     if proposed.kind == Kind.PREFERENCE and any(said.role in _USERS for _, said in quotes):
         quotes = [(quote, said) for quote, said in quotes if said.role in _USERS]
     sources = [said for _, said in quotes] or [said for _, said in evidence.said]
@@ -242,6 +242,7 @@ def _candidate(
         if all(said.role is Role.USER for _, said in evidence.said)
         else _says(content, summary)
     )
+    is_user = is_user and _is_claimed(summary, quotes, sources)
     is_programs = not is_user and any(said.role is Role.PROGRAM for said in sources)
     is_chosen = not is_user and not is_programs and _is_chosen(said for _, said in evidence.said)
     is_typed = is_user and all(_is_typed(quote, said) for quote, said in quotes or [(s.text, s) for s in sources])
@@ -283,6 +284,20 @@ def _candidate(
         target=target.reference if target is not None and action != "new" else "",
         rests_on_user=any(_is_users_word(said, summary, target) for said in users),
         said_at_ms=evidence.at_ms,
+    )
+
+
+def _claims(said: TextBlock, summary: str) -> bool:
+    """Return False for words of the user that only ask, or only ask about what a summary says."""
+    claimed = without_questions(said.text)
+    return said.role is not Role.USER or _plain(claimed) == _plain(said.text) or _has_word_of(claimed, summary)
+
+
+def _is_claimed(summary: str, quotes: list[tuple[str, TextBlock]], sources: list[TextBlock]) -> bool:
+    """Return True if the user said it and did not only ask: a quotation may leave out that it is of a question."""
+    claimed = {said.text: without_questions(said.text) for said in sources}
+    return _has_word_of(" ".join(claimed.values()), summary) and (
+        not quotes or any(_says(claimed[said.text], quote) for quote, said in quotes)
     )
 
 
