@@ -7,7 +7,7 @@ import logging
 import os
 import select
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -278,17 +278,12 @@ class Watcher:
 
     def _read(self, item: Source | Path) -> list[IngestResult]:
         """Read a source; for a path that holds none, note what became of it."""
-        try:
+        result = None
+        with self._edge("ingest", item if isinstance(item, Path) else item.path):
             if isinstance(item, Path):
                 return ingest_path(self.store, item, settings=self.settings, redact=redact)
             result = ingest_source(self.store, item, settings=self.settings, redact=redact, max_bytes=PORTION_BYTES)
-        except BrokenDatabase:
-            raise
-        except Exception as error:
-            path = item if isinstance(item, Path) else item.path
-            is_expected = isinstance(error, EngramError)
-            logger.warning("action=ingest path=%s failed=%s", path, error, exc_info=None if is_expected else error)
-            self._note_failure("ingest", f"{path.name}: {error}")
+        if result is None or isinstance(item, Path):
             return []
         if result.skipped in MUST_NOT_BE_READ:
             with contextlib.suppress(StoreError):
@@ -304,15 +299,10 @@ class Watcher:
         if not result.session_id or not result.has_read:
             return
         reach("watch.enqueue")
-        try:
+        with self._edge("queue"):
             enqueue_due(self.store, self.settings, result.session_id)
             if result.calls and self.settings.inject and self._is_live(result.path):
                 recollect(result.session_id)
-        except BrokenDatabase:
-            raise
-        except Exception as error:  # noqa: BLE001 - the edge of the watcher's loop
-            logger.warning("action=enqueue session=%s failed=%s", result.session_id, error)
-            self._note_failure("queue", str(error))
 
     def _is_live(self, path: Path) -> bool:
         with contextlib.suppress(OSError):
@@ -374,21 +364,19 @@ class Watcher:
         """Follow the transcripts until ``stop``, or until the memory folder is gone; returns the exit code."""
         while not self._is_stopping:
             try:
-                if not self.settings.home.is_dir():
-                    logger.warning("action=stop reason=the memory folder is gone")
-                    break
-                if self.store.file_identity() != self._opened:
-                    raise BrokenDatabase("memory.db was replaced")
-                self._turn()
-                self._beat()
+                with self._edge("watch"):
+                    if not self.settings.home.is_dir():
+                        logger.warning("action=stop reason=the memory folder is gone")
+                        break
+                    if self.store.file_identity() != self._opened:
+                        raise BrokenDatabase("memory.db was replaced")
+                    self._turn()
+                    self._beat()
             except BrokenDatabase as error:
                 logger.error("action=watch failed=%s", error)
                 if self.store.file_identity() == self._opened:
                     note_damage(self.store)
                 return EXIT_RESTART
-            except Exception as error:
-                logger.warning("action=watch failed=%s", error, exc_info=error)
-                self._note_failure("watch", str(error))
             if not self._is_stopping and not self._changes:
                 self._wait()
         self.events.stop()
@@ -442,6 +430,22 @@ class Watcher:
     def _note_success(self, result: IngestResult) -> None:
         with contextlib.suppress(StoreError):
             note_success(self.store, "ingest", seen=result.entries, done=result.new_turns + result.grown_turns)
+
+    @contextlib.contextmanager
+    def _edge(self, stage: str, path: Path | None = None) -> Iterator[None]:
+        """The edge of the loop: an error within ends this piece of work only; it is noted, and the sweep tries again.
+
+        Raises:
+            BrokenDatabase: memory.db is damaged.
+        """
+        try:
+            yield
+        except BrokenDatabase:
+            raise
+        except Exception as error:
+            is_expected = isinstance(error, EngramError)
+            logger.warning("action=%s path=%s failed=%s", stage, path, error, exc_info=None if is_expected else error)
+            self._note_failure(stage, f"{path.name}: {error}" if path else str(error))
 
     def _note_failure(self, stage: str, error: str) -> None:
         with contextlib.suppress(StoreError):
