@@ -8,6 +8,7 @@ import pytest
 
 from engram.enums import Actor, Scope
 from engram.errors import BadRequest
+from engram.models import tables
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory, find_memory
 from engram.models.projects import project_folders
@@ -83,3 +84,23 @@ def test_hints_and_counts_are_each_projects_own(store: Store, keep: Callable[...
         (0, 0),
         (1, 1),
     ]
+
+
+def test_a_session_counts_for_every_project_that_it_has_a_turn_of(store: Store) -> None:
+    first, second, third = (store_project(store, name) for name in "abc")
+    for number, name in enumerate("aaab"):
+        store_turn(store, make_turn(f"t{number}", "said", session_id=f"s{number}"), name)
+    with store.transaction() as tx:
+        for turn, place in ((0, second), (1, second), (1, first)):
+            tx.run(tables.Turn.update(project=place.id).where(tables.Turn.key == f"t{turn}"))
+
+    counts = project_folders.count_projects(store)
+
+    assert [counts[project.id].sessions for project in (first, second, third)] == [3, 2, 0]
+
+
+def test_what_all_projects_have_is_counted_in_one_pass_each(store: Store) -> None:
+    for query in (project_folders._sessions_of_projects(), project_folders._memories_of_projects()):
+        plan = [str(step[3]) for step in store.rows("EXPLAIN QUERY PLAN " + query.sql()[0], query.sql()[1])]
+        assert plan
+        assert not any("CORRELATED" in step for step in plan)
