@@ -21,7 +21,6 @@ from engram.ingest.scope import scope_of_folder
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import add_memory
 from engram.models.memories.memory_records import Evidence, Memory, new_memory_id
-from engram.models.open_memory import open_store
 from engram.models.shown import injections
 from engram.paths import Home
 from engram.recollection.recollecting import RecollectionService
@@ -35,6 +34,7 @@ from engram.worker.socket_server import RecallServer
 from engram_hooks import prompt
 from engram_hooks.block import FOLDER, TIMEOUT_SECONDS, settings_block
 from engram_mcp import session
+from tests.empty_memory import open_empty
 
 FACT = "The watcher holds watcher.lock by flock, never by a PID file"
 #: A fact, which a briefing leaves out: a prompt about it brings it.
@@ -135,7 +135,7 @@ def open_lab(folder: Path, home: Home) -> Iterator[Lab]:
     (folder / "project").mkdir()
     configuration = folder / "configuration"
     settings = Settings(home=home.root, claude_folder=configuration, embedding_model="hashed")
-    store = open_store(home.memory_db)
+    store = open_empty(home.memory_db)
     path = configuration / "projects" / "-project" / f"{new_session_id()}.jsonl"
     old = Conversation(path, cwd=str(folder / "project"))
     error = "Exit code 1\nunrecognized subcommand: frobnicate"

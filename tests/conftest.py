@@ -17,10 +17,10 @@ from engram.extraction.local.writer import LocalExtractor
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_changes, memory_records
 from engram.models.memories.memory_records import Evidence, Memory
-from engram.models.open_memory import open_store
 from engram.settings import Settings
 from engram.system.clock import Clock, FixedClock
 from tests.branch_sessions import Workshop
+from tests.empty_memory import open_empty
 from tests.repositories import Repository
 
 REPO = Path(__file__).resolve().parent.parent
@@ -89,7 +89,7 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.fixture
 def store(settings: Settings, clock: Clock) -> Iterator[Store]:
     """The open, empty memory of ``settings``. A test that needs another one overrides ``settings`` or ``clock``."""
-    with open_store(settings.places.memory_db, driver=settings.sqlite_driver, clock=clock) as store:
+    with open_empty(settings.places.memory_db, driver=settings.sqlite_driver, clock=clock) as store:
         yield store
 
 

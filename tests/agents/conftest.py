@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from engram.models.engine.transaction import Store
-from engram.models.open_memory import open_store
 from engram.settings import Settings
 from engram.system.clock import FixedClock
 from engram.transcripts import registry
 from tests.agents.database_agent import SCHEMA, DatabaseAgent
 from tests.agents.document_agent import DocumentAgent
+from tests.empty_memory import open_empty
 
 NOW_MS = 1_780_000_000_000
 
@@ -135,5 +135,5 @@ def settings(tmp_path: Path) -> Settings:
 @pytest.fixture
 def store(settings: Settings) -> Iterator[Store]:
     """An open, empty memory under a clock that stands still."""
-    with open_store(settings.places.memory_db, clock=FixedClock(NOW_MS)) as opened:
+    with open_empty(settings.places.memory_db, clock=FixedClock(NOW_MS)) as opened:
         yield opened

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +25,7 @@ from engram.transcripts import registry
 from engram.transcripts.agents import Source
 from tests.agents.conftest import DatabaseSessions, DocumentSessions, Sessions
 from tests.agents.database_agent import DatabaseAgent
+from tests.forked import run_forked
 
 REPO = Path(__file__).resolve().parents[2]
 
@@ -266,42 +264,22 @@ def test_of_two_readers_of_the_same_content_one_wins(
     assert [stored.revision for stored in turns(store, sessions.id_of("one"))] == [1, 1, 1]
 
 
-READER = """
-import sys
-from pathlib import Path
-from engram.ingest.read_sources import ingest_source
-from engram.models.open_memory import open_store
-from engram.redaction import redact
-from engram.settings import Settings
-from engram.transcripts import registry
-from tests.agents.database_agent import DatabaseAgent
-from tests.agents.document_agent import DocumentAgent
-
-home, claude, folder, agent = sys.argv[1:]
-registry.register({"database-agent": DatabaseAgent, "document-agent": DocumentAgent}[agent](Path(folder)))
-settings = Settings(home=Path(home), claude_folder=Path(claude), embedding_model="hashed")
-with open_store(settings.places.memory_db) as store:
-    for source in registry.discover(settings):
-        ingest_source(store, source, settings=settings, redact=redact, max_bytes=500)
-"""
-
-
 @pytest.mark.parametrize("point", ["ingest.read", "ingest.begin", "ingest.turns", "ingest.cursor", "ingest.committed"])
 def test_a_reader_that_is_killed_loses_and_doubles_nothing(
     settings: Settings, sessions: Sessions, tmp_path: Path, point: str
 ) -> None:
     talk(sessions, "one", 4)
-    command = [sys.executable, "-c", READER, str(settings.home), str(settings.claude_folder), str(sessions.folder)]
-    environment = {"PYTHONPATH": os.pathsep.join([str(REPO), *sys.path]), "HOME": str(tmp_path)}
+
+    def read_in_portions() -> None:
+        with open_store(settings.places.memory_db) as store:
+            for source in registry.discover(settings):
+                ingest_source(store, source, settings=settings, redact=redact, max_bytes=500)
+
     codes = []
     for crash in (f"{point}:1", f"{point}:2", ""):
-        done = subprocess.run(
-            [*command, sessions.agent], env=environment | {"ENGRAM_CRASH": crash}, check=False, timeout=120, cwd=REPO
-        )
-        codes.append(done.returncode)
-        if not crash:
-            break
-        sessions.say("one", "assistant", f"One more at {crash}.")
+        codes.append(run_forked(read_in_portions, crash))
+        if crash:
+            sessions.say("one", "assistant", f"One more at {crash}.")
 
     with open_store(settings.places.memory_db) as store, open_store(tmp_path / "clean" / "memory.db") as clean:
         read(clean, settings)

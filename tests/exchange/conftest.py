@@ -17,13 +17,13 @@ from engram.models.engine.transaction import Store
 from engram.models.memories.judgements import note_contradiction
 from engram.models.memories.memory_changes import move_memories_of_session, pack_old_content
 from engram.models.memories.memory_records import Evidence, Memory
-from engram.models.open_memory import open_store
 from engram.models.projects.project_folders import note_hints
 from engram.models.projects.projects import ensure_project
 from engram.models.sessions.sessions import ensure_session
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.clock import FixedClock
+from tests.empty_memory import open_empty
 from tests.exchange.exports import home_settings
 
 
@@ -85,5 +85,5 @@ def other_settings(tmp_path: Path) -> Settings:
 @pytest.fixture
 def other(other_settings: Settings) -> Iterator[Store]:
     """Another, empty memory, at another time."""
-    with open_store(other_settings.places.memory_db, clock=FixedClock(4_000_000_000_000)) as store:
+    with open_empty(other_settings.places.memory_db, clock=FixedClock(4_000_000_000_000)) as store:
         yield store

@@ -27,10 +27,10 @@ from engram.models.memories.judgements import open_contradictions
 from engram.models.memories.memory_changes import change_memory
 from engram.models.memories.memory_history import content_digest, history_of, list_runs
 from engram.models.memories.memory_records import MAX_CONTENT_CHARACTERS, Memory, all_memories, evidence_of
-from engram.models.open_memory import open_store
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.clock import FixedClock
+from tests.empty_memory import open_empty
 
 OLD = "The cache lives in Redis because the queue needs Redis anyway"
 NEW = "The cache lives in Postgres instead of Redis because one server is enough"
@@ -107,7 +107,7 @@ def memory(summary: str, **fields: Any) -> dict[str, Any]:
 def desk(tmp_path: Path) -> Iterator[Desk]:
     settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", extract_first_messages=1)
     settings.places.prepare()
-    with open_store(settings.places.memory_db, clock=FixedClock(1_790_000_000_000)) as store:
+    with open_empty(settings.places.memory_db, clock=FixedClock(1_790_000_000_000)) as store:
         yield Desk(store, settings)
 
 

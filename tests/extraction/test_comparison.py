@@ -36,7 +36,6 @@ from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_history import history_of, list_runs
 from engram.models.memories.memory_records import all_memories
-from engram.models.open_memory import open_store
 from engram.models.projects.projects import list_projects
 from engram.models.sessions.sessions import find_session
 from engram.models.sessions.stored_turns import note_model_reading, turns_of_session, waiting_sessions
@@ -45,6 +44,7 @@ from engram.models.work.spend import spending
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.clock import FixedClock
+from tests.empty_memory import open_empty
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 OTHER = "22222222-3333-4444-5555-666666666666"
@@ -120,7 +120,7 @@ class Desk:
 def desk(tmp_path: Path) -> Iterator[Desk]:
     settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", extract_first_messages=1)
     settings.places.prepare()
-    with open_store(settings.places.memory_db, clock=FixedClock(NOW_MS)) as store:
+    with open_empty(settings.places.memory_db, clock=FixedClock(NOW_MS)) as store:
         desk = Desk(store, settings)
         yield desk
         desk.server.close()

@@ -22,7 +22,6 @@ from engram.models.engine.transaction import Store
 from engram.models.memories.memory_changes import change_memory, delete_memory
 from engram.models.memories.memory_history import history_of
 from engram.models.memories.memory_records import all_memories, evidence_of
-from engram.models.open_memory import open_store
 from engram.models.search.vectors import load_vectors
 from engram.models.sessions.sessions import find_session
 from engram.models.work.work import WorkState, find_work
@@ -30,6 +29,7 @@ from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.clock import FixedClock
 from engram.transcripts.turns import Turn
+from tests.empty_memory import open_empty
 
 SESSION = "11111111-2222-3333-4444-555555555555"
 NOW_MS = 1_780_000_000_000
@@ -92,7 +92,7 @@ class Session:
 def session(tmp_path: Path) -> Iterator[Session]:
     settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", extract_first_messages=2)
     settings.home.mkdir()
-    with open_store(settings.places.memory_db, clock=FixedClock(NOW_MS)) as store:
+    with open_empty(settings.places.memory_db, clock=FixedClock(NOW_MS)) as store:
         yield Session(store, settings)
 
 

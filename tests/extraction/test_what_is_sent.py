@@ -27,11 +27,11 @@ from engram.forgetting.forget import forget_memory
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import all_memories
-from engram.models.open_memory import open_store
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.clock import FixedClock
 from engram.tasks.runtime import make_model_steps
+from tests.empty_memory import open_empty
 
 CANARIES = ("ghp_x7Kq2mZr9TbV4nWc8YhJ3sLd6PfGa1Qe5Uo0", "hunter2-swordfish-Zq9!", "AKIAQ3EGRX7LMZ2VJT5W")
 SECRETS = f"GITHUB_TOKEN={CANARIES[0]} DB_PASSWORD={CANARIES[1]} aws_access_key_id = {CANARIES[2]}"
@@ -92,7 +92,7 @@ def machine(tmp_path: Path) -> Iterator[Machine]:
     settings.places.prepare()
     folder = tmp_path / "bin"
     folder.mkdir()
-    with open_store(settings.places.memory_db, clock=FixedClock(1_790_000_000_000, 1e6)) as store:
+    with open_empty(settings.places.memory_db, clock=FixedClock(1_790_000_000_000, 1e6)) as store:
         yield Machine(folder, store, settings)
 
 

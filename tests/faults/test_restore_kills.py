@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from engram.cli.main import main
 from engram.enums import Actor
 from engram.errors import AlreadyRunning
 from engram.forgetting.forget import forget_memory
@@ -24,6 +22,7 @@ from engram.models.rescue.restore import restore_backup
 from engram.settings import Settings
 from engram.system import failpoint
 from engram.worker.memory_file import open_or_set_aside
+from tests.forked import run_forked
 
 POINTS = [name for name in failpoint.NAMES if name.startswith("restore.")]
 KEPT = {"Saved before the backup", "Saved since the backup"}
@@ -48,19 +47,11 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
 
 
 def restore(settings: Settings, file: Path, *, crash: str = "") -> int:
-    """Run ``engram restore`` in a process of its own; returns its exit code."""
-    arguments = [
-        "--home",
-        str(settings.home),
-        "--set",
-        f"sqlite_driver={settings.sqlite_driver}",
-        "restore",
-        "--yes",
-        str(file),
-    ]
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("ENGRAM_")} | {"ENGRAM_CRASH": crash}
-    code = f"from engram.cli.main import main; main({arguments!r})"
-    return subprocess.run([sys.executable, "-c", code], env=environment, check=False, timeout=120).returncode
+    """Run ``engram restore`` in a child; returns its exit code."""
+    driver = f"sqlite_driver={settings.sqlite_driver}"
+    return run_forked(
+        lambda: main(["--home", str(settings.home), "--set", driver, "restore", "--yes", str(file)]), crash
+    )
 
 
 def summaries(settings: Settings) -> set[str]:
@@ -158,17 +149,9 @@ def test_a_kill_while_a_damaged_memory_is_set_aside_loses_nothing(settings: Sett
     with open_store(settings.places.memory_db, driver=settings.sqlite_driver) as store:
         store.checkpoint("TRUNCATE")
     damage_mark(settings.places.memory_db)
-    code = (
-        "from pathlib import Path\n"
-        "from engram.settings import Settings\n"
-        "from engram.worker.memory_file import open_or_set_aside\n"
-        f"settings = Settings(home=Path({str(settings.home)!r}), sqlite_driver={settings.sqlite_driver!r})\n"
-        "open_or_set_aside(settings.places, settings).close()\n"
-    )
-    killed = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | {"ENGRAM_CRASH": point}, check=False, timeout=60
-    )
-    assert killed.returncode == -signal.SIGKILL
+
+    killed = run_forked(lambda: open_or_set_aside(settings.places, settings).close(), point)
+    assert killed == -signal.SIGKILL
 
     open_or_set_aside(settings.places, settings).close()
 

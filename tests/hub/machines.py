@@ -24,10 +24,10 @@ from engram.models.hub.said import said_of_memory
 from engram.models.hub.spaces import list_servers
 from engram.models.memories.memory_history import snapshot
 from engram.models.memories.memory_records import Memory, all_memories, find_memory
-from engram.models.open_memory import open_store
 from engram.paths import Home
 from engram.redaction import redact
 from engram.system.clock import SYSTEM_CLOCK, Clock, FixedClock
+from tests.empty_memory import open_empty
 
 if TYPE_CHECKING:
     import uvicorn
@@ -101,7 +101,7 @@ class Machine:
     @contextlib.contextmanager
     def open(cls, home: Path, clock: Clock | None = None) -> Iterator[Machine]:
         places = Home(home).prepare()
-        with open_store(places.memory_db, clock=clock or SYSTEM_CLOCK) as store:
+        with open_empty(places.memory_db, clock=clock or SYSTEM_CLOCK) as store:
             yield cls(places, store)
 
     def join(self, hub: Hub, code: str, *, url: str = "", **options: Any) -> Joined:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,17 +17,9 @@ from engram.models.engine.transaction import Store, Tx
 from engram.models.open_memory import open_store
 from engram.redaction import redact
 from engram.settings import Settings
+from tests.forked import run_forked
 
 POINTS = ("ingest.read", "ingest.begin", "ingest.turns", "ingest.cursor", "ingest.committed")
-PROGRAM = """
-import sys
-from pathlib import Path
-from engram.ingest.read_sources import ingest_path
-from engram.models.open_memory import open_store
-from engram.settings import Settings
-store = open_store(Path(sys.argv[1]) / "memory.db")
-ingest_path(store, Path(sys.argv[2]), settings=Settings(home=Path(sys.argv[1])), redact=lambda t, k: t, max_bytes=300)
-"""
 
 
 def fill(transcript: Transcript, count: int = 12) -> None:
@@ -173,14 +161,15 @@ def test_a_kill_at_any_point_loses_and_doubles_nothing(
     transcript: Transcript, settings: Settings, turns: Turns, store: Store, point: str, passes: int
 ) -> None:
     fill(transcript, 6)
-    root = Path(__file__).resolve().parents[2]
-    arguments = [sys.executable, "-c", PROGRAM, str(settings.home), str(transcript.path)]
-    environment = os.environ | {"PYTHONPATH": str(root)}
+    store.close()
 
-    killed = subprocess.run(arguments, env=environment | {"ENGRAM_CRASH": f"{point}:{passes}"}, timeout=60, check=False)
-    subprocess.run(arguments, env=environment, timeout=60, check=True)
+    def read_in_portions() -> None:
+        ingest_path(store, transcript.path, settings=settings, redact=lambda text, _: text, max_bytes=300)
 
-    assert killed.returncode == -signal.SIGKILL
+    killed = run_forked(read_in_portions, f"{point}:{passes}")
+    assert run_forked(read_in_portions) == 0
+
+    assert killed == -signal.SIGKILL
     assert [stored.turn.prompt for stored in turns()] == [f"prompt {number}" for number in range(6)]
     assert [stored.turn.reply for stored in turns()] == [f"reply {number}" for number in range(6)]
     assert store.value("SELECT message_count FROM session") == 12

@@ -39,6 +39,7 @@ from engram.search.searcher import Query, Searcher
 from engram.search.vectors.stored_vectors import embed_missing
 from engram.settings import Settings
 from engram.system.clock import FixedClock
+from tests.forked import run_forked
 from tests.models.hub_spaces_made import join_made_up
 
 #: Work of earlier sessions: session → (working folder below the home folder, a word that only it has).
@@ -350,7 +351,13 @@ def start(child: subprocess.Popen[bytes], kill_after: float | None = None) -> fl
     "crash", [f"sort.{point}:{number}" for point in ("moved", "committed") for number in (1, 2, 3)]
 )
 def test_a_sorting_that_was_killed_goes_on_and_is_taken_back_as_one(
-    mixed: Store, settings: Settings, home: Path, read: Callable[..., None], tmp_path: Path, crash: str
+    mixed: Store,
+    settings: Settings,
+    home: Path,
+    read: Callable[..., None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    crash: str,
 ) -> None:
     gone = home / "src" / "harbor" / "gone"
     former = make_project(mixed, gone)
@@ -360,10 +367,16 @@ def test_a_sorting_that_was_killed_goes_on_and_is_taken_back_as_one(
     clean = tmp_path / "clean.db"
     mixed.checkpoint()
     shutil.copyfile(mixed.path, clean)
-    command = [sys.executable, "-c", CHILD, str(settings.home), settings.sqlite_driver]
-    subprocess.run([*command, str(clean)], check=True, timeout=120)
-    killed = subprocess.run([*command, str(mixed.path)], timeout=120, env=os.environ | {"ENGRAM_CRASH": crash})
-    assert killed.returncode == -signal.SIGKILL
+    mixed.close()
+
+    def sort(path: Path) -> None:
+        with open_store(path, driver=settings.sqlite_driver) as store:
+            sort_projects(store, settings)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(moves, "_SESSIONS_AT_ONCE", 1)
+        assert run_forked(lambda: sort(clean)) == 0
+        assert run_forked(lambda: sort(mixed.path), crash) == -signal.SIGKILL
 
     sort_projects(mixed, settings)
 

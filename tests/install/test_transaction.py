@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
+import signal
 import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +19,7 @@ from engram.setup.installing import apply_steps
 from engram.setup.installing.installation import install_steps, uninstall
 from engram.system import failpoint
 from engram.system.process_lock import ProcessLock
+from tests.forked import run_forked
 from tests.install.conftest import HOOK, SETTINGS, THEIRS, Machine
 
 OPTIONS: dict[str, Any] = {"service": True}
@@ -207,15 +208,7 @@ def test_the_journal_is_private(machine: Machine) -> None:
 
 def run_killed(work: Callable[[], object], point: str, count: int) -> bool:
     """Run in a child that dies at the ``count``-th pass of a point. False if it came to its end."""
-    child = os.fork()
-    if child == 0:
-        failpoint._wanted, failpoint._left = point, count
-        try:
-            work()
-        finally:
-            os._exit(0)
-    _, status = os.waitpid(child, 0)
-    return os.WIFSIGNALED(status)
+    return run_forked(work, f"{point}:{count}") == -signal.SIGKILL
 
 
 def passes(prefix: str) -> list[str]:

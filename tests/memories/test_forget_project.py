@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,6 +12,7 @@ import pytest
 from planting import plant
 from transcript_lines import line
 
+from engram.cli.main import main
 from engram.enums import Actor, Scope, Source
 from engram.forgetting.forget_project import forget_project
 from engram.ingest.read_sources import ingest_path
@@ -34,6 +32,7 @@ from engram.notes.note_index import index_notes
 from engram.paths import Home, default_home
 from engram.redaction import redact
 from engram.settings import Settings
+from tests.forked import run_forked
 
 BOAT, SHED = "/home/dev/boat", "/home/dev/shed"
 BOAT_SESSION, SHED_SESSION = "5f0e4e0e-5d62-4ae0-9e42-00000000000b", "5f0e4e0e-5d62-4ae0-9e42-00000000005d"
@@ -353,20 +352,10 @@ def test_a_project_that_joins_a_forgotten_one_later_keeps_its_past(
 
 
 def forget_in_a_process(store: Store, home: Home, crash: str) -> int:
-    """Run ``engram projects forget boat`` in a process of its own; returns its exit code."""
-    arguments = [
-        "--home",
-        str(home.root),
-        "--set",
-        f"sqlite_driver={store.driver}",
-        "projects",
-        "forget",
-        "boat",
-        "--yes",
-    ]
-    environment = {k: v for k, v in os.environ.items() if not k.startswith("ENGRAM_")} | {"ENGRAM_CRASH": crash}
-    code = f"from engram.cli.main import main; main({arguments!r})"
-    return subprocess.run([sys.executable, "-c", code], env=environment, check=False, timeout=120).returncode
+    """Run ``engram projects forget boat`` in a child; returns its exit code."""
+    store.close()
+    chosen = ["--home", str(home.root), "--set", f"sqlite_driver={store.driver}"]
+    return run_forked(lambda: main([*chosen, "projects", "forget", "boat", "--yes"]), crash)
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from transcript_lines import say
 
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
-from engram.models.open_memory import open_store
 from engram.paths import Home, default_home
 from engram.redaction import redact
 from engram.settings import Settings
 from engram.system.clock import SYSTEM_CLOCK, Clock
+from tests.empty_memory import open_empty
 
 #: Says ``(role, text, time)`` in the session "s1" and reads it.
 Speak = Callable[[str, str, str], None]
@@ -33,7 +33,7 @@ def home() -> Home:
 
 @pytest.fixture
 def memory(home: Home) -> Iterator[Store]:
-    opened = open_store(home.memory_db)
+    opened = open_empty(home.memory_db)
     yield opened
     opened.close()
 

@@ -10,12 +10,12 @@ import pytest
 from recollecting import Scene
 
 from engram.models.engine.transaction import Store
-from engram.models.open_memory import open_store
 from engram.models.projects import projects
 from engram.recollection.recollecting import RecollectionService
 from engram.search.searcher import Searcher
 from engram.settings import Settings
 from engram.system.clock import FixedClock
+from tests.empty_memory import open_empty
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def make_memory(tmp_path: Path) -> Iterator[Callable[..., Scene]]:
         found = Settings(home=tmp_path / "home", embedding_model="hashed", **settings)
         found.places.prepare()
         clock = FixedClock()
-        store = open_store(found.places.memory_db, clock=clock)
+        store = open_empty(found.places.memory_db, clock=clock)
         stores.append(store)
         with store.transaction() as tx:
             project = projects.ensure_project(tx, "/dev/lab/proj", "proj", "/dev/lab/proj")

@@ -20,7 +20,6 @@ from engram.extraction.candidate import Candidate
 from engram.ingest.moves import sort_projects
 from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
-from engram.models.open_memory import open_store
 from engram.models.projects.notes import Owner, is_seen_by
 from engram.models.projects.projects import list_projects
 from engram.models.search.vectors import count_missing_vectors
@@ -41,6 +40,7 @@ from engram.tasks.queue import EngramQueue, huey
 from engram.tasks.reading import extract, flush, ingest, read_session
 from engram.tasks.runtime import Runtime, current_runtime, make_runtime, set_runtime
 from engram.transcripts.turns import Turn
+from tests.empty_memory import open_empty
 
 NOW_MS = 1_780_000_000_000
 SESSION = "11111111-2222-3333-4444-555555555555"
@@ -96,7 +96,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     settings = Settings(home=tmp_path / "home", claude_folder=tmp_path / "claude", embedding_model="hashed")
     settings.places.prepare()
     clock = FixedClock(NOW_MS)
-    with open_store(settings.places.memory_db, clock=clock) as store:
+    with open_empty(settings.places.memory_db, clock=clock) as store:
         bench = Bench(settings, store, clock)
         set_runtime(bench.runtime)
         yield bench

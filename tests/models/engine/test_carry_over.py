@@ -5,8 +5,8 @@ opening.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
-import os
 import signal
 import sqlite3
 import subprocess
@@ -28,6 +28,7 @@ from engram.models.rescue.soundness import find_all_damage
 from engram.models.search import fulltext
 from engram.transcripts.agents import Cursor
 from engram.transcripts.claude_code.state import load_cursor
+from tests.forked import run_forked
 from tests.models.version_4 import put_version_4, read_rows, read_schema
 
 #: Tables that change in a carry-over.
@@ -184,19 +185,19 @@ def test_what_was_forgotten_since_an_old_copy_was_made_goes(old: Path, driver: s
         assert find_all_damage(store) == ""
 
 
-def count_steps(path: Path, driver: str) -> int:
+def count_steps(path: Path, driver: str, monkeypatch: pytest.MonkeyPatch) -> int:
     """How many points there are at which a carry-over can be killed."""
-    code = (
-        "import sys; from engram.system import failpoint; import engram.models.engine.migrations as c; "
-        "import engram.models.engine.migrations as m; hits = []; c.reach = m.reach = lambda name: hits.append(name); "
-        + OPEN.removeprefix("import sys; ")
-        + "; print(len(hits))"
-    )
-    return int(subprocess.run([sys.executable, "-c", code, str(path), driver], check=True, capture_output=True).stdout)
+    reached: list[str] = []
+    with monkeypatch.context() as patched:
+        patched.setattr(migrations, "reach", reached.append)
+        open_store(path, driver=driver).close()
+    return len(reached)
 
 
-def test_a_kill_at_any_step_leaves_version_4_whole(tmp_path: Path, driver: str) -> None:
-    steps = count_steps(put_version_4(tmp_path / "counted.db"), driver)
+def test_a_kill_at_any_step_leaves_version_4_whole(
+    tmp_path: Path, driver: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = count_steps(put_version_4(tmp_path / "counted.db"), driver, monkeypatch)
     assert steps > 100
     wanted = [
         row | {"questions": "[]", "title": ""} for row in read_rows(put_version_4(tmp_path / "wanted.db"), "episode")
@@ -204,9 +205,8 @@ def test_a_kill_at_any_step_leaves_version_4_whole(tmp_path: Path, driver: str) 
     schema = fresh_schema(tmp_path, driver)
     for step in range(1, steps, 9 if driver == "sqlite3" else 37):
         path = put_version_4(tmp_path / f"killed-{step}" / "memory.db")
-        environment = os.environ | {"ENGRAM_CRASH": f"migrate.step:{step}"}
-        killed = subprocess.run([sys.executable, "-c", OPEN, str(path), driver], env=environment, check=False)
-        assert killed.returncode == -signal.SIGKILL, step
+        killed = run_forked(functools.partial(open_store, path, driver=driver), f"migrate.step:{step}")
+        assert killed == -signal.SIGKILL, step
         connection = sqlite3.connect(path)
         assert connection.execute("PRAGMA user_version").fetchone() == (4,)
         connection.close()
