@@ -140,7 +140,7 @@ def is_about(memory: Memory, files: Collection[str]) -> bool:
 def is_open_problem(memory: Memory, now_ms: int) -> bool:
     """Return True for a late memory of something that is not settled."""
     is_late = now_ms - memory.created_at_ms <= MAX_STATE_AGE_MS
-    is_trusted = memory.status == Status.ACTIVE or not _is_by_rules(memory)
+    is_trusted = memory.status == Status.ACTIVE or not memory.is_by_rules
     return memory.kind == Kind.STATE and is_late and is_trusted and bool(_OPEN.search(memory.summary))
 
 
@@ -160,7 +160,7 @@ def is_confirmed(store: Store, memory: Memory) -> bool:
     if memory.status == Status.ACTIVE or memory.voice in (Voice.USER, Voice.CHOSEN):
         return True
     if memory.kind == Kind.STATE:
-        return not _is_by_rules(memory)
+        return not memory.is_by_rules
     if _is_models_word(memory) and is_backed_by_user(memory.summary, texts_of_evidence(store, memory.id)):
         return True
     if memory.kind not in _VERIFIABLE_KINDS:
@@ -186,7 +186,7 @@ def text_of(memory: Memory) -> str:
     summary = " ".join(memory.summary.split())
     if memory.source == Source.MANUAL or memory.is_pinned:
         return whole_sentences(summary, MAX_TEXT_CHARACTERS) or summary[:MAX_TEXT_CHARACTERS]
-    if not _is_by_rules(memory):
+    if not memory.is_by_rules:
         # A language model was asked for one sentence that stands alone.
         whole = whole_sentences(summary, MAX_TEXT_CHARACTERS)
         return "" if memory.kind not in _LASTING_KINDS and is_of_the_moment(whole) else whole
@@ -200,14 +200,9 @@ def text_of(memory: Memory) -> str:
     return standing_part(summary, MAX_TEXT_CHARACTERS)
 
 
-def _is_by_rules(memory: Memory) -> bool:
-    """Return True for a memory of the local extractor, whose name ends with its version: ``local-2``."""
-    return memory.source == Source.AUTO and memory.extractor.startswith("local-")
-
-
 def _is_models_word(memory: Memory) -> bool:
     """Return True for a lasting memory of a project that a language model wrote in words of its own."""
-    is_own = memory.source == Source.AUTO and not _is_by_rules(memory) and memory.scope == Scope.PROJECT
+    is_own = memory.source == Source.AUTO and not memory.is_by_rules and memory.scope == Scope.PROJECT
     return is_own and memory.kind in _LASTING_KINDS
 
 

@@ -261,14 +261,16 @@ def answer_question(
     """
     found = searcher.search(replace(query, limit=MAX_CANDIDATES)) if with_passages else []
     candidates = searcher.recall(replace(query, limit=MAX_CANDIDATES) if found else query) if with_memories else []
-    recalled = public_hits(store, raise_with_source(candidates, found)[: query.limit], query.project_id)
+    wanted = _coverage_of(query.text)
+    asked_for = searcher.coverage_of(query.text)
+    near = near_as_passages(raise_with_source(candidates, found), found, asked_for)
+    recalled = public_hits(store, near[: query.limit], query.project_id)
     recalled = [replace(hit, standing=Standing(*standing_of(hit.text))) for hit in recalled]
     logs = day_logs(store, query) if with_passages else []
     said = told_passages(store, found[:MAX_PASSAGES], query.project_id)
     memories, passages = _close_hits(recalled, said, is_answered=bool(logs))
     is_doubtful = all(hit.is_doubtful for hit in (*memories, *passages, *logs))
     budget = _Budget(max_words, query.max_hits, is_doubtful=is_doubtful)
-    wanted = _coverage_of(query.text)
     logs = [log for log in logs if budget.take(log)]
     summaries: Sequence[PublicHit] = ()
     if with_memories and with_passages and not is_doubtful:
@@ -278,12 +280,26 @@ def answer_question(
     shown = list(_fitting_memories(memories, wanted, quoted, budget))
     sessions = sessions or list(_fitting_sessions(summaries, wanted, budget))
     outcomes = outcomes_of(store, found, wanted)
-    told = [
-        replace(hit, outcome=outcomes.get(hit.id, "")) for hit in _fitting_passages(passages, shown, wanted, budget)
-    ]
+    ended = [replace(hit, outcome=outcomes.get(hit.id, "")) for hit in passages]
+    told = list(_fitting_passages(ended, shown, wanted, budget))
     turns = {hit.id: hit.turn_id for hit in (*candidates, *found)}
-    closeness = closeness_of([*shown, *sessions, *logs, *passages], turns, searcher.coverage_of(query.text))
+    closeness = closeness_of([*shown, *sessions, *logs, *passages], turns, asked_for)
     return Answer(tuple(shown), tuple(sessions), (*logs, *told), closeness)
+
+
+#: Share of the closeness of the best passage that a memory by rules must have. A store of few memories always has some
+#: that are nearest; they took half of the words of answers about something else.
+MIN_SHARE_OF_PASSAGE = 0.5
+
+
+def near_as_passages(memories: Sequence[Hit], passages: Sequence[Hit], wanted: Coverage) -> list[Hit]:
+    """Return the memories without those by rules that are much farther from the question than the passages are."""
+
+    def closeness(hit: Hit) -> float:
+        return wanted.share(wanted.stems_in(hit.text)) + (hit.cosine or 0.0)
+
+    floor = MIN_SHARE_OF_PASSAGE * max(map(closeness, passages[:MAX_PASSAGES]), default=0.0)
+    return [hit for hit in memories if hit.memory is None or not hit.memory.is_by_rules or closeness(hit) >= floor]
 
 
 #: A memory, or what a session was about, comes before a passage that is closer by no more than this.
@@ -465,14 +481,17 @@ def _fitting_passages(
         text = _unsaid(passage.text, said)
         if not text or room < MIN_PASSAGE_WORDS:
             continue
-        shortened = _cut_hit(replace(passage, text=text), wanted, room)
-        if budget.take(shortened):
-            said.append(_said(shortened))
-            yield shortened
+        alone = replace(_cut_hit(replace(passage, text=text), wanted, room), outcome="")
+        is_known = not passage.outcome or is_said(passage.outcome, said)
+        ended = alone if is_known else replace(alone, outcome=passage.outcome)
+        shown = next((hit for hit in (ended, alone) if budget.take(hit)), None)
+        if shown is not None:
+            said.append(_said(shown))
+            yield shown
 
 
 def _said(hit: PublicHit) -> frozenset[str]:
-    return stems(topic_words(f"{hit.text}\n{hit.quote}"))
+    return stems(topic_words(f"{hit.text}\n{hit.quote}\n{hit.outcome}"))
 
 
 def _unsaid(text: str, said: Sequence[frozenset[str]]) -> str:

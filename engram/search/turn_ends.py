@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from engram.models.engine.transaction import Reader
+from engram.models.sessions.passage_rows import barred_quotations, plain
 from engram.models.sessions.stored_turns import StoredTurn, turns_after, turns_by_row
 from engram.search.hit_lines import count_words, may_be_planted
 from engram.search.hits import Hit
@@ -18,9 +19,9 @@ from engram.transcripts.turns import Role, Turn
 #: A sentence is said by a text that has this share of its telling words.
 MIN_SAID_SHARE = 0.75
 #: Passages that get it: the best ones.
-MAX_OUTCOMES = 3
+MAX_OUTCOMES = 5
 #: Words of it.
-MAX_OUTCOME_WORDS = 60
+MAX_OUTCOME_WORDS = 80
 #: Turns after one that ended without a result that are looked at.
 MAX_LATER_TURNS = 4
 #: Share of the words of the question in a statement, signs of a reason or a result in it, and its place in the message
@@ -49,28 +50,34 @@ def outcomes_of(store: Reader, hits: Sequence[Hit], wanted: Coverage) -> dict[st
         wanted: weighs the words of the question.
     """
     best = {hit.turn_id: hit for hit in reversed(hits[:MAX_OUTCOMES]) if hit.turn_id is not None}
+    _, barred = barred_quotations(store)
     told = {
-        best[stored.id].id: _outcome(store, stored, best[stored.id].text, wanted)
+        best[stored.id].id: _outcome(store, stored, best[stored.id].text, wanted, barred)
         for stored in turns_by_row(store, list(best))
     }
     return {hit_id: text for hit_id, text in told.items() if text and not may_be_planted(text)}
 
 
-def _outcome(store: Reader, stored: StoredTurn, said: str, wanted: Coverage) -> str:
+def _outcome(store: Reader, stored: StoredTurn, said: str, wanted: Coverage, barred: Collection[str]) -> str:
     """Return what came of a turn; of one that the user interrupted with further prompts, what came of these."""
-    told = _told_at_end(stored.turn, said, wanted)
+    told = _told_at_end(stored.turn, said, wanted, barred)
     later = iter(() if told else turns_after(store, stored, MAX_LATER_TURNS))
-    return told or next(filter(None, (_told_at_end(other.turn, said, wanted) for other in later)), "")
+    return told or next(filter(None, (_told_at_end(other.turn, said, wanted, barred) for other in later)), "")
 
 
-def _told_at_end(turn: Turn, said: str, wanted: Coverage) -> str:
+def _told_at_end(turn: Turn, said: str, wanted: Coverage, barred: Collection[str]) -> str:
     """Return the run of statements of a turn's last message that tells the most and that was not said yet.
 
-    Returns "" for a message that only announces what comes next.
+    Returns "" for a message that only announces what comes next. A statement of a passage that was judged wrong, given
+    in ``barred``, is left out.
     """
     message = next((block.text for block in reversed(turn.said) if block.role is Role.ASSISTANT), "")
     known = [stems(topic_words(said))]
-    statements = [(place, text) for place, text in enumerate(split(message)) if not is_said(text.text, known)]
+    statements = [
+        (place, text)
+        for place, text in enumerate(split(message))
+        if not is_said(text.text, known) and not any(plain(text.text) in other for other in barred)
+    ]
     texts = [statement.text for _, statement in statements]
     if all(_PASSING.match(text) for text in texts):
         return ""

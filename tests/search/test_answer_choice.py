@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 
-from engram.enums import Status
-from engram.search.answer import SOURCE_SHARE, raise_with_source
+from engram.enums import Kind, Status
+from engram.models.memories.memory_records import Memory
+from engram.search.answer import SOURCE_SHARE, near_as_passages, raise_with_source
 from engram.search.hits import Hit
+from engram.search.question import Coverage
+from engram.text.words import terms_of
 
 
 def hit(name: str, score: float, turn_id: int | None) -> Hit:
@@ -36,3 +39,27 @@ def test_a_memory_rises_with_the_best_passage_of_its_turn_unless_it_does_not_hol
     assert raised[0].score == 0.7 + SOURCE_SHARE
     assert raised[0].parts == {"source": SOURCE_SHARE}
     assert raise_with_source(memories, []) == memories
+
+
+def test_a_memory_by_rules_must_be_half_as_close_to_the_question_as_the_best_passage() -> None:
+    def remembered(text: str, extractor: str) -> Hit:
+        memory = Memory("ep_0123456789ab", Kind.FACT, text, text, extractor=extractor)
+        return dataclasses.replace(hit(text, 0.5, None), cosine=0.1, memory=memory)
+
+    terms = terms_of("where does the walrus proxy drop headers")
+    wanted = Coverage(terms, dict.fromkeys(terms, 1), 2)
+    passage = dataclasses.replace(hit("The walrus proxy drops headers at 8 kB.", 1.0, 2), cosine=0.5)
+    far, near = "The plan for the lighthouse was approved.", "The walrus proxy has a limit for headers."
+    memories = [
+        remembered(far, "local-3"),
+        remembered(near, "local-3"),
+        remembered(far, "a-model"),
+    ]
+
+    kept = near_as_passages(memories, [passage], wanted)
+
+    assert [(memory.text, memory.memory and memory.memory.extractor) for memory in kept] == [
+        (near, "local-3"),
+        (far, "a-model"),
+    ]
+    assert near_as_passages(memories, [], wanted) == memories

@@ -11,7 +11,7 @@ from transcript_lines import say
 from engram.enums import Actor, Judgement, Scope
 from engram.forgetting.forget import forget_memory
 from engram.ingest.read_sources import ingest_path
-from engram.memories.feedback import judge_memory, take_back_judgement
+from engram.memories.feedback import judge_memory, judge_quotation, take_back_judgement
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Evidence, Memory
 from engram.models.projects.projects import list_projects
@@ -216,3 +216,25 @@ def test_a_limit_holds_for_memories_sessions_passages_and_notes_together(
     assert len(answer.hits) == min(len(everything.hits), max_hits or MAX_HITS)
     assert len(answer.memories) == min(3, max_hits or 5)
     assert {hit.kind for hit in everything.hits} >= {"session", "turn", "note"}
+
+
+def test_a_passage_tells_what_came_of_its_turn_unless_that_was_judged_wrong(settings: Settings, store: Store) -> None:
+    path = settings.projects_folder / "-work-demo" / f"{SESSIONS[0]}.jsonl"
+    say(path, "user", QUESTION, cwd="/work/demo")
+    say(path, "assistant", "Let me look where the walrus proxy drops headers of long requests.", cwd="/work/demo")
+    for animal in ("badger", "heron", "lynx", "otter"):
+        text = f"The settings of the {animal} are read from a file of their own that nobody changed since March."
+        say(path, "assistant", text, cwd="/work/demo")
+    result = "Fixed: its parser kept only one page, and now it grows a buffer of sixteen kilobytes."
+    say(path, "assistant", result, cwd="/work/demo")
+    ingest_path(store, path, settings=settings, redact=redact, close=True)
+
+    told = ask(settings, store, with_memories=False)
+    assert f"the assistant in the end: {result}" in answer_text(told.hits)
+
+    (best, *_) = told.passages
+    assert best.outcome == result
+    ended = next(hit for hit in Searcher(store, settings).search(Query("parser kept only one page buffer")))
+    judge_quotation(store, ended.id, Judgement.WRONG, "it leaks", redact, actor=Actor.USER)
+
+    assert result not in answer_text(ask(settings, store, with_memories=False).hits)

@@ -95,6 +95,11 @@ class Memory:
         return self.title or title_from(self.summary)
 
     @property
+    def is_by_rules(self) -> bool:
+        """True for a memory of the local extractor, whose name ends with its version: ``local-2``."""
+        return self.source == Source.AUTO and self.extractor.startswith("local-")
+
+    @property
     def is_users_rule(self) -> bool:
         """True for a preference or decision in the user's own words."""
         return self.voice == Voice.USER and self.kind in (Kind.PREFERENCE, Kind.DECISION)
