@@ -9,6 +9,9 @@ more. Prints one JSON object: how many of each kind were recovered, and every pr
 from __future__ import annotations
 
 import contextlib
+import functools
+import importlib
+import io
 import json
 import os
 import random
@@ -156,6 +159,8 @@ class Trials:
         self.problems: list[str] = []
         self.template = folder / "template"
         self.in_child(lambda: self.fill(self.settings(self.template)))
+        shutil.copytree(self.template, folder / "trial")
+        self.import_once(self.settings(folder / "trial"))
 
     def settings(self, folder: Path) -> Settings:
         return Settings(
@@ -238,8 +243,21 @@ class Trials:
             tail = log.read_text(errors="replace")[-1500:] if log.exists() else ""
             self.problems.append(f"{name}: engram {command[0]} {when}: exit {code}: {output[-300:]} {tail}")
 
-    def run_command(self, settings: Settings, command: tuple[str, ...]) -> tuple[int, str]:
-        arguments = [
+    def import_once(self, settings: Settings) -> None:
+        """Import here what the commands import, so that not every child does it again."""
+
+        def names_of(command: tuple[str, ...]) -> list[str]:
+            with contextlib.suppress(SystemExit), contextlib.redirect_stdout(io.StringIO()):
+                run_engram(self.arguments(settings, command))
+            return sorted(sys.modules)
+
+        for command in COMMANDS:
+            for name in self.in_child(functools.partial(names_of, command)):
+                with contextlib.suppress(ImportError):
+                    importlib.import_module(name)
+
+    def arguments(self, settings: Settings, command: tuple[str, ...]) -> list[str]:
+        return [
             "--home",
             str(settings.home),
             "--claude-folder",
@@ -250,6 +268,8 @@ class Trials:
             f"sqlite_driver={self.driver}",
             *command,
         ]
+
+    def run_command(self, settings: Settings, command: tuple[str, ...]) -> tuple[int, str]:
         output = self.folder / "output"
         child = os.fork()
         if not child:
@@ -257,7 +277,7 @@ class Trials:
                 target = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
                 os.dup2(target, 1)
                 os.dup2(target, 2)
-                run_engram(arguments)
+                run_engram(self.arguments(settings, command))
             except SystemExit as end:
                 with contextlib.suppress(Exception):
                     sys.stdout.flush()
