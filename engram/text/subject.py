@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import pairwise
 
 from engram.text.splitting import plain, split
@@ -178,9 +179,11 @@ def _is_contiguous(some: Sequence[_Token], among: Sequence[_Token]) -> bool:
     return not places or places[-1] - places[0] + 1 == len(places)
 
 
-def _telling(text: str) -> list[_Token]:
+# The same few sentences are compared with each other again and again.
+@lru_cache(maxsize=1024)
+def _telling(text: str) -> tuple[_Token, ...]:
     """The telling words of the main clause, without units and words that only say that something changed."""
-    return [t for t in _tokens(_main_clause(text)) if t.text not in _UNITS and not _CHANGES.fullmatch(t.text)]
+    return tuple(t for t in _tokens(_main_clause(text)) if t.text not in _UNITS and not _CHANGES.fullmatch(t.text))
 
 
 def _main_clause(text: str) -> str:
