@@ -31,7 +31,7 @@ from engram.config_file import set_value
 from engram.enums import ComparisonAnswer
 from engram.errors import BadRequest, EngramError, InstallError, NewerSchema, ServiceError, StoreError
 from engram.extraction.comparison import note_answer
-from engram.models.rescue.copies import open_memory
+from engram.models.open_memory import open_memory
 from engram.models.rescue.restore import put_copy_back
 from engram.reports.processes import OtherProcess, process_state, processes_of_other_code
 from engram.settings import MODEL_EXTRACTORS, Settings

@@ -9,7 +9,7 @@ from engram.cli.output import print_json, say
 from engram.cli.results import MAX_RESULTS, hit_result, print_results
 from engram.cli.workspace import Workspace, current_folder, find_project, pass_workspace
 from engram.errors import BadRequest
-from engram.search.question import MAX_HITS
+from engram.search.hits import MAX_HITS
 from engram.transcripts.git_files import read_branch
 from engram.worker.recall_client import Operation, RecallRequest, RecallResponse, ask_memory
 

@@ -20,7 +20,7 @@ from engram.cli.options import json_option
 from engram.cli.output import console, one_line, print_json, say, span
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.errors import BadRequest, EngramError, StoreError
-from engram.models.rescue.copies import open_memory
+from engram.models.open_memory import open_memory
 from engram.reports.health import Health, take_health
 from engram.setup.services.definition import PROCESSES, process_command
 from engram.setup.services.supervisor import Child, Supervisor

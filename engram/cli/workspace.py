@@ -71,7 +71,7 @@ class Workspace:
         Args:
             may_upgrade: copy a memory.db of an earlier version and bring it up to date first.
         """
-        from engram.models.rescue.copies import open_memory  # a quarter of a second that many commands do not need
+        from engram.models.open_memory import open_memory  # a tenth of a second that help does not need
 
         self.places.prepare()
         if may_upgrade:
@@ -181,10 +181,10 @@ def find_project(store: Store, settings: Settings, name: str | None) -> ProjectR
     Raises:
         NotFound: no such project is known; the message lists those that are.
     """
-    from engram.ingest.scope import named_project, scope_of_folder
-
     if name is None:
         return None
+    from engram.ingest.scope import named_project, scope_of_folder
+
     folder = _named_folder(name)
     if folder is not None:
         project = scope_of_folder(store, settings, str(folder)).project

@@ -17,11 +17,11 @@ from engram.forgetting.forget_project import forget_project
 from engram.models.engine.transaction import Store
 from engram.models.forgetting.project_erasing import contents_of_project
 from engram.models.memories.memory_records import find_memory
+from engram.models.open_memory import open_memory
 from engram.models.projects.notes import Owner
 from engram.models.projects.project_folders import identities_of_project
 from engram.models.projects.projects import ProjectRow, find_project_of_identity, names_of_project
 from engram.models.rescue import transplant
-from engram.models.rescue.copies import open_memory
 from engram.notes.daily_log import notes_lock, read_text, write_text
 from engram.notes.note_index import owners_of_lines, source_name
 from engram.settings import Settings

@@ -6,11 +6,12 @@ Everything that opens the memory goes through ``open_store``. Only what looks in
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 from engram.enums import Actor
 from engram.errors import BrokenDatabase, ForeignDatabase, OlderSchema
-from engram.models.engine.database import CACHE_KB, free_name, move_aside
+from engram.models.engine.database import CACHE_KB, free_name, move_aside, using_database
 from engram.models.engine.meta import drop_meta, get_meta
 from engram.models.engine.migrations import TOMBSTONES_DUE
 from engram.models.engine.transaction import ASIDE_NAME, LISTENER_MODULES, UNINSTALLED_NAME, Store
@@ -51,6 +52,38 @@ def open_store(
             apply_tombstones(tx, actor=Actor.TIDYING)
             drop_meta(tx, TOMBSTONES_DUE)
     return store
+
+
+@contextlib.contextmanager
+def open_memory(path: Path, *, driver: str, is_made: bool, may_upgrade: bool = False) -> Iterator[Store]:
+    """Open memory.db beside other processes; a restore waits until it is closed.
+
+    Damage that SQLite reports meanwhile is noted, so that the worker looks closely.
+
+    Args:
+        path: of memory.db.
+        driver: of SQLite.
+        is_made: make a missing one, and set aside another program's database.
+        may_upgrade: change the tables of an earlier version. Only who made a copy of memory.db first may do that, see
+            ``engram.worker.memory_file``.
+
+    Raises:
+        OlderSchema: an earlier version wrote it, and it must not be upgraded; it is as it was.
+        StoreError: it cannot be opened.
+    """
+    with using_database(path) as damage:
+        make = open_store if is_made else Store
+        store = make(path, driver=driver, may_upgrade=may_upgrade)
+        try:
+            if not is_made:
+                store.open()
+            if damage:
+                from engram.models.work.task_runs import note_failure
+
+                note_failure(store, "memory", damage)
+            yield store
+        finally:
+            store.close()
 
 
 def _open_own(store: Store) -> Store:

@@ -21,8 +21,8 @@ from starlette.types import ASGIApp
 
 from engram.errors import EngramError, NotFound
 from engram.models.engine.transaction import Store
+from engram.models.open_memory import open_memory
 from engram.models.projects.projects import ProjectRow, find_project
-from engram.models.rescue.copies import open_memory
 from engram.page.entrance import ENTRY_PATH, Access, spend_entry
 from engram.page.rendering import ASSETS, make_environment, make_link, render
 from engram.page.view import Activity, Answer, PageRequest, Redirect, Route, View, changes, frame_values, to_event

@@ -27,10 +27,10 @@ from engram.search.hit_lines import (
     session_line,
     text_of,
 )
-from engram.search.hits import Hit, Origin, PublicHit, Standing
+from engram.search.hits import MAX_HITS, Hit, Origin, PublicHit, Standing
 from engram.search.passages.followed import MAX_FOLLOWED_CHARACTERS, what_followed
 from engram.search.passages.passage_search import excerpt
-from engram.search.question import MAX_HITS, Coverage, Query, parse_date_range
+from engram.search.question import Coverage, Query, parse_date_range
 from engram.search.searcher import Searcher
 from engram.search.turn_ends import is_said, outcomes_of
 from engram.system.clock import day_of

@@ -25,6 +25,10 @@ SPEAKERS = {
 }
 
 
+#: Maximum number of hits of one answer, whoever asks.
+MAX_HITS = 1_000
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
     """One result of ``recall`` (a memory) or ``search`` (a passage of a turn, or a chunk of a note)."""

@@ -25,9 +25,6 @@ from engram.text.words import (
 
 # -- A question to the search, with its filters and its context.
 
-#: Maximum number of hits of one answer, whoever asks.
-MAX_HITS = 1_000
-
 
 @dataclass(frozen=True, slots=True)
 class Query:

@@ -21,15 +21,21 @@ UNSPACED_LETTERS = (
 )
 #: Fewer ranges, with other letters between them.
 UNSPACED_RANGES = "\u0e01-\u17ff\u3005-\ud7fb\uf900-\uff9f\U00020000-\U0003ffff"
-_RUN = re.compile(f"[{UNSPACED_LETTERS}]+")
-_LETTER = re.compile(f"([{UNSPACED_LETTERS}])(?=([{UNSPACED_LETTERS}])?)")
+_RUN = f"[{UNSPACED_LETTERS}]+"
+_LETTER = f"([{UNSPACED_LETTERS}])(?=([{UNSPACED_LETTERS}])?)"
 #: A letter behind another one, at the end of a text.
-_LAST_OF_RUN = re.compile(f"(?<=[{UNSPACED_LETTERS}])[{UNSPACED_LETTERS}]\\Z")
+_LAST_OF_RUN = f"(?<=[{UNSPACED_LETTERS}])[{UNSPACED_LETTERS}]\\Z"
+
+
+@functools.cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Return a pattern of these many letters, which takes as long to compile as other modules to load."""
+    return re.compile(pattern)
 
 
 def is_unspaced(text: str) -> bool:
     """Return whether a text has letters of a script that does not show where a word ends."""
-    return _RUN.search(text) is not None
+    return not text.isascii() and _compiled(_RUN).search(text) is not None
 
 
 def in_pairs(text: str) -> str:
@@ -37,7 +43,7 @@ def in_pairs(text: str) -> str:
 
     Any other text is returned as it is. The views of ``engram.models.tables`` do the same in SQL.
     """
-    return text if text.isascii() else _LETTER.sub(r" \1\2 ", text)
+    return text if text.isascii() else _compiled(_LETTER).sub(r" \1\2 ", text)
 
 
 def asked_in_pairs(text: str) -> tuple[str, bool]:
@@ -45,15 +51,15 @@ def asked_in_pairs(text: str) -> tuple[str, bool]:
 
     Letters may follow the last run of a question, so its last letter is not asked for by itself.
     """
-    if _LAST_OF_RUN.search(text):
+    if not text.isascii() and _compiled(_LAST_OF_RUN).search(text):
         return in_pairs(text).rstrip().rpartition(" ")[0], False
     return in_pairs(text), is_unspaced(text[-1:])
 
 
 def split_unspaced(word: str) -> tuple[list[str], list[str]]:
     """Return the parts of a word in other scripts, and its runs of letters of these scripts."""
-    runs = _RUN.findall(word)
-    return ([part for part in _RUN.split(word) if part] if runs else [word]), runs
+    runs = [] if word.isascii() else _compiled(_RUN).findall(word)
+    return ([part for part in _compiled(_RUN).split(word) if part] if runs else [word]), runs
 
 
 # -- Words that carry content, for extraction: does a text repeat another, is a summary grounded in its evidence?
@@ -224,7 +230,7 @@ QUESTION_STOP_WORDS = frozenset(_QUESTION_STOP_TEXT.split())
 #: Maximum number of pairs of letters that a question is searched by, where its script does not separate words.
 MAX_PAIRS = 120
 
-_QUESTION_WORD = re.compile(rf"(?:[^\W_]|[{UNSPACED_LETTERS}])[\w{UNSPACED_LETTERS}]*(?:['’][a-z]+)?|_\w+", re.UNICODE)
+_QUESTION_WORD = rf"(?:[^\W_]|[{UNSPACED_LETTERS}])[\w{UNSPACED_LETTERS}]*(?:['’][a-z]+)?|_\w+"
 #: A name: a path, a flag, a dotted, under_scored or camelCase word, capitals, an issue number, or quoted code.
 _NAME = re.compile(
     r"(?:[\w.-]*[/\\])+[\w.-]+|--?[a-z][\w-]+|\b\w+(?:\.\w+)+\b|\b\w*_\w+\b|\b[a-z]+[A-Z]\w*\b"
@@ -235,7 +241,7 @@ _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 def question_words_of(text: str) -> list[str]:
     """Return the words of a text in lower case, without what follows an apostrophe, in order."""
-    return [_without_apostrophe(word) for word in _QUESTION_WORD.findall(text)]
+    return [_without_apostrophe(word) for word in _compiled(_QUESTION_WORD).findall(text)]
 
 
 def terms_of(text: str) -> list[str]:
@@ -247,7 +253,7 @@ def terms_of(text: str) -> list[str]:
     terms: dict[str, None] = {}
     pairs: dict[str, None] = {}
     letters: dict[str, None] = {}
-    for found in _QUESTION_WORD.findall(text):
+    for found in _compiled(_QUESTION_WORD).findall(text):
         words, runs = split_unspaced(found)
         for run in runs:
             letters.setdefault(run[-1])
@@ -285,7 +291,7 @@ _MIN_ENGLISH_SHARE = 0.25
 def proper_names_of(text: str) -> list[str]:
     """Return words of an English text written like a name within a sentence (Kubernetes, GitLab), in lower case."""
     names: dict[str, None] = {}
-    words = list(_QUESTION_WORD.finditer(text))
+    words = list(_compiled(_QUESTION_WORD).finditer(text))
     plain = [_without_apostrophe(match[0]) for match in words]
     if sum(word in QUESTION_STOP_WORDS for word in plain) < _MIN_ENGLISH_SHARE * len(words):
         return []

@@ -17,8 +17,8 @@ from engram.recollection.explain import explain
 from engram.recollection.prompts import NO_PROJECT
 from engram.recollection.session_start import preview_briefing
 from engram.search.answer import answer_question, told_passages
-from engram.search.hits import PublicHit
-from engram.search.question import MAX_HITS, Query
+from engram.search.hits import MAX_HITS, PublicHit
+from engram.search.question import Query
 from engram.search.vectors.stored_vectors import embed_newest_memories
 from engram.system import process_limits
 from engram.system.process_limits import rss_mb

@@ -17,8 +17,8 @@ from engram.memories.save import QUOTATION_VERBS
 from engram.models.engine.database import is_replaced
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory, find_memory, is_memory_id, may_see
+from engram.models.open_memory import open_memory
 from engram.models.projects.projects import ProjectRow, find_project
-from engram.models.rescue.copies import open_memory
 from engram.models.sessions.passage_rows import Quotation, find_quotation
 from engram.models.sessions.sessions import known_values
 from engram.models.sessions.stored_turns import is_quotation_id

@@ -144,6 +144,26 @@ def test_a_command_loads_only_what_it_needs(arguments: tuple[str, ...], absent: 
     assert result.stderr.strip().splitlines()[-1] == "[]"
 
 
+def test_who_asks_the_worker_loads_no_search_and_nothing_that_changes_a_memory() -> None:
+    absent = {
+        *("numpy", "engram.search.question", "engram.search.searcher", "engram.models.search.fulltext"),
+        *("engram.models.forgetting.forgetting", "engram.models.memories.memory_changes", "engram.ingest.scope"),
+    }
+    code = (
+        "import sys, pathlib\n"
+        "import engram.cli.recall_commands\n"
+        "from engram.cli.workspace import Workspace, find_project\n"
+        "workspace = Workspace({})\n"
+        "with workspace.store() as store:\n"
+        "    find_project(store, workspace.settings, None)\n"
+        f"print(sorted({absent!r} & set(sys.modules)))"
+    )
+
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+
+    assert result.stdout.strip() == "[]", result.stderr
+
+
 def test_the_help_is_one_screen_with_every_command_and_begins_with_what_a_user_types(run: Run) -> None:
     shown = run("--help").stdout
 

@@ -20,8 +20,8 @@ from engram.notes.note_index import index_notes
 from engram.redaction import redact
 from engram.search.answer import Answer, answer_question
 from engram.search.hit_lines import answer_text
-from engram.search.hits import PublicHit
-from engram.search.question import MAX_HITS, Query
+from engram.search.hits import MAX_HITS, PublicHit
+from engram.search.question import Query
 from engram.search.searcher import Searcher
 from engram.settings import Settings
 

@@ -23,8 +23,7 @@ from engram.models.open_memory import open_store
 from engram.models.search.vectors import vector_owner_ids
 from engram.recollection.recollecting import RecollectionService
 from engram.redaction import redact
-from engram.search.hits import PublicHit
-from engram.search.question import MAX_HITS
+from engram.search.hits import MAX_HITS, PublicHit
 from engram.search.searcher import NOBODY_SAID_PHRASE, Searcher
 from engram.search.vectors.stored_vectors import embed_missing
 from engram.settings import Settings

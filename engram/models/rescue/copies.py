@@ -13,7 +13,6 @@ from peewee import SQL, fn
 from engram.enums import Actor, Source
 from engram.errors import BrokenDatabase, OlderSchema, StoreError
 from engram.models import tables
-from engram.models.engine.database import using_database
 from engram.models.engine.migrations import FIRST_VERSION
 from engram.models.engine.packed import unpack_text, unpack_uuid
 from engram.models.engine.transaction import Reader, Store, Tx, Value
@@ -28,44 +27,12 @@ from engram.models.memories.tombstones import (
     is_slot_forgotten,
     is_slot_gone,
 )
-from engram.models.open_memory import open_store
 from engram.models.projects.projects import find_project_of_identity
 from engram.models.sessions.stored_turns import turn_of_entry
-from engram.models.work.task_runs import note_failure
 from engram.system.atomic import FILE_MODE
 from engram.text.words import in_pairs
 
 # -- Other databases of Engram, such as backups: opened only if they are sound, and cleaned of what was forgotten.
-
-
-@contextlib.contextmanager
-def open_memory(path: Path, *, driver: str, is_made: bool, may_upgrade: bool = False) -> Iterator[Store]:
-    """Open memory.db beside other processes; a restore waits until it is closed.
-
-    Damage that SQLite reports meanwhile is noted, so that the worker looks closely.
-
-    Args:
-        path: of memory.db.
-        driver: of SQLite.
-        is_made: make a missing one, and set aside another program's database.
-        may_upgrade: change the tables of an earlier version. Only who made a copy of memory.db first may do that, see
-            ``engram.worker.memory_file``.
-
-    Raises:
-        OlderSchema: an earlier version wrote it, and it must not be upgraded; it is as it was.
-        StoreError: it cannot be opened.
-    """
-    with using_database(path) as damage:
-        make = open_store if is_made else Store
-        store = make(path, driver=driver, may_upgrade=may_upgrade)
-        try:
-            if not is_made:
-                store.open()
-            if damage:
-                note_failure(store, "memory", damage)
-            yield store
-        finally:
-            store.close()
 
 
 @contextlib.contextmanager

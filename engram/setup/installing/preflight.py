@@ -22,7 +22,7 @@ from engram.errors import EngramError, InstallError
 from engram.forgetting.forget import forget_memory
 from engram.ingest.read_sources import ingest_all
 from engram.models.engine.transaction import Store
-from engram.models.rescue.copies import open_memory
+from engram.models.open_memory import open_memory
 from engram.models.search.memory_lists import latest_memories
 from engram.redaction import redact
 from engram.search.question import Query

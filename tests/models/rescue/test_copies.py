@@ -12,8 +12,8 @@ from engram.errors import OlderSchema, StoreError
 from engram.models.engine.packed import unpack_text
 from engram.models.engine.transaction import Store, Tx
 from engram.models.memories.memory_index import unindex_memory
-from engram.models.open_memory import open_store
-from engram.models.rescue.copies import clean_copy, open_memory, open_sound_copy
+from engram.models.open_memory import open_memory, open_store
+from engram.models.rescue.copies import clean_copy, open_sound_copy
 from engram.models.rescue.soundness import find_all_damage
 from engram.models.search import fulltext
 from engram.models.sessions.stored_turns import load_turn
