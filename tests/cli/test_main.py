@@ -144,7 +144,8 @@ def test_a_command_loads_only_what_it_needs(arguments: tuple[str, ...], absent: 
     assert result.stderr.strip().splitlines()[-1] == "[]"
 
 
-def test_who_asks_the_worker_loads_no_search_and_nothing_that_changes_a_memory() -> None:
+def test_who_asks_the_worker_loads_no_search_and_nothing_that_changes_a_memory(run: Run) -> None:
+    run("status")
     absent = {
         *("numpy", "engram.search.question", "engram.search.searcher", "engram.models.search.fulltext"),
         *("engram.models.forgetting.forgetting", "engram.models.memories.memory_changes", "engram.ingest.scope"),
