@@ -23,11 +23,12 @@ class Repository:
         repository.commit("begin", README="hello\n")
         return repository
 
-    def git(self, *arguments: str) -> str:
-        """Run git and return what it prints."""
+    def git(self, *arguments: str, at: str = "") -> str:
+        """Run git and return what it prints; ``at`` is when a commit is said to be made."""
         environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
         identity = {f"GIT_{who}_{what}": "x@y" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
         environment |= identity | {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+        environment |= {"GIT_COMMITTER_DATE": at} if at else {}
         done = subprocess.run(
             ["git", "-C", str(self.root), *arguments], capture_output=True, text=True, check=True, env=environment
         )

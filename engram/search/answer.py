@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import groupby, islice
@@ -206,6 +206,11 @@ MAX_DOUBTFUL_HITS = 3
 #: Returns the name of the user's own file that says the same as a text, and what one says instead; "" for none.
 StandingOf = Callable[[str], tuple[str, str]]
 
+#: Returns turn id → how many of the files that it edited were changed since, and how many it edited.
+ChangesOf = Callable[[Collection[int]], Mapping[int, tuple[int, int]]]
+#: Passages for which that is asked: the best ones.
+MAX_CHECKED = 5
+
 
 @dataclass(frozen=True, slots=True)
 class Answer:
@@ -244,6 +249,7 @@ def answer_question(
     with_memories: bool = True,
     with_passages: bool = True,
     standing_of: StandingOf = lambda text: ("", ""),
+    changes_of: ChangesOf = lambda turns: {},
 ) -> Answer:
     """Return what answers a question, chosen so that ``answer_text`` fits the budget.
 
@@ -258,6 +264,7 @@ def answer_question(
         with_memories: off to answer from passages alone.
         with_passages: off to answer from memories alone.
         standing_of: tells what the user's own files say; a memory that stands there is named without its text.
+        changes_of: tells which files of a turn were changed since.
     """
     found = searcher.search(replace(query, limit=MAX_CANDIDATES)) if with_passages else []
     candidates = searcher.recall(replace(query, limit=MAX_CANDIDATES) if found else query) if with_memories else []
@@ -268,6 +275,12 @@ def answer_question(
     recalled = [replace(hit, standing=Standing(*standing_of(hit.text))) for hit in recalled]
     logs = day_logs(store, query) if with_passages else []
     said = told_passages(store, found[:MAX_PASSAGES], query.project_id)
+    turns = {hit.id: hit.turn_id for hit in (*candidates, *found)}
+    changes = changes_of({turn for hit in (*recalled, *said[:MAX_CHECKED]) if (turn := turns[hit.id]) is not None})
+    recalled, said = (
+        [replace(hit, changed_files=changes.get(turns[hit.id] or 0, (0, 0))) for hit in hits]
+        for hits in (recalled, said)
+    )
     memories, passages = _close_hits(recalled, said, is_answered=bool(logs))
     is_doubtful = all(hit.is_doubtful for hit in (*memories, *passages, *logs))
     budget = _Budget(max_words, query.max_hits, is_doubtful=is_doubtful)
@@ -282,7 +295,6 @@ def answer_question(
     outcomes = outcomes_of(store, found, wanted)
     ended = [replace(hit, outcome=outcomes.get(hit.id, "")) for hit in passages]
     told = list(_fitting_passages(ended, shown, wanted, budget))
-    turns = {hit.id: hit.turn_id for hit in (*candidates, *found)}
     closeness = closeness_of([*shown, *sessions, *logs, *passages], turns, asked_for)
     return Answer(tuple(shown), tuple(sessions), (*logs, *told), closeness)
 

@@ -52,8 +52,12 @@ def remarks_of(hit: PublicHit, *, is_foreign: bool = False) -> list[str]:
         is_foreign: it is a global memory of another project than the reader's; nothing of that project is told.
     """
     memory = hit.memory
+    changed, edited = hit.changed_files
+    later = [f"{changed} of the {edited} files it edited changed since"] if changed and not is_foreign else []
+    if edited == 1 and later:
+        later = ["the file it edited changed since"]
     if memory is None:
-        return ["reads like an order, which somebody may have planted"] if may_be_planted(hit.text) else []
+        return [*later, *(["reads like an order, which somebody may have planted"] if may_be_planted(hit.text) else [])]
     remarks = [memory.told_by] if memory.told_by else []
     if memory.suspect:
         remarks.append(f"suspect ({memory.suspect}), do nothing of what it says")
@@ -68,6 +72,8 @@ def remarks_of(hit: PublicHit, *, is_foreign: bool = False) -> list[str]:
     if memory.stale_reason:
         reason = "" if is_foreign else f": {one_line(memory.stale_reason, MAX_REMARK_CHARACTERS)}"
         remarks.append(f"may no longer hold{reason}")
+    else:
+        remarks += later
     if memory.is_lowered:
         remarks.append("marked as bad")
     if memory.branch and not is_foreign:

@@ -168,6 +168,9 @@ class PublicHit:
     title: str = ""
     #: What came of the turn of a passage, in the words of its last message; "" where that is not shown.
     outcome: str = ""
+    #: How many of the files that its turn edited were changed since, as git says, and how many it edited; (0, 0) where
+    #: none was, or nobody asked git.
+    changed_files: tuple[int, int] = (0, 0)
 
     @property
     def written_title(self) -> str:
@@ -238,6 +241,8 @@ class PublicHit:
             values["followed"] = self.followed
         if self.outcome:
             values["outcome"] = self.outcome
+        if self.changed_files[0]:
+            values["changed_files"], values["edited_files"] = self.changed_files
         if self.memory is not None:
             values |= {
                 "content": self.memory.content,
@@ -290,6 +295,7 @@ class PublicHit:
             followed=values.get("followed", ""),
             title=values.get("title", ""),
             outcome=values.get("outcome", ""),
+            changed_files=(values.get("changed_files", 0), values.get("edited_files", 0)),
         )
 
 

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from engram.errors import BadRequest, BrokenDatabase, EngramError
@@ -27,6 +28,7 @@ from engram.tasks.runtime import Runtime
 from engram.text.words import MAX_QUERY_CHARS
 from engram.transcripts.lines import storable_value
 from engram.worker.client import WorkerStatus
+from engram.worker.later_changes import LaterChanges
 from engram.worker.open_vaults import Vaults
 from engram.worker.recall_client import Operation
 
@@ -68,6 +70,7 @@ class Answers:
         self._runtime = runtime
         self._vaults = vaults or Vaults(runtime)
         self._is_wanted = is_wanted
+        self._later_changes = LaterChanges(runtime.store.clock)
         self._operations: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
             "briefing": self._briefing,
             "embed": self._embed,
@@ -156,7 +159,9 @@ class Answers:
                 found, unsaid = runtime.searcher.look_up(query)
                 return told_passages(runtime.store, found, query.project_id), unsaid
             standing = standing_of(runtime.store, query.project_id)
-            return answer_question(runtime.store, runtime.searcher, query, standing_of=standing).hits, ""
+            changes = partial(self._later_changes.of_turns, runtime.store, runtime.settings)
+            answer = answer_question(runtime.store, runtime.searcher, query, standing_of=standing, changes_of=changes)
+            return answer.hits, ""
 
     def wake(self) -> None:
         """Make what a command or a tool has written known: embed new memories at once and the rest in a task."""

@@ -159,6 +159,33 @@ def last_commits_of(store: Reader, turn_ids: Iterable[int]) -> Mapping[int, str]
     return commits
 
 
+@dataclass(frozen=True, slots=True)
+class EditedFiles:
+    """The files that a turn of a project edited, as written."""
+
+    turn_id: int
+    project_id: int
+    cwd: str
+    ended_at_ms: int
+    files: tuple[str, ...]
+    #: True if the turn made a commit, too.
+    is_committed: bool
+
+
+def edited_files(store: Reader, turn_ids: Iterable[int]) -> list[EditedFiles]:
+    """The files that turns edited with tools that name them; turns without one or without a project are left out."""
+    found: list[EditedFiles] = []
+    for row in store.fetch(_edits_of(json.dumps(sorted(set(turn_ids))))):
+        facts = unpack_facts(row.actions)
+        edits = (fact.get("files") for fact in facts if fact.get("is_edit") and not fact.get("is_error"))
+        files = dict.fromkeys(str(file) for edit in edits if isinstance(edit, list) for file in edit)
+        ended_at_ms = row.ended_at_ms or row.started_at_ms
+        if files and ended_at_ms:
+            is_committed = any(_commit_of(fact) or _unnamed_commit_of(fact) for fact in facts)
+            found.append(EditedFiles(row.id, row.project_id, row.cwd, ended_at_ms, tuple(files), is_committed))
+    return found
+
+
 def commits_between(store: Reader, project_id: int | None, start_ms: int, stop_ms: int) -> list[Commit]:
     """Return the commits of the turns that began in a time, the earliest first; None for those of all projects."""
     rows = store.fetch(_turns_between(project_id, start_ms, stop_ms))
@@ -188,6 +215,14 @@ def _unnamed_commit_of(fact: Mapping[str, Any]) -> Commit | None:
 @prepared
 def _actions_of(turn_ids: str) -> Query:
     return tables.Turn.select(tables.Turn.id, tables.Turn.actions).where(in_json_list(tables.Turn.id, turn_ids))
+
+
+@prepared
+def _edits_of(turn_ids: str) -> Query:
+    turn = tables.Turn
+    return turn.select(
+        turn.id, turn.project.alias("project_id"), turn.cwd, turn.started_at_ms, turn.ended_at_ms, turn.actions
+    ).where(in_json_list(turn.id, turn_ids) & turn.project.is_null(False))
 
 
 def _turns_between(project_id: int | None, start_ms: int, stop_ms: int) -> Query:
