@@ -319,8 +319,10 @@ class Draft:
 
     def touch(self, offset: int, end: int, at_ms: int | None) -> None:
         """Extend the turn to a line, by its range and time; the turn is open again."""
-        self.end_offset = max(self.end_offset, end)
-        self.start_offset = min(self.start_offset, offset)
+        if end > self.end_offset:
+            self.end_offset = end
+        if offset < self.start_offset:
+            self.start_offset = offset
         if at_ms is not None:
             self.started_at_ms = at_ms if self.started_at_ms is None else self.started_at_ms
             self.ended_at_ms = max(self.ended_at_ms or at_ms, at_ms)

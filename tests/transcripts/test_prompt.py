@@ -30,11 +30,11 @@ def command_of(text: str) -> str:
 
 def user(content: Any, **fields: Any) -> Entry:
     data = {"type": "user", "message": {"role": "user", "content": content}, **fields}
-    return Entry(Kind.USER, 0, 1, 1, "u", None, "", "", data)
+    return Entry(Kind.USER, 0, 1, 1, "u", None, "", "", data, data["message"])
 
 
 def attachment(**fields: Any) -> Entry:
-    return Entry(Kind.ATTACHMENT, 0, 1, 1, "u", None, "", "", {"attachment": fields})
+    return Entry(Kind.ATTACHMENT, 0, 1, 1, "u", None, "", "", {"attachment": fields}, {})
 
 
 @pytest.mark.parametrize(

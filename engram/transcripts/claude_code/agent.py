@@ -210,13 +210,12 @@ class _Portion:
         self.cwd = self.cwd or entry.cwd
         if self._is_reread and entry.uuid in self._known:
             self.moved.append(EntryRef(entry.uuid, entry.offset, entry.length, entry.line))
-        if entry.is_compaction and entry.at_ms:
-            self.compacted_at_ms = max(self.compacted_at_ms or 0, entry.at_ms)
-        if (title := entry.title) is not None:
-            self.titles[title.rank, title.entry] = title
         if entry.kind in _ASIDE_KINDS:
-            return
-        if entry.kind is not Kind.PULL_REQUEST:
+            if (title := entry.title) is not None:
+                self.titles[title.rank, title.entry] = title
+        elif entry.kind is not Kind.PULL_REQUEST:
+            if entry.at_ms and entry.is_compaction:
+                self.compacted_at_ms = max(self.compacted_at_ms or 0, entry.at_ms)
             self.builder.add(entry)
         elif (link := entry.pull_request) is not None:
             self.pull_requests.append(link)

@@ -78,6 +78,8 @@ class Entry(NamedTuple):
     branch: str
     #: The parsed object; its strings may hold characters that ``storable`` replaces.
     data: dict[str, Any]
+    #: The message of the line; empty if there is none.
+    message: dict[str, Any]
 
     @property
     def is_aside(self) -> bool:
@@ -105,12 +107,6 @@ class Entry(NamedTuple):
         entry = storable_id(self.data.get("leafUuid")) if self.kind is Kind.SUMMARY else ""
         # A summary without the entry that it ends with may be of any session.
         return Title(text, rank, entry) if text and (entry or self.kind is not Kind.SUMMARY) else None
-
-    @property
-    def message(self) -> dict[str, Any]:
-        """The message; empty if there is none."""
-        message = self.data.get("message")
-        return message if isinstance(message, dict) else {}
 
 
 def parse_line(line: Line) -> Entry | Unreadable | None:
@@ -153,6 +149,7 @@ def _entry(line: Line, data: dict[str, Any]) -> Entry | None:
     kind = _KINDS.get(type_) if isinstance(type_, str) else None
     if kind is None or (kind is Kind.ATTACHMENT and not _is_queued_command(data)):
         return None
+    message = data.get("message")
     return Entry(
         kind=kind,
         offset=line.offset,
@@ -163,6 +160,7 @@ def _entry(line: Line, data: dict[str, Any]) -> Entry | None:
         cwd=storable_text(data.get("cwd")),
         branch=storable_text(data.get("gitBranch")),
         data=data,
+        message=message if isinstance(message, dict) else {},
     )
 
 
@@ -194,8 +192,7 @@ def words_of(entry: Entry) -> Words:
     """Return what an entry in the user's place says, and who says it; nothing for all other entries."""
     if entry.kind is Kind.ATTACHMENT:
         return _queued_command(entry)
-    content = entry.message.get("content")
-    if entry.kind is not Kind.USER or _has_result(content):
+    if entry.kind is not Kind.USER or _has_result(content := entry.message.get("content")):
         return NO_WORDS
     words = _judged(content, entry.data)
     has_picture = isinstance(content, list) and any(_is_block(block, "image") for block in content)

@@ -478,7 +478,8 @@ class TurnBuilder:
         raw = text_of(entry.message.get("content")) if entry.kind is Kind.USER else ""
         if is_interruption(raw):
             self._note_interruption()
-        shown, link = words.text or words.command or raw, _link(entry.data.get("attachment"))
+        shown = words.text or words.command or raw
+        link = _link(entry.data.get("attachment")) if entry.kind is Kind.ATTACHMENT else ""
         if not shown and not link:
             return False
         for waiting in self._queue.settle(shown, entry.at_ms, link=link):
