@@ -139,7 +139,7 @@ def kinds_of(home: Home, projects: list[int]) -> dict[str, Ask]:
 
     def asking(operation: str, with_project: bool) -> Ask:
         def ask(text: str, number: int) -> dict[str, Any]:
-            project = {"project_id": projects[number % len(projects)]} if with_project else {}
+            project = {"project_id": projects[number % len(projects)]} if with_project else {"all_projects": True}
             return _answered(ask_worker(home, {"op": operation, "query": text, **project}, timeout_seconds=60))
 
         return ask
