@@ -257,6 +257,8 @@ class StandingText:
 
     def file_saying(self, text: str) -> str:
         """Return the name of a file that says what a text says; "" for none."""
+        if not self._lines:
+            return ""
         wanted, numbers = stems(topic_words(plain(text))), frozenset(_NUMBER.findall(text))
         for line in self._near(wanted, MIN_SAID_SHARE * len(wanted)):
             is_same = len(wanted) >= MIN_WORDS or line.stems == wanted
@@ -266,6 +268,8 @@ class StandingText:
 
     def contradicting(self, text: str) -> str:
         """Return what a file says instead of a text, such as ``CLAUDE.md: use pnpm``; "" if none contradicts it."""
+        if not self._lines:
+            return ""
         wanted = stems(topic_words(plain(text)))
         for line in self._near(wanted, 1):
             if len(wanted & line.stems) < MIN_SHARED * min(len(wanted), len(line.stems)):

@@ -13,7 +13,6 @@ from engram.enums import Actor
 from engram.errors import BadRequest, NotFound, StoreError
 from engram.ingest.scope import scope_of_folder, vault_of
 from engram.log import start_logging
-from engram.memories.save import QUOTATION_VERBS
 from engram.models.engine.database import is_replaced
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory, find_memory, is_memory_id, may_see
@@ -77,6 +76,8 @@ class View:
             NotFound: it does not exist, or belongs to another project; the message does not tell which.
         """
         if is_quotation_id(episode_id):
+            from engram.memories.save import QUOTATION_VERBS  # a tenth of a second that most sessions do not need
+
             raise BadRequest(f"{episode_id} is a quotation: what was said can't be changed. {QUOTATION_VERBS}")
         memory = find_memory(store, episode_id) if is_memory_id(episode_id) else None
         if memory is None or not may_see(memory, self.project_id):

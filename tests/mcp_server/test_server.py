@@ -422,11 +422,14 @@ def test_without_a_memory_every_tool_says_what_to_do(tmp_path: Path) -> None:
         assert "engram up" in answer
 
 
-def test_the_server_loads_neither_a_model_nor_the_queue(settings: Settings) -> None:
+def test_the_server_loads_no_model_no_queue_and_nothing_that_makes_memories(settings: Settings) -> None:
+    absent = {
+        *("torch", "sentence_transformers", "onnxruntime", "openai", "huey", "watchdog"),
+        *("engram.extraction", "engram.memories.save", "engram.trust.voice"),
+    }
     code = (
-        "import sys, engram_mcp.server; "
-        "print([m for m in ('torch', 'sentence_transformers', 'onnxruntime', 'openai', 'huey', 'watchdog') "
-        "if m in sys.modules])"
+        "import sys, engram_mcp.session, engram.search.answer, engram.notes.user_files; "
+        f"print(sorted({absent!r} & set(sys.modules)))"
     )
     finished = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 

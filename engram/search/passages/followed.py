@@ -16,7 +16,6 @@ from engram.text.splitting import sentence_spans
 from engram.text.subject import gives_another_value, is_denied, says_opposite
 from engram.text.words import stems, topic_words
 from engram.transcripts.turns import Role
-from engram.trust.voice import typed_text
 
 #: Texts of the session after a passage that are looked at.
 MAX_LATER_TEXTS = 80
@@ -87,7 +86,7 @@ def find_later(text: str, role: str, later: Sequence[LaterText]) -> LaterText | 
     said = [sentence for sentence in _sentences(text)[:MAX_SENTENCES] if _telling(sentence)]
     for one in later:
         if one.role == Role.USER and (one is next_prompt or (is_users and _TAKES_BACK.search(one.text))):
-            words = typed_text(one.text)
+            words = _typed(one.text)
             if one is next_prompt and (_TAKES_BACK if is_users else _REJECTS).match(words.lstrip(" \n")):
                 return one.with_text(_beginning(words))
             if is_users and _TAKES_BACK.search(words[:MAX_FOLLOWED_CHARACTERS]):
@@ -95,7 +94,7 @@ def find_later(text: str, role: str, later: Sequence[LaterText]) -> LaterText | 
         about = [sentence for sentence in said if _may_be_about(one.text, sentence)]
         if not about:
             continue
-        for sentence in _sentences(typed_text(one.text) if one.role == Role.USER else one.text):
+        for sentence in _sentences(_typed(one.text) if one.role == Role.USER else one.text):
             if any(_ends(sentence, earlier) for earlier in about):
                 return one.with_text(" ".join(sentence.split()))
     return None
@@ -106,6 +105,12 @@ def _may_be_about(later: str, earlier: str) -> bool:
     old, later = _telling(earlier), later.lower()
     shared = sum(stem in later for stem in old)
     return shared >= MIN_SAME_WORDS and shared >= MIN_SAME_SHARE * len(old)
+
+
+def _typed(text: str) -> str:
+    from engram.trust.voice import typed_text  # its patterns take 20 ms, and most passages were followed by no prompt
+
+    return typed_text(text)
 
 
 def _ends(later: str, earlier: str) -> bool:
