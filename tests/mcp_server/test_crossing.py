@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
-import os
-import sys
 import uuid
 from pathlib import Path
 
 import pytest
-from mcp import ClientSession, StdioServerParameters
-from mcp.client.stdio import stdio_client
 from transcript_lines import say
 
 from engram.enums import Actor
@@ -25,6 +20,8 @@ from engram.notes.daily_log import save_note
 from engram.notes.note_index import index_notes
 from engram.redaction import redact
 from engram.settings import Settings
+from engram_mcp.access import access_for
+from engram_mcp.catalog import answer
 
 #: Word and name that no other project may see.
 CANARY, NAME = "copperlantern", "harborworks"
@@ -72,21 +69,10 @@ def settings(tmp_path: Path) -> Settings:
 
 
 def call(settings: Settings, folder: Path, tool: str, **arguments: object) -> str:
-    """The answer of one tool of a server that runs in a folder."""
-
-    async def run() -> str:
-        parameters = StdioServerParameters(
-            command=sys.executable,
-            args=["-m", "engram_mcp.server"],
-            cwd=str(folder),
-            env=os.environ | {"ENGRAM_HOME": str(settings.home), "ENGRAM_EMBEDDING_MODEL": "hashed"},
-        )
-        async with stdio_client(parameters) as (read, write), ClientSession(read, write) as client:
-            await client.initialize()
-            result = await client.call_tool(tool, arguments)
-            return "".join(getattr(part, "text", "") for part in result.content)
-
-    return asyncio.run(run())
+    """The answer of one tool to a session in a folder."""
+    environ = {"ENGRAM_HOME": str(settings.home), "ENGRAM_EMBEDDING_MODEL": "hashed", "CLAUDE_PROJECT_DIR": str(folder)}
+    text, _ = answer(lambda: access_for(environ), tool, arguments)
+    return text
 
 
 def leaks(text: str) -> bool:
@@ -96,17 +82,17 @@ def leaks(text: str) -> bool:
 def test_forgetting_a_global_memory_tells_nothing_of_the_project_that_it_came_from(
     settings: Settings, tmp_path: Path
 ) -> None:
-    answer = call(settings, tmp_path / "beta", "memory_forget", id=SHARED)
+    said = call(settings, tmp_path / "beta", "memory_forget", id=SHARED)
 
-    assert "Deleted for good" in answer
-    assert not leaks(answer)
-    assert OWN not in answer
+    assert "Deleted for good" in said
+    assert not leaks(said)
+    assert OWN not in said
 
 
 def test_no_project_deletes_the_turns_of_another_without_naming_it(settings: Settings, tmp_path: Path) -> None:
-    answer = call(settings, tmp_path / "beta", "memory_forget", id=SHARED, also_source=True)
+    said = call(settings, tmp_path / "beta", "memory_forget", id=SHARED, also_source=True)
 
-    assert not leaks(answer)
+    assert not leaks(said)
     with open_store(settings.places.memory_db) as store:
         assert find_memory(store, OWN) is not None
         assert store.value("SELECT count(*) FROM turn") == 1
@@ -117,10 +103,10 @@ def test_no_project_deletes_the_turns_of_another_without_naming_it(settings: Set
 
 
 def test_a_global_memory_that_was_saved_in_another_project_does_not_name_it(settings: Settings, tmp_path: Path) -> None:
-    answer = call(settings, tmp_path / "beta", "memory_expand", id=SAVED)
+    said = call(settings, tmp_path / "beta", "memory_expand", id=SAVED)
 
-    assert "Tabs are four wide" in answer
-    assert not leaks(answer)
+    assert "Tabs are four wide" in said
+    assert not leaks(said)
 
 
 def test_a_memory_of_one_project_does_not_replace_what_holds_everywhere(settings: Settings, tmp_path: Path) -> None:
@@ -168,11 +154,11 @@ def test_code_of_any_fence_in_a_note_does_not_hide_whose_the_next_note_is(
         save_note(settings.places, "and otter", redact, store.now_ms(), "beta")
         index_notes(store, settings, redact)
 
-    answer = call(settings, tmp_path / "beta", "memory_get", source=path.relative_to(settings.places.notes).as_posix())
+    said = call(settings, tmp_path / "beta", "memory_get", source=path.relative_to(settings.places.notes).as_posix())
 
-    assert "walrus" in answer
-    assert "otter" in answer
-    assert not leaks(answer)
+    assert "walrus" in said
+    assert "otter" in said
+    assert not leaks(said)
     assert not leaks(call(settings, tmp_path / "beta", "memory_search", query="lantern note", limit=25))
 
 
@@ -181,6 +167,6 @@ def test_status_names_no_transcript_of_another_project(settings: Settings, tmp_p
         transcript = settings.projects_folder / f"-work-{NAME}" / "abc.jsonl"
         note_failure(store, "ingest", f"abc.jsonl: [Errno 5] Input/output error: {str(transcript)!r}")
 
-    answer = call(settings, tmp_path / "beta", "memory_status")
-    assert "ingest" in answer
-    assert not leaks(answer)
+    said = call(settings, tmp_path / "beta", "memory_status")
+    assert "ingest" in said
+    assert not leaks(said)
