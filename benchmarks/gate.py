@@ -56,7 +56,7 @@ from engram.recollection.choosing import (
     features,
     rate_hits,
 )
-from engram.recollection.prompts import search_text
+from engram.recollection.prompts import filter_prompt
 from engram.recollection.quotations import CANDIDATES, query_for
 from engram.redaction import redact
 from engram.search.hits import Hit
@@ -144,7 +144,7 @@ def read_prompts(homes: BenchHomes, corpus: Path, project: str) -> Iterator[dict
                 typed = "\n\n".join(
                     block.text for block in stored.turn.said if block.role is Role.USER and not block.message_id
                 )
-                text = search_text(typed)
+                text = filter_prompt(typed).text
                 if text and text not in seen:
                     seen.add(text)
                     yield {"project": project, "session": session.session_id, "text": text}
@@ -154,7 +154,7 @@ def written_prompts(bench: Path) -> Iterator[dict[str, Any]]:
     """Yield the prompts that were written for gold memories, with these."""
     gold = {memory["id"]: memory for memory in read_lines(bench / "code" / "memories.jsonl") if "id" in memory}
     for prompt in read_lines(bench / "code" / "prompts.jsonl"):
-        if text := search_text(prompt["prompt"]):
+        if text := filter_prompt(prompt["prompt"]).text:
             relevant = [gold[name] for name in prompt["relevant"] if name in gold]
             yield {"project": prompt["project"], "session": "", "text": text, "gold": relevant}
 

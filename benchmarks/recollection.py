@@ -43,7 +43,7 @@ from engram.recollection.choosing import (
     logistic,
     rate_hits,
 )
-from engram.recollection.prompts import search_text
+from engram.recollection.prompts import filter_prompt
 from engram.recollection.quotations import query_for
 from engram.recollection.render import bite_head, shown_words
 from engram.search.searcher import Searcher
@@ -178,11 +178,11 @@ def ask_project(
     for prompt in prompts:
         is_own = prompt["project"] == project
         relevant = [gold[name] for name in prompt["relevant"] if name in gold and is_own]
-        request = InjectionRequest(search_text(prompt["prompt"]), project_id=project_id)
+        request = InjectionRequest(filter_prompt(prompt["prompt"]).text, project_id=project_id)
         kind = "own" if is_own else "foreign"
         yield ask(searcher, project, kind, prompt["id"], request, relevant, words)
     for number, text in enumerate(ROUTINE):
-        request = InjectionRequest(search_text(text), project_id=project_id)
+        request = InjectionRequest(filter_prompt(text).text, project_id=project_id)
         yield ask(searcher, project, "routine", f"routine-{number}", request, [], words)
 
 

@@ -85,7 +85,6 @@ SEARCH_FLOORS = {
 MODELS_FLOORS = {
     "engram.models.tables": 0,
     "engram.models.engine": 1,
-    "engram.models.loose_texts": 2,
     "engram.models.work": 2,
     "engram.models.shown": 3,
     "engram.models.memories": 4,

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from bench.loose_texts import LooseTexts, said_texts
 from engram.embedding.embedder import Embedder
 from engram.models.engine.transaction import Store
-from engram.models.loose_texts import LooseTexts, said_texts
 from engram.models.search.fulltext import search_passages
 from engram.models.search.vectors import load_vectors
 from engram.models.sessions.passage_rows import passage_places, passage_rows, passage_spots

@@ -93,12 +93,6 @@ def run_once(
     return report
 
 
-def read_sources(workspace: Workspace, sources: Sequence[Source | Path], *, is_quiet: bool) -> dict[str, Any]:
-    """Read sessions and store their turns, with a progress bar; no memories are made. Returns the counts."""
-    with workspace.store(may_upgrade=True) as store, _bars(is_quiet) as bars:
-        return _read(workspace, store, bars, sources)
-
-
 def _in_a_hurry(settings: Settings) -> Settings:
     """The settings with more threads for the model: somebody is waiting, and no recall runs beside it."""
     return replace(settings, embedding_threads=max(settings.embedding_threads, min(os.cpu_count() or 1, MAX_THREADS)))

@@ -15,8 +15,6 @@ from engram.settings import Settings
 from engram.setup.old_engram.find import find_databases, memory_folders, version_of
 from engram.system.atomic import read_regular
 
-#: Formats that can be imported, by the names that people use.
-FORMATS = ("jsonl", "markdown", "notes", "claude-mem", "earlier")
 _SQLITE = b"SQLite format 3\0"
 
 
@@ -28,7 +26,7 @@ def open_source(
 
     Args:
         path: what to read; None for the usual place of ``wanted``.
-        wanted: one of ``FORMATS``; None finds it out.
+        wanted: jsonl, markdown, notes, claude-mem or earlier; None finds it out.
         settings: they name the memory folder.
         has_project: the user named the project that notes belong to.
         is_global: the user said that notes hold everywhere.

@@ -17,8 +17,6 @@ from engram.text.words import content_words
 MAX_SUMMARY_WORDS = 40
 #: Maximum length of a candidate's summary, in characters.
 MAX_CANDIDATE_SUMMARY_CHARACTERS = 400
-#: Maximum number of facts of a candidate.
-MAX_FACTS = 5
 #: Actions that end their target: it is superseded or archived.
 ENDING_ACTIONS = ("corrects", "supersedes", "resolves", "retracts")
 
@@ -36,7 +34,7 @@ class Candidate:
     evidence: tuple[str, ...]
     #: Keys of the turns it was taken from.
     turn_keys: tuple[str, ...]
-    #: Short strings for matching: first error line, failing command, commit, numbers; at most ``MAX_FACTS``.
+    #: Short strings for matching: first error line, failing command, commit, numbers.
     facts: tuple[str, ...] = ()
     #: Files, symbols, commands and packages it names.
     entities: tuple[str, ...] = ()

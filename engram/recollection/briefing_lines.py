@@ -237,10 +237,6 @@ class Lines:
         """Number of characters that are left."""
         return max(0, min(self._left, self._hard_left))
 
-    def has_room(self, characters: int) -> bool:
-        """Return True if so many characters are left."""
-        return self._left >= characters
-
 
 def told_in(briefing: str) -> list[str]:
     """Return the ids of the memories that a briefing tells; ids of related memories are not among them."""

@@ -211,13 +211,6 @@ class RatedHit:
     features: Mapping[str, float] = field(default_factory=dict)
 
 
-def choose_bites(
-    hits: Sequence[Hit], request: InjectionRequest, support: Support | None = None, thresholds: Thresholds | None = None
-) -> list[Bite]:
-    """Return the bites for a prompt, the most relevant first; mostly none. Arguments as in ``rate_hits``."""
-    return bites_of(rate_hits(hits, request, support, thresholds))
-
-
 def rate_hits(
     hits: Sequence[Hit], request: InjectionRequest, support: Support | None = None, thresholds: Thresholds | None = None
 ) -> list[RatedHit]:
@@ -307,11 +300,6 @@ def _threshold(hit: Hit, request: InjectionRequest, thresholds: Thresholds) -> f
 def _is_spared(memory: Memory) -> bool:
     """Return True for a memory that only falls behind others when nobody uses it, and needs no more relevance."""
     return is_kept_by_hand(memory) or memory.importance == Importance.HIGH
-
-
-def may_inject(memory: Memory, request: InjectionRequest) -> bool:
-    """Return False for a memory that is never injected, or that belongs to another project."""
-    return _why_never(memory, request) is None
 
 
 def why_barred(
@@ -478,11 +466,6 @@ def program_of(command: str) -> str:
     match = _SUBCOMMAND.match(command.strip())
     program = match[0] if match else ""
     return "" if program.split(" ")[0] in _READ_ONLY_PROGRAMS else program
-
-
-def choose_for_tool_call(hits: Sequence[Hit], request: InjectionRequest, call: ToolCall) -> list[Bite]:
-    """Return the bite for a tool call: a memory that names its file, command or error; mostly none."""
-    return bites_of(rate_for_tool_call(hits, request, call))
 
 
 def rate_for_tool_call(hits: Sequence[Hit], request: InjectionRequest, call: ToolCall) -> list[RatedHit]:

@@ -267,11 +267,6 @@ def filter_prompt(prompt: object) -> FilteredPrompt:
     return FilteredPrompt(text) if is_telling(text) else FilteredPrompt("", Verdict.TOO_SHORT)
 
 
-def search_text(prompt: object) -> str:
-    """Return the part of a prompt that is searched for; "" if nothing should be injected."""
-    return filter_prompt(prompt).text
-
-
 def is_telling(text: str) -> bool:
     """Return True if the text names a topic."""
     words = topic_words(text)

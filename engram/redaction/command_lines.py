@@ -127,7 +127,6 @@ _SECURE = re.compile(
     r"(?:\"([^\"\n]{3,256})\"|'([^'\n]{3,256})'|([^\s\"'`;|&<>$(-][^\s\"'`;|&<>]{3,256}))"
 )
 _SECURED = re.compile(r"(?i)(?:\"([^\"\n]{3,256})\"|'([^'\n]{3,256})')[ \t]{0,4}\|[ \t]{0,4}convertto-securestring\b")
-_SUDO = re.compile(r"(?:sudo -S|SUDO_ASKPASS|expect|send) ")
 _COOKIE = re.compile(r"(?i)(?:set-)?cookie[\"']?\s?[:=]\s?[\"']?|(?<=\s)(?:-b|--cookie) [\"']?")
 _COOKIE_VALUE = re.compile(r"[\w.-]{1,64}=([^;\s\"'\\]{8,4096})")
 _LINE = re.compile(r"[^\n]{0,4096}")

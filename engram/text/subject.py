@@ -232,8 +232,6 @@ class _Line:
     name: str
     text: str
     stems: frozenset[str]
-    #: The stems of the statement and of its heading.
-    stems_with_topic: frozenset[str]
     numbers: frozenset[str]
 
 
@@ -253,7 +251,7 @@ class StandingText:
                 for word in around:
                     self._by_stem.setdefault(word, []).append(len(self._lines))
                 numbers = frozenset(_NUMBER.findall(statement.text))
-                self._lines.append(_Line(name, statement.text, own, around, numbers))
+                self._lines.append(_Line(name, statement.text, own, numbers))
 
     def file_saying(self, text: str) -> str:
         """Return the name of a file that says what a text says; "" for none."""

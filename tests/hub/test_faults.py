@@ -184,7 +184,7 @@ def test_a_round_and_a_command_that_change_the_keys_at_once_lose_none(tmp_path: 
     path = tmp_path / "hub-keys.json"
     in_round, in_command = Keyring(path), Keyring(path)
     in_command.add_key("https://hub.example", 7, bytes(32))
-    in_round.set_token("https://hub.example", "renewed")
+    in_round.become_device("https://hub.example", "renewed")
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(lambda number: Keyring(path).add_key("https://hub.example", number, bytes(32)), range(20)))
 

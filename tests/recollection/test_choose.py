@@ -12,10 +12,11 @@ from engram.recollection.choosing import (
     AGAINST,
     EITHER,
     FEATURES,
+    Bite,
     FeatureContext,
     InjectionRequest,
     Thresholds,
-    choose_bites,
+    bites_of,
     features,
     load_weights,
     logistic,
@@ -62,6 +63,10 @@ SUPPORT = Support(
     rarity={"watch": 2.0, "hold": 1.0, "flock": 3.0, "pid": 3.0, "file": 1.0},
     text_by_turn=dict.fromkeys(range(1, 6), 1.0),
 )
+
+
+def choose_bites(*arguments: Any) -> list[Bite]:
+    return bites_of(rate_hits(*arguments))
 
 
 def likely(memory: Hit, context: FeatureContext) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engram.recollection.prompts import search_text
+from engram.recollection.prompts import filter_prompt
 from engram.text.words import MAX_QUERY_CHARS
 
 
@@ -39,7 +39,7 @@ from engram.text.words import MAX_QUERY_CHARS
     ],
 )
 def test_nothing_is_searched_for(prompt: object) -> None:
-    assert search_text(prompt) == ""
+    assert filter_prompt(prompt).text == ""
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_nothing_is_searched_for(prompt: object) -> None:
     ],
 )
 def test_what_a_person_typed_about_a_topic_is_searched_for(prompt: str, text: str) -> None:
-    assert search_text(prompt) == text
+    assert filter_prompt(prompt).text == text
 
 
 def test_a_pasted_log_is_cut() -> None:
-    assert len(search_text("why does this fail? " + "parser error line " * 10_000)) <= MAX_QUERY_CHARS
+    assert len(filter_prompt("why does this fail? " + "parser error line " * 10_000).text) <= MAX_QUERY_CHARS

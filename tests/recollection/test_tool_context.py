@@ -6,7 +6,7 @@ import pytest
 
 from engram.enums import Kind, Status
 from engram.models.memories.memory_records import Memory
-from engram.recollection.choosing import InjectionRequest, ToolCall, choose_for_tool_call, is_about
+from engram.recollection.choosing import Bite, InjectionRequest, ToolCall, bites_of, is_about, rate_for_tool_call
 from engram.search.hits import Hit
 
 
@@ -14,6 +14,10 @@ def hit(text: str, *entities: str, kind: str = "fix", session: str = "old", **fi
     given = {"entities": entities, "project_id": 1, **fields}
     memory = Memory("ep_000000000001", kind, text, text, **given)  # type: ignore[arg-type]
     return Hit(memory.episode_id, kind, text, 1.0, {}, memory=memory, session_id=session)
+
+
+def choose(hits: list[Hit], request: InjectionRequest, call: ToolCall) -> list[Bite]:
+    return bites_of(rate_for_tool_call(hits, request, call))
 
 
 @pytest.mark.parametrize(
@@ -45,11 +49,11 @@ def test_one_bite_at_most_and_none_that_the_session_had_or_of_kinds_that_pass() 
     call = ToolCall(("/a/watcher.py",))
     request = InjectionRequest("", "now", 1)
 
-    assert len(choose_for_tool_call([hit("watcher.py one"), hit("watcher.py and another thing")], request, call)) == 1
-    assert choose_for_tool_call([hit("watcher.py")], InjectionRequest("", "now", 1, {"ep_000000000001"}), call) == []
-    assert choose_for_tool_call([hit("watcher.py", kind=Kind.STATE)], request, call) == []
-    assert choose_for_tool_call([hit("watcher.py")], InjectionRequest("", "now", 2), call) == []
-    assert choose_for_tool_call([hit("watcher.py", status=Status.SUPERSEDED)], request, call) == []
+    assert len(choose([hit("watcher.py one"), hit("watcher.py and another thing")], request, call)) == 1
+    assert choose([hit("watcher.py")], InjectionRequest("", "now", 1, {"ep_000000000001"}), call) == []
+    assert choose([hit("watcher.py", kind=Kind.STATE)], request, call) == []
+    assert choose([hit("watcher.py")], InjectionRequest("", "now", 2), call) == []
+    assert choose([hit("watcher.py", status=Status.SUPERSEDED)], request, call) == []
 
 
 def test_a_call_that_only_looks_around_asks_nothing() -> None:

@@ -78,11 +78,6 @@ class Keyring:
             raise HubError(f"{self._path.name} has no token for {url}: run `engram hub leave`, then join again")
         return str(token)
 
-    def set_token(self, url: str, token: str) -> None:
-        """Keep a token."""
-        with self._changing() as hubs:
-            hubs.setdefault(url, {})["token"] = token
-
     def drop_token(self, url: str) -> None:
         """Forget a hub's token, and no key."""
         with self._changing() as hubs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -315,21 +315,9 @@ def _evidence_by_rows(row_ids: str) -> Query:
 
 # -- SQL conditions on memories that several queries share; their values come from the enums.
 
-
-def sql_list(members: Iterable[StoredEnum]) -> str:
-    """Return the values as a list of SQL literals, without parentheses."""
-    return ", ".join(f"'{member.value}'" for member in members)
-
-
 #: All conditions are over ``e``, a row of the table memory.
-CURRENT_SQL = f"e.status IN ({sql_list(CURRENT_STATUSES)})"
-IS_NOT_CURRENT = f"e.status NOT IN ({sql_list(CURRENT_STATUSES)})"
-IS_ACTIVE = f"e.status = '{Status.ACTIVE}'"
-IS_ARCHIVED = f"e.status = '{Status.ARCHIVED}'"
-IS_SUPERSEDED = f"e.status = '{Status.SUPERSEDED}'"
 GLOBAL_SQL = f"e.scope = '{Scope.GLOBAL}'"
 IS_OF_PROJECT = f"e.scope = '{Scope.PROJECT}'"
-IS_AUTO = f"e.source = '{Source.AUTO}'"
 IS_MANUAL = f"e.source = '{Source.MANUAL}'"
 
 

@@ -129,11 +129,6 @@ def pinned_memories(store: Reader, project_id: int, limit: int = 100) -> list[Me
     return select_memories(store, condition, memory.created_at_ms.desc(), memory.id.desc(), limit=limit)
 
 
-def count_active(store: Reader, project_id: int) -> int:
-    """Active memories of a project and of global scope."""
-    return int(store.fetch_value(_count_active(project_id)))
-
-
 @prepared
 def _latest_turn_of(session_id: str) -> Query:
     turn, session = tables.Turn, tables.Session
@@ -235,11 +230,6 @@ def _latest_actions_of(project_id: int, limit: int) -> Query:
     turn = tables.Turn
     query = turn.select(turn.actions).where(turn.project == project_id)
     return query.order_by(turn.started_at_ms.desc()).limit(limit)
-
-
-@prepared
-def _count_active(project_id: int) -> Query:
-    return tables.Memory.select(fn.COUNT(tables.Memory.id)).where(_is_active_in(project_id))
 
 
 def _is_active_in(project_id: int) -> ColumnBase:

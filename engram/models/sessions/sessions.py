@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from peewee import EXCLUDED, JOIN, ColumnBase, Query, Select, fn
+from peewee import EXCLUDED, JOIN, Query, fn
 
 from engram.enums import Actor, Source, Status
 from engram.models import tables
@@ -364,24 +364,6 @@ def count_auto_memories(store: Reader, from_ms: int, to_ms: int) -> int:
     return int(store.fetch_value(memory.select(fn.COUNT(memory.id)).where(said & (memory.source == Source.AUTO))))
 
 
-@dataclass(frozen=True, slots=True)
-class Extracted:
-    """What an extractor made of a turn, whatever became of it afterwards."""
-
-    row_id: int
-    #: The summary as it was extracted: merging and editing change it later.
-    summary: str
-    #: Row id of the turn that it was taken from; None where that is not known.
-    turn_id: int | None
-    #: An extraction archived it, since the session's turns no longer give it.
-    is_withdrawn: bool
-
-
-def extracted_of_session(store: Reader, session_ref: int) -> list[Extracted]:
-    """What extractors made of a session, the oldest first."""
-    return store.fetch_records(_EXTRACTED, _extracted_of(session_ref))
-
-
 def withdraw_memories(tx: Tx, turn_id: int) -> None:
     """Archive what was extracted from a queued prompt that proved to be no turn of its own."""
     for memory in memories_of_turn(tx, turn_id):
@@ -398,50 +380,6 @@ def has_due_turns(store: Reader, session_ref: int) -> bool:
 def sessions_with_due_turns(store: Reader) -> list[str]:
     """Sessions that have turns to extract, the one that was silent longest first."""
     return store.fetch_values(_with_due_turns())
-
-
-def _step_of(column: ColumnBase, *conditions: ColumnBase, is_latest: bool) -> Select:
-    """A column of the first or latest step in a memory's history that meets some conditions."""
-    history = tables.History
-    order = history.id.desc() if is_latest else history.id
-    of_memory = history.episode_id == tables.Memory.episode_id
-    return history.select(column).where(of_memory, *conditions).order_by(order).limit(1)
-
-
-_SUMMARY_BEFORE = fn.json_extract(tables.History.before, "$.summary")
-_STATUS_AFTER = fn.json_extract(tables.History.after, "$.status")
-_IS_ARCHIVED = tables.Memory.status == Status.ARCHIVED
-_ARCHIVED_FOR = _step_of(tables.History.reason, _STATUS_AFTER == Status.ARCHIVED, is_latest=True)
-_EXTRACTED = RecordReader(
-    Extracted,
-    tables.Memory,
-    expressions={
-        "row_id": tables.Memory.id,
-        "summary": fn.COALESCE(
-            _step_of(
-                _SUMMARY_BEFORE,
-                tables.History.action.not_in(("extract", "undo", "redo")),
-                ~_SUMMARY_BEFORE.is_null(),
-                is_latest=False,
-            ),
-            tables.Memory.summary,
-        ),
-        "turn_id": tables.Evidence.select(tables.Evidence.turn_id)
-        .where(tables.Evidence.memory == tables.Memory.id)
-        .order_by(tables.Evidence.seq)
-        .limit(1),
-        "is_withdrawn": _IS_ARCHIVED & fn.COALESCE(_ARCHIVED_FOR, "").in_(WITHDRAWN),
-    },
-    readers={"is_withdrawn": bool},
-    is_whole=False,
-)
-
-
-@prepared
-def _extracted_of(session_ref: int) -> Query:
-    memory = tables.Memory
-    query = _EXTRACTED.select().where((memory.session == session_ref) & (memory.source == Source.AUTO))
-    return query.order_by(memory.id)
 
 
 @prepared

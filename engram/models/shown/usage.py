@@ -37,11 +37,7 @@ class MostUsed:
     summary: str
     #: Display name of its project; "" for none.
     project: str
-    project_id: int | None
-    scope: str
     uses: int
-    #: False for what is never shown to Claude by itself: out of force, suspect or lowered.
-    may_be_shown: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,16 +113,12 @@ def _most_used(store: Reader, since_ms: int) -> MostUsed | None:
     opened = memory.select(memory.episode_id, SQL("1")).where(memory.accessed_at_ms >= since_ms)
     uses = bites.group_by(injection.episode_id) + expanded.group_by(injection.episode_id) + opened
     uses = uses.alias("used")
-    may_be_shown = memory.status.in_(CURRENT_STATUSES) & (memory.suspect == "") & (memory.is_lowered == 0)
     row = store.fetch_first(
         memory.select(
             memory.episode_id,
             memory.summary,
             fn.COALESCE(project.name, "").alias("project"),
-            memory.project.alias("project_id"),
-            memory.scope,
             fn.SUM(uses.c.uses).alias("uses"),
-            may_be_shown.alias("may_be_shown"),
         )
         .join(uses, on=uses.c.episode_id == memory.episode_id)
         .join_from(memory, project, JOIN.LEFT_OUTER)
@@ -135,17 +127,7 @@ def _most_used(store: Reader, since_ms: int) -> MostUsed | None:
         .order_by(SQL("uses").desc(), memory.created_at_ms.desc())
         .limit(1)
     )
-    if row is None:
-        return None
-    return MostUsed(
-        episode_id=row.episode_id,
-        summary=row.summary,
-        project=row.project,
-        project_id=row.project_id,
-        scope=row.scope,
-        uses=row.uses,
-        may_be_shown=bool(row.may_be_shown),
-    )
+    return None if row is None else MostUsed(**row._asdict())
 
 
 def note_late(tx: Tx, cause: str) -> None:

@@ -25,8 +25,6 @@ from engram.worker.client import ask_worker
 MAX_ROWS = 25
 #: Memories and passages of an answer, and turns in which the words were said.
 MAX_HITS, MAX_SAID = 8, 5
-#: Of an answer, so many are shown at once.
-FIRST_HITS = 3
 #: Fewest characters that are asked about.
 MIN_ASKED_CHARACTERS = 3
 #: Time for the worker's answer, in seconds.

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from engram.enums import CURRENT_STATUSES, Scope, Source, Status
+from engram.enums import Scope, Source, Status
 from engram.models.engine.transaction import Store
 from engram.models.memories import memory_records
 from engram.models.memories.memory_records import Memory
@@ -16,30 +16,11 @@ def matching(store: Store, condition: str) -> set[str]:
     return {str(summary) for (summary,) in store.rows(f"SELECT e.summary FROM episode e WHERE {condition}")}
 
 
-def test_values_are_listed_as_literals() -> None:
-    assert memory_records.sql_list([Status.ACTIVE, Status.ARCHIVED]) == "'active', 'archived'"
-
-
-def test_every_status_is_current_or_not(store: Store, keep: Callable[..., Memory]) -> None:
-    for status in Status:
-        keep(status.value, status=status)
-
-    current, other = matching(store, memory_records.CURRENT_SQL), matching(store, memory_records.IS_NOT_CURRENT)
-
-    assert current == {status.value for status in CURRENT_STATUSES}
-    assert current | other == {status.value for status in Status}
-    assert current & other == set()
-
-
 @pytest.mark.parametrize(
     ("condition", "field", "value"),
     [
-        (memory_records.IS_ACTIVE, "status", Status.ACTIVE),
-        (memory_records.IS_ARCHIVED, "status", Status.ARCHIVED),
-        (memory_records.IS_SUPERSEDED, "status", Status.SUPERSEDED),
         (memory_records.GLOBAL_SQL, "scope", Scope.GLOBAL),
         (memory_records.IS_OF_PROJECT, "scope", Scope.PROJECT),
-        (memory_records.IS_AUTO, "source", Source.AUTO),
         (memory_records.IS_MANUAL, "source", Source.MANUAL),
     ],
 )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engram.enums import Actor, Source, Status
+from engram.enums import Source, Status
 from engram.models.engine.transaction import Store
-from engram.models.memories.memory_changes import change_memory
 from engram.models.memories.memory_records import Evidence, Memory, find_memory
 from engram.models.sessions import sessions
 from engram.models.sessions.sessions import find_session
@@ -65,16 +64,3 @@ def test_a_prompt_that_moved_takes_only_untouched_memories_of_its_own_along(
         Status.ACTIVE,
         Status.ACTIVE,
     ]
-
-
-def test_what_was_extracted_is_known_by_its_first_words(store: Store, keep: Callable[..., Memory]) -> None:
-    session = store_session(store, "s1")
-    made = keep("first words", session_id="s1")
-    keep("saved by hand", session_id="s1", source=Source.MANUAL)
-    with store.transaction() as tx:
-        reworded = change_memory(tx, made, "edit", summary="better words", actor=Actor.USER)
-        change_memory(tx, reworded, "archive", sessions.NOT_CHOSEN, status=Status.ARCHIVED, actor=Actor.TIDYING)
-
-    (extracted,) = sessions.extracted_of_session(store, session.id)
-
-    assert (extracted.row_id, extracted.summary, extracted.is_withdrawn) == (made.id, "first words", True)

@@ -54,4 +54,3 @@ def test_pinned_and_active_memories_are_the_projects_own_and_global_ones(
     assert [memory.summary for memory in recent.pinned_memories(store, own)] == ["global", "own"]
     assert [memory.summary for memory in recent.pinned_memories(store, own, limit=1)] == ["global"]
     assert [memory.summary for memory in recent.pinned_memories(store, -1)] == ["global"]
-    assert recent.count_active(store, own) == 3

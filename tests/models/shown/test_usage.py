@@ -92,7 +92,7 @@ def test_the_most_used_memory_counts_what_was_shown_and_opened(store: Store, kee
     most_used = usage.usage_since(store, 100).most_used
 
     assert most_used is not None
-    assert (most_used.summary, most_used.uses, most_used.may_be_shown) == ("shown and opened", 3, False)
+    assert (most_used.summary, most_used.uses) == ("shown and opened", 3)
     assert usage.usage_since(store, 200).most_used is None
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engram.models.loose_texts import LooseTexts
+from bench.loose_texts import LooseTexts
 
 
 @pytest.mark.parametrize("driver", ["auto", "sqlite3"])
