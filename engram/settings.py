@@ -322,7 +322,10 @@ def _as_type(name: str, value: Any, wanted: Any, source: str) -> Any:
 def _as_number(value: Any, wanted: type[int] | type[float]) -> int | float:
     if isinstance(value, bool):
         raise ValueError("it must be a number")
-    number = wanted(value) if isinstance(value, str) else value
+    try:
+        number = wanted(value) if isinstance(value, str) else value
+    except ValueError:
+        raise ValueError(f"it must be a {'whole ' if wanted is int else ''}number") from None
     if not isinstance(number, int | float) or (isinstance(number, float) and not math.isfinite(number)):
         # A cap that is not a number would never be reached.
         raise ValueError("it must be a number")

@@ -353,6 +353,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             obj=workspace,
             color=False if is_plain() else None,
         )
+    except click.exceptions.NoArgsIsHelpError as error:
+        # A group without a command shows what there is: that is no error.
+        click.echo(error.format_message())
+        sys.exit(error.exit_code)
     except click.ClickException as error:
         click.echo(visible(f"Error: {_message_of(error)}", keep_lines=True), err=True)
         sys.exit(error.exit_code)

@@ -41,6 +41,7 @@ from engram.reports.memory_report import (
     MemoryReport,
     QuotationReport,
     describe_uses,
+    done_of,
     evidence_places,
     memory_to_json,
     report_memory,
@@ -190,7 +191,13 @@ def _print_history(history: Sequence[Change], extractor: str = "") -> None:
     print_table(
         ["at", "what", "who", "why", "changed"],
         [
-            (iso(change.at_ms), change.action, who_changed(change, extractor), change.reason, ", ".join(change.before))
+            (
+                when(change.at_ms),
+                done_of(change),
+                who_changed(change, extractor),
+                change.reason,
+                ", ".join(change.before),
+            )
             for change in history
         ],
         empty="No history.",
@@ -392,11 +399,12 @@ def undo(workspace: Workspace, episode_id: str, dry_run: bool, as_json: bool) ->
 
 def _print(plan: UndoPlan, is_dry: bool) -> None:
     change = plan.change
-    reason = f" ({change.reason})" if change.reason else ""
-    say(
-        f"{'Would take back' if is_dry else 'Took back'}: {change.action}{reason}, {when(change.at_ms)}, {change.actor}"
-    )
-    for line in plan.lines():
+    what = f"“{done_of(change)}”" + (f" ({change.reason})" if change.reason else "")
+    who = who_changed(change, "")
+    say(f"{'Would take back' if is_dry else 'Took back'}: {what}, {when(change.at_ms)}, {who}")
+    lines = plan.lines()
+    # A single line says the same once more.
+    for line in lines if len(lines) > 1 else ():
         say(f"  {line}")
     if not is_dry:
         click.echo("`engram undo` once more takes this back.")

@@ -28,6 +28,8 @@ MIN_PARAGRAPH_WIDTH, MAX_PARAGRAPH_WIDTH = 40, 100
 MIN_LAST_WIDTH = 24
 #: How much wider than most of its cells a column may be, in characters.
 _SLACK_WIDTH = 12
+#: Rows from which on a cell can be much wider than most of its column.
+_MIN_ROWS_OF_MOST = 4
 #: Between two columns of a table.
 _GAP = "  "
 
@@ -108,7 +110,7 @@ def print_table(headings: Sequence[str], rows: Iterable[Sequence[object]], *, em
     names = [heading.rstrip("#") for heading in headings]
     is_number = [heading.endswith("#") for heading in headings]
     widths = [
-        max(map(columns_of, column)) if right else _width_of(column)
+        max(map(columns_of, column)) if right or len(table) < _MIN_ROWS_OF_MOST else _width_of(column)
         for column, right in zip(zip(names, *table, strict=True), is_number, strict=True)
     ]
     for number, row in enumerate([names, *table]):

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from engram.cli.options import TimeSpan, confirm, json_option
-from engram.cli.output import has_terminal, one_line, print_facts, print_json, print_table, safe, say, say_wrapped
+from engram.cli.output import has_terminal, one_line, print_facts, print_json, print_table, safe, say, say_wrapped, span
+from engram.cli.results import counted
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.config_file import set_value
 from engram.enums import ComparisonAnswer
@@ -34,6 +35,7 @@ from engram.models.shown.usage import Usage
 from engram.reports.use_report import (
     DEFAULT_SECONDS,
     REPORT_DAYS,
+    CostReport,
     late_text,
     refused_text,
     report_costs,
@@ -343,20 +345,22 @@ def report(workspace: Workspace, days: int, as_json: bool) -> None:
 
 def _print(usage: Usage, days: int) -> None:
     used = usage.most_used
+    click.secho(f"In the last {counted(days, 'day')}", bold=True)
     print_facts(
         [
-            ("days", str(days)),
             ("sessions seen", str(usage.sessions)),
             ("prompts read", str(usage.prompts)),
             ("memories kept", str(usage.memories)),
             ("nothing kept in", ", ".join(one_line(name, 60) for name in usage.projects_with_none)),
-            ("shown to Claude", f"{usage.shown} times"),
-            ("opened", f"{usage.opened} memories"),
+            ("shown to Claude", counted(usage.shown, "time") or "never"),
+            ("opened", counted(usage.opened, "memory", "memories") or "no memory"),
             ("came too late", late_text(usage.late)),
             ("not kept of the model's", refused_text(usage.refused)),
             ("used most", _named(used.summary, used.episode_id, used.project, used.uses) if used else "none yet"),
         ]
     )
+    if not usage.sessions:
+        click.echo("No session took place in that time. Further back: engram report --days 365")
 
 
 def _named(summary: str, episode_id: str, project: str, uses: int) -> str:
@@ -375,7 +379,10 @@ def _named(summary: str, episode_id: str, project: str, uses: int) -> str:
 @json_option
 @pass_workspace
 def cost(workspace: Workspace, seconds: float, as_json: bool) -> None:
-    """Show what the language model cost, by day, model, task and project. The local extractor costs nothing.
+    """Show what the language model cost, by day, model, task and project, and how near that is to the caps.
+
+    Dollars are at list price. With a Claude subscription nothing is billed: the tokens count against its limits. The
+    rules of this machine cost nothing. A call whose end is not known counts with the most that it could cost.
 
     Example: engram cost --since 7d
     """
@@ -384,6 +391,7 @@ def cost(workspace: Workspace, seconds: float, as_json: bool) -> None:
     if as_json:
         print_json(report.to_json())
         return
+    period = f"in the last {span(seconds)}"
     print_table(
         ["day", "model", "task", "project", "calls#", "tokens in#", "tokens out#", "dollars#"],
         [
@@ -392,14 +400,31 @@ def cost(workspace: Workspace, seconds: float, as_json: bool) -> None:
                 row.model,
                 row.task,
                 row.project,
-                row.calls,
-                row.input_tokens,
-                row.output_tokens,
+                f"{row.calls:,}",
+                f"{row.input_tokens:,}",
+                f"{row.output_tokens:,}",
                 f"{row.dollars:.4f}",
             )
             for row in report.rows
         ],
-        empty=f"Nothing was spent (extractor: {report.extractor}).",
+        empty=f"Nothing was spent {period}.",
     )
     if report.rows:
-        click.echo(f"{report.dollars:.4f} dollars in total. The cap is {report.caps['day']} dollars a day.")
+        say_wrapped(
+            f"${report.dollars:.4f} at list price {period}, ${report.day_dollars:.4f} of it in the last 24 hours."
+        )
+        if any(row.task == "reconcile" for row in report.rows):
+            say_wrapped("extract: memories are written. reconcile: two that may contradict each other are compared.")
+    say_wrapped(_cost_from_now(workspace.settings, report))
+
+
+def _cost_from_now(settings: Settings, report: CostReport) -> str:
+    """Return who writes the memories from now on, and what that can cost at most."""
+    if settings.extractor == "off":
+        return "No memories are made (extractor = off)."
+    if settings.extractor not in MODEL_EXTRACTORS:
+        return "Rules on this machine write the memories (extractor = local), which costs nothing."
+    caps = f"at most ${report.caps['day']:.2f} in 24 hours and ${report.caps['hour']:.2f} in an hour"
+    plan = " With a subscription nothing is billed: the tokens count against its limits."
+    who = f"{_writer(settings.extractor)} writes the memories, {caps} (llm_dollars_per_day, llm_dollars_per_hour)."
+    return who[0].upper() + who[1:] + (plan if settings.extractor == "claude" else "")

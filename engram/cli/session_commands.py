@@ -5,10 +5,11 @@ from __future__ import annotations
 import click
 
 from engram.cli.options import TimeSpan, json_option, limit_option, project_option
-from engram.cli.output import iso, one_line, print_facts, print_json, print_table, say, when
+from engram.cli.output import one_line, print_facts, print_json, print_table, say, when
 from engram.cli.results import Result, counted, print_head, print_titles
 from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.models.sessions.sessions import MAX_ROLLING_SUMMARY_CHARACTERS
+from engram.models.sessions.sources import FileTotals
 from engram.models.work.pauses import FOREVER_MS, paused_scopes, resume
 from engram.models.work.pauses import pause as pause_scope
 from engram.reports.session_report import Activity, SessionReport, find_session_row, report_session, summarize_sessions
@@ -28,9 +29,9 @@ def sessions(workspace: Workspace, session_id: str | None, project: str | None, 
 
     A session is active while it has new entries, idle after `idle_seconds` without one, and over after `live_seconds`.
 
-    For one session: what it is about, if a language model distilled it, its files and how far they were read (in
-    bytes), its turns, the memories made of it, and what Claude was shown in it, when, and how many tokens that took.
-    The beginning of an ID is enough. `engram why ID` says why, prompt by prompt.
+    For one session: what it is about, if a language model distilled it, its files and how far they were read, its
+    prompts, the memories made of it, and what Claude was shown in it, when, and how many tokens that took. The
+    beginning of an ID is enough. `engram why ID` says why, prompt by prompt.
 
     Example: engram sessions 81d05d22
     """
@@ -80,33 +81,25 @@ def _print_report(report: SessionReport) -> None:
             ("project", summary.project),
             ("folder", session.cwd),
             ("branch", session.branch),
-            ("first entry", iso(session.first_at_ms)),
-            ("last entry", iso(session.last_at_ms)),
+            ("began", when(session.first_at_ms)),
+            ("last entry", when(session.last_at_ms)),
             ("state", summary.activity.value),
             ("messages", session.message_count),
-            ("tokens injected", summary.totals.tokens),
             ("prompts", report.prompts),
+            ("waiting", _waiting(report)),
             ("summary", one_line(session.rolling_summary, MAX_ROLLING_SUMMARY_CHARACTERS)),
         ]
     )
     click.echo()
     print_table(
-        ["file", "read#", "bytes#", "lines#"],
-        [(file.path, file.offset, file.size, file.lines) for file in report.files],
+        ["read#", "lines#", "transcript"],
+        [(_share_read(file), file.lines, file.path) for file in report.files],
         empty="No files.",
     )
     click.echo()
     print_table(
-        ["at", "prompt", "bytes", "extracted"],
-        [
-            (
-                iso(stored.turn.started_at_ms),
-                one_line(stored.turn.prompt, 70),
-                f"{stored.turn.start_offset}–{stored.turn.end_offset}",
-                "yes" if stored.extracted_revision == stored.revision else "not yet",
-            )
-            for stored in report.turns
-        ],
+        ["at", "prompt"],
+        [(when(stored.turn.started_at_ms), one_line(stored.turn.prompt, 100)) for stored in report.turns],
         empty="No turns.",
     )
     click.echo()
@@ -117,13 +110,23 @@ def _print_report(report: SessionReport) -> None:
     )
     click.echo()
     shown: list[tuple[object, ...]] = [
-        (iso(injection.at_ms), injection.channel, injection.state, injection.episode_id, injection.tokens)
+        (when(injection.at_ms), injection.channel, injection.state, injection.episode_id, injection.tokens)
         for injection in report.injections
     ]
-    shown += [(iso(briefing.at_ms), briefing.what, "shown", "", briefing.tokens) for briefing in report.briefings]
+    shown += [(when(briefing.at_ms), briefing.what, "shown", "", briefing.tokens) for briefing in report.briefings]
     print_table(["at", "channel", "state", "memory", "tokens#"], shown, empty="Claude was shown nothing here.")
     if report.prompts:
         click.echo(f"\nWhy, prompt by prompt: engram why {session.session_id}")
+
+
+def _share_read(file: FileTotals) -> str:
+    return "all" if file.offset >= file.size else f"{100 * file.offset // max(file.size, 1)} %"
+
+
+def _waiting(report: SessionReport) -> str:
+    """How many prompts no memories were made of yet; "" for none."""
+    waiting = sum(stored.extracted_revision != stored.revision for stored in report.turns)
+    return f"{counted(waiting, 'turn')}: memories are made of them later" if waiting else ""
 
 
 # -- ``engram pause``: read, store and inject nothing for a while.

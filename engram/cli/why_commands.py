@@ -22,7 +22,7 @@ from engram.models.engine.transaction import Store
 from engram.models.memories.branches import branch_place
 from engram.models.projects.projects import ProjectRow, list_projects
 from engram.models.sessions.outcomes import Candidate, Outcome, sessions_with_outcomes
-from engram.models.sessions.sessions import SessionRow, session_titles, sessions_of
+from engram.models.sessions.sessions import SessionRow, list_sessions, session_titles, sessions_of
 from engram.recollection.blame import Touch, blame_file, find_runs
 from engram.recollection.branch_state import LastSession, Where, find_where
 from engram.recollection.explain import Explanation, explain
@@ -419,6 +419,11 @@ def _find_session(store: Store, text: str) -> tuple[str, SessionRow | None]:
         return session.session_id, session
     except NotFound:
         matches = sessions_with_outcomes(store, text)
+        if not matches and not any(row.session_id.startswith(text) for row in list_sessions(store)):
+            raise NotFound(
+                f"there is no session {text!r}; `engram sessions` lists them. An id of a memory begins with ep_, and "
+                "`engram timeline` lists those"
+            ) from None
         if len(matches) != 1:
             raise
         return matches[0], None

@@ -171,6 +171,41 @@ def injection_to_json(injection: Injection) -> dict[str, Any]:
     }
 
 
+#: Action of the history → what happened, for people.
+ACTIONS: Mapping[str, str] = {
+    "extract": "kept from what was said",
+    "save": "saved",
+    "edit": "edited",
+    "pin": "pinned",
+    "unpin": "unpinned",
+    "bad": "judged wrong",
+    "helpful": "judged helpful",
+    "outdated": "judged outdated",
+    "take back": "judgement taken back",
+    "supersede": "replaced",
+    "correct": "written as a correction",
+    "archive": "archived",
+    "merge": "another one was merged into it",
+    "restore": "in force again",
+    "release": "has another successor",
+    "confirm": "confirmed",
+    "evidence": "rests on more entries",
+    "pack": "its text was compressed",
+    "weaken": "aged",
+    "graduate": "became a line of MEMORY.md",
+    "undo": "undone",
+    "redo": "the undo was undone",
+    "erase": "forgotten words were erased from it",
+    "move": "moved to another project",
+    "rescope": "holds in its project only",
+}
+
+
+def done_of(change: Change) -> str:
+    """Return what a step of a memory's history did, for people."""
+    return ACTIONS.get(change.action, change.action)
+
+
 def who_changed(change: Change, extractor: str) -> str:
     """Return who made a change, for readers: what rules did of what was said is not told as a model's.
 

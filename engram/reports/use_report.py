@@ -73,6 +73,8 @@ class CostReport:
     """What was spent since a time."""
 
     rows: tuple[Spending, ...]
+    #: What was spent in the last 24 hours, in dollars: what the cap of a day is held against.
+    day_dollars: float
     extractor: str
     #: The caps in dollars, and in calls: day, hour, project and calls_per_hour.
     caps: dict[str, float]
@@ -86,6 +88,7 @@ class CostReport:
         """The report for scripts."""
         return {
             "dollars": self.dollars,
+            "day_dollars": self.day_dollars,
             "rows": [dataclasses.asdict(row) for row in self.rows],
             "extractor": self.extractor,
             "caps": self.caps,
@@ -96,6 +99,7 @@ def report_costs(store: Store, settings: Settings, seconds: float = DEFAULT_SECO
     """Return what the language model cost in the last ``seconds``."""
     return CostReport(
         rows=tuple(spending(store, store.now_ms() - int(seconds * 1000))),
+        day_dollars=sum(row.dollars for row in spending(store, store.now_ms() - DAY_MS)),
         extractor=settings.extractor,
         caps={
             "day": settings.llm_dollars_per_day,

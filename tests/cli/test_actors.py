@@ -282,8 +282,7 @@ def test_expand_shows_who(filled: Store, run: Run, run_json: RunJson) -> None:
 
     shown = run("expand", made, "--why").stdout
 
-    assert "who" in shown
-    assert [
-        line.split()[1:3] for line in shown.splitlines() if "save" in line.split()[1:2] or "pin" in line.split()[1:2]
-    ]
+    head, saved, pinned = shown[shown.index("at ") :].splitlines()[:3]
+    assert head.split()[:3] == ["at", "what", "who"]
+    assert [line.split()[2:4] for line in (saved, pinned)] == [["saved", "user"], ["pinned", "user"]]
     assert [change["actor"] for change in run_json("expand", made)["history"]] == ["user", "user"]

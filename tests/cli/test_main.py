@@ -243,3 +243,13 @@ def test_completing_a_command_loads_none() -> None:
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
 
     assert result.stdout.strip() == "['recall', 'review', 'report', 'restore'] []"
+
+
+@pytest.mark.parametrize("words", [[], ["service"], ["projects", "--help"]])
+def test_a_group_without_a_command_shows_what_there_is(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(words)
+
+    said = capsys.readouterr()
+    assert said.out.startswith("Usage: engram")
+    assert "Error" not in said.out + said.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -289,6 +290,20 @@ def test_sessions_lists_all_and_tells_everything_of_one(filled: Store, run: Run,
     assert bite.episode_id in shown
 
 
+def test_a_session_is_shown_without_the_offsets_that_only_a_program_needs(filled: Store, run: Run) -> None:
+    session = next(row for row in sessions.list_sessions(filled) if row.session_id.startswith("5d4da058"))
+
+    whole = run("sessions", "5d4da058").stdout
+    plant(filled, "UPDATE transcript SET size = bytes_read * 2 WHERE session_ref = ?", (session.id,))
+    plant(filled, "UPDATE turn SET extracted_revision = revision - 1 WHERE session_ref = ?", (session.id,))
+    half = run("sessions", "5d4da058").stdout
+
+    assert not any(word in whole for word in ("bytes", "offset", "Z  ", "waiting"))
+    assert re.search(r"^ +all +\d+  /.*jsonl$", whole, re.M)
+    assert re.search(r"^50 % +\d+  /", half, re.M)
+    assert "waiting     2 turns: memories are made of them later" in half
+
+
 def test_sessions_tells_what_a_model_wrote_of_one(filled: Store, run: Run, run_json: RunJson) -> None:
     row = next(session for session in sessions.list_sessions(filled) if session.session_id.startswith("5d4da058"))
     with filled.transaction() as tx:
@@ -393,23 +408,33 @@ def test_every_process_that_keeps_a_log_has_it_shown(run_json: RunJson, home: Ho
 
 
 def test_cost_is_nothing_without_a_language_model(run: Run, run_json: RunJson) -> None:
+    said = run("cost", "--since", "7d").stdout
+
     assert run_json("cost")["dollars"] == 0
-    assert "Nothing was spent" in run("cost").stdout
+    assert said.startswith("Nothing was spent in the last 7 days.\nRules on this machine write the memories")
+    assert "most $1.00 in 24 hours" in run("--set", "extractor=claude", "cost").stdout
+    assert "No memories are made" in run("--set", "extractor=off", "cost").stdout
 
 
 def test_cost_adds_up_what_was_spent(run: Run, run_json: RunJson, filled: Store) -> None:
-    plant(
-        filled,
-        "INSERT INTO spend (at_ms, task, model, project_id, state, input_tokens, output_tokens, dollars) "
-        "VALUES (?, 'extract', 'small', 1, 'spent', 1000, 100, 0.25)",
-        (filled.now_ms(),),
-    )
+    for hours, task in ((1, "extract"), (30, "reconcile")):
+        plant(
+            filled,
+            "INSERT INTO spend (at_ms, task, model, project_id, state, input_tokens, output_tokens, dollars) "
+            "VALUES (?, ?, 'small', 1, 'spent', 12000, 100, 0.25)",
+            (filled.now_ms() - hours * 3_600_000, task),
+        )
 
     cost = run_json("cost")
+    said = run("--set", "extractor=claude", "cost").stdout
 
-    assert cost["dollars"] == 0.25
+    assert (cost["dollars"], cost["day_dollars"]) == (0.5, 0.25)
     assert cost["rows"][0]["calls"] == 1
-    assert "small" in run("cost").stdout
+    assert "small" in said
+    assert "12,000" in said
+    assert "$0.5000 at list price in the last 30 days, $0.2500 of it in the last 24 hours." in said
+    assert "reconcile: two that may contradict" in said
+    assert "With a subscription nothing is billed" in " ".join(said.split())
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])

@@ -33,6 +33,16 @@ def test_a_cell_much_wider_than_the_others_shifts_its_own_row_alone(
     assert rows[at] == f"{WIDE}     12  A title"
 
 
+@pytest.mark.parametrize("names", [[WIDE], [WIDE, "~/boats"], ["~/boats", WIDE], ["~/a", "~/b", WIDE]])
+def test_a_table_of_few_rows_is_as_wide_as_its_widest_cell(
+    capsys: pytest.CaptureFixture[str], names: list[str]
+) -> None:
+    print_table(["folder", "made", "MB#"], [(name, "2026-11-26", 3) for name in names], empty="")
+
+    head, *rows = lines_of(capsys)
+    assert {row.index("2026") for row in rows} == {head.index("made")} == {len(WIDE) + 2}
+
+
 def test_columns_of_numbers_and_of_like_texts_are_aligned(capsys: pytest.CaptureFixture[str]) -> None:
     print_table(["name", "number#"], [("a", 5), ("abcdefgh", 1234), ("数据", 77)], empty="")
 

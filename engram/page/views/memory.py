@@ -26,7 +26,7 @@ from engram.page.view import Answer, Notice, PageRequest, Redirect, Route, View
 from engram.recollection.why import why_memory
 from engram.redaction import redact
 from engram.reports.hub_report import where_shared
-from engram.reports.memory_report import report_memory, source_turns, who_changed
+from engram.reports.memory_report import done_of, report_memory, source_turns, who_changed
 from engram.reports.session_report import REASONS
 
 # -- What a person changes of a memory: each change stands in its history, and all but forget can be undone here.
@@ -107,7 +107,7 @@ def undo(request: PageRequest) -> Answer:
     if not step.isdecimal():
         raise BadRequest("say which change to undo")
     plan = undo_last_change(request.store, request.settings, memory.episode_id, actor=Actor.USER, step=int(step))
-    done = "The undo was undone" if plan.is_redo else f"Undone: {ACTIONS.get(plan.change.action, plan.change.action)}"
+    done = "The undo was undone" if plan.is_redo else f"Undone: {done_of(plan.change)}"
     return _changed(request, _memory(request), f"{done}.")
 
 
@@ -179,34 +179,6 @@ UNDO_LAST = "Undo the last change"
 MAX_MOMENTS = 4
 #: Latest steps of its history that are shown.
 MAX_STEPS = 10
-#: Action of the history → what happened, for people.
-ACTIONS: Mapping[str, str] = {
-    "extract": "kept from what was said",
-    "save": "saved",
-    "edit": "edited",
-    "pin": "pinned",
-    "unpin": "unpinned",
-    "bad": "judged wrong",
-    "helpful": "judged helpful",
-    "outdated": "judged outdated",
-    "take back": "judgement taken back",
-    "supersede": "replaced",
-    "correct": "written as a correction",
-    "archive": "archived",
-    "merge": "another one was merged into it",
-    "restore": "in force again",
-    "release": "has another successor",
-    "confirm": "confirmed",
-    "evidence": "rests on more entries",
-    "pack": "its text was compressed",
-    "weaken": "aged",
-    "graduate": "became a line of MEMORY.md",
-    "undo": "undone",
-    "redo": "the undo was undone",
-    "erase": "forgotten words were erased from it",
-    "move": "moved to another project",
-    "rescope": "holds in its project only",
-}
 #: Action of the history → what a button says that takes it back.
 UNDOS: Mapping[str, str] = {
     "extract": "Don't keep it",
@@ -249,8 +221,7 @@ def memory_values(request: PageRequest, memory: Memory) -> dict[str, Any]:
         "shown_times": sum(injection.state == "shown" for injection in report.injections),
         "moments": [_moment(store, outcome) for outcome in why.outcomes],
         "steps": [
-            (step, ACTIONS.get(step.action, step.action), who_changed(step, memory.extractor))
-            for step in report.history[: -MAX_STEPS - 1 : -1]
+            (step, done_of(step), who_changed(step, memory.extractor)) for step in report.history[: -MAX_STEPS - 1 : -1]
         ],
         "hidden_steps": max(0, len(report.history) - MAX_STEPS),
         "undo": undo,
