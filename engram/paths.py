@@ -71,6 +71,11 @@ class Home:
         return self.root / "engram.sock"
 
     @property
+    def worker_coming(self) -> Path:
+        """An empty file that says since when a worker is starting: the prompt's hook waits for it, 10 s at most."""
+        return self.root / "worker.coming"
+
+    @property
     def mcp_socket(self) -> Path:
         """The socket on which the worker serves the MCP of all sessions."""
         return self.root / "mcp.sock"

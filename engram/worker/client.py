@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import json
+import os
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -51,6 +52,16 @@ class WorkerStatus:
     def from_json(cls, values: Mapping[str, Any]) -> WorkerStatus:
         """The status that ``to_json`` wrote; further keys are ignored. Raises KeyError."""
         return cls(**{field.name: values[field.name] for field in dataclasses.fields(cls)})
+
+
+def announce_worker(home: Home) -> None:
+    """Say that a worker will answer soon, so that prompts wait for it instead of being asked in vain.
+
+    Whoever ends a worker to start it again says so first; the worker that answers takes it back.
+    """
+    with contextlib.suppress(OSError):
+        home.worker_coming.unlink(missing_ok=True)
+        os.close(os.open(home.worker_coming, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
 
 
 def ask_worker(home: Home, request: Mapping[str, Any], *, timeout_seconds: float = 5.0) -> dict[str, Any] | None:

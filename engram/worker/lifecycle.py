@@ -26,6 +26,7 @@ from engram.tasks.consumer import SCHEDULER_SECONDS, WORKERS, EngramConsumer
 from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime, make_runtime, set_runtime
 from engram.version import code_version
+from engram.worker.client import announce_worker
 from engram.worker.housekeeping import Housekeeper
 from engram.worker.memory_file import open_or_set_aside
 from engram.worker.socket_server import RecallServer
@@ -120,6 +121,8 @@ class WorkerServices:
         self._heartbeat.announce_stop()
         is_quiet = self._runtime is None or self._end_threads(self._runtime)
         logger.info("action=end exit=%d", self._consumer.exit_code)
+        if self._consumer.exit_code == EXIT_RESTART:
+            announce_worker(self._settings.places)
         if is_quiet:
             self._opened.close()
         else:

@@ -178,6 +178,8 @@ class RecallServer:
         self._start_threads("recall", OTHER_THREADS, self._others, MAX_OTHER_WAIT_SECONDS)
         self._reception = Reception(self._open(), self._queue_request)
         self._reception.start()
+        with contextlib.suppress(OSError):
+            self._runtime.settings.places.worker_coming.unlink()
         self._sessions.start()
         return self
 

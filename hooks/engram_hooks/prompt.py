@@ -1,6 +1,7 @@
 """UserPromptSubmit: relay stdin to engram.sock and the complete answer to stdout, or nothing.
 
-It ends within 250 ms if no worker shows a sign of life, and within 1.5 s in any case.
+It ends within 250 ms if no worker shows a sign of life, and within 1.5 s in any case. That a worker is being started
+again is a sign of life, too.
 
 Run as ``python -I -S prompt.py``. It imports only built-in modules and ``_socket``: any other import costs as much as
 all the rest. Always silent on failure, always exits 0.
@@ -20,6 +21,11 @@ SECONDS = 0.2
 #: How long it waits after each sign of life, and how long in all, in seconds.
 LIFE_SECONDS = 0.5
 MAX_SECONDS = 1.5
+#: A file that says that a worker is coming, and for how long after its change, in seconds; how long
+#: the hook waits before it tries again.
+COMING = "worker.coming"
+COMING_SECONDS = 10.0
+AGAIN_SECONDS = 0.03
 #: In front of the payload: it says to the worker that it may send blanks, its signs of life, before the answer.
 TAKES_SIGNS = b"\n"
 #: The beginning and end of the only output that is printed, and keys that it must not contain.
@@ -59,11 +65,9 @@ def _relay(say_off=None) -> None:  # type: ignore[no-untyped-def]
         return
     # A relative name keeps the address short, however long the folder's path is.
     posix.chdir(posix.environ.get(b"ENGRAM_HOME") or posix.environ[b"HOME"] + b"/.claude-memory")
-    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
-    try:
-        connection.connect("engram.sock")
-    except (ConnectionRefusedError, FileNotFoundError):
-        if say_off is not None:
+    connection = _connect(end, say_off is None)  # type: ignore[no-untyped-call]
+    if connection is None:
+        if say_off is not None and not _is_coming():
             posix.write(1, say_off(payload))
         return
     connection.sendall(TAKES_SIGNS + payload)
@@ -79,6 +83,31 @@ def _relay(say_off=None) -> None:  # type: ignore[no-untyped-def]
     if is_whole(answer):
         while answer:
             answer = answer[posix.write(1, answer) :]
+
+
+def _connect(end, may_wait):  # type: ignore[no-untyped-def]
+    """A connection to the worker; None if there is none, and none is waited for."""
+    while True:
+        connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
+        try:
+            connection.connect("engram.sock")
+        except (ConnectionRefusedError, FileNotFoundError):
+            connection.close()
+            if not may_wait or not _is_coming():
+                return None
+            _give_up_at[0] = end
+            time.sleep(AGAIN_SECONDS)
+        else:
+            if _give_up_at[0] == end:
+                _give_up_at[0] = min(time.monotonic() + LIFE_SECONDS, end)
+            return connection
+
+
+def _is_coming() -> bool:
+    try:
+        return -1.0 < time.time() - posix.stat(COMING).st_mtime < COMING_SECONDS
+    except OSError:
+        return False
 
 
 def _read_payload() -> bytes:

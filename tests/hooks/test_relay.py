@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from hook_runs import Hooks, Serve
 from engram.paths import Home
 from engram.recollection.render import hook_output
 from engram.system.socketpath import socket_address
+from engram.worker.client import announce_worker
 from engram_hooks import prompt
 from engram_hooks.block import relay_command
 
@@ -59,6 +61,55 @@ def test_signs_of_life_before_the_answer_are_not_printed(hooks: Hooks, serve: Se
     serve(hooks.home, lambda _: blanks + ANSWER)
 
     assert hooks.run("UserPromptSubmit", ASKED).output == ANSWER
+
+
+@pytest.fixture
+def waits(hooks: Hooks, serve: Serve, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """The waits of a hook in this process, whose worker listens from the second one on."""
+    slept: list[float] = []
+
+    def sleep(seconds: float) -> None:
+        slept.append(seconds)
+        if len(slept) == 2:
+            serve(hooks.home, lambda _: ANSWER)
+
+    monkeypatch.setattr(prompt.time, "sleep", sleep)
+    monkeypatch.chdir(hooks.home.root)
+    return slept
+
+
+def test_a_prompt_waits_for_a_worker_that_is_being_started_again(hooks: Hooks, waits: list[float]) -> None:
+    announce_worker(hooks.home)
+
+    connection = prompt._connect(time.monotonic() + 60, True)
+
+    assert connection is not None
+    assert len(waits) == 2
+
+
+@pytest.mark.parametrize("left", ["", "engram.sock"])
+@pytest.mark.parametrize("age_seconds", [None, 11, 86_400, -3_600])
+def test_it_does_not_wait_where_none_was_announced_or_long_ago(
+    hooks: Hooks, waits: list[float], age_seconds: int | None, left: str
+) -> None:
+    if left:
+        with socket.socket(socket.AF_UNIX) as dead, socket_address(hooks.home.root / left) as address:
+            dead.bind(address)
+    if age_seconds is not None:
+        announce_worker(hooks.home)
+        os.utime(hooks.home.worker_coming, (time.time() - age_seconds,) * 2)
+
+    assert prompt._connect(time.monotonic() + 60, True) is None
+    assert waits == []
+
+
+def test_a_session_that_begins_while_a_worker_is_started_again_is_not_told_that_engram_is_off(hooks: Hooks) -> None:
+    begins = {"hook_event_name": "SessionStart", "source": "startup"}
+    hooks.home.memory_db.touch()
+
+    assert "is off" in hooks.run("SessionStart", begins).context
+    announce_worker(hooks.home)
+    assert hooks.run("SessionStart", begins).output == b""
 
 
 def run_with_limits(hooks: Hooks, first: float, life: float, end: float) -> bytes:

@@ -31,7 +31,9 @@ def test_units_are_read_started_restarted_and_stopped(
     system: Systemd, stand_ins: StandIns, settings: Settings, working: None
 ) -> None:
     system.start()
+    assert not settings.places.worker_coming.exists()
     assert restart_if_running(settings)
+    assert settings.places.worker_coming.exists()
     system.stop()
 
     assert [call for call in stand_ins.calls() if " show " not in call] == [

@@ -28,7 +28,7 @@ from engram.tasks.queue import huey
 from engram.tasks.runtime import Runtime
 from engram.worker import hook_answers, reception
 from engram.worker import socket_server as recall_server
-from engram.worker.client import ask_worker
+from engram.worker.client import announce_worker, ask_worker
 from engram.worker.hook_answers import parse_request
 from engram.worker.reception import MAX_REQUEST_BYTES
 from engram.worker.socket_server import Patience, RecallServer
@@ -143,6 +143,16 @@ def exchange(home: Home, data: bytes) -> bytes:
         while chunk := connection.recv(65_536):
             answer += chunk
         return answer
+
+
+def test_a_worker_that_answers_is_no_longer_announced(runtime: Runtime) -> None:
+    announce_worker(runtime.settings.places)
+    assert runtime.settings.places.worker_coming.stat().st_mode & 0o777 == 0o600
+
+    server = RecallServer(runtime).start()
+
+    assert not runtime.settings.places.worker_coming.exists()
+    server.close()
 
 
 def test_a_hook_gets_its_bytes_as_they_are(home: Home, runtime: Runtime) -> None:

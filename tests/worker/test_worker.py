@@ -169,6 +169,7 @@ def test_damage_met_while_it_starts_is_looked_for_by_the_next_start(start: Start
     worker = start()
     worker.communicate(timeout=WAIT_SECONDS)
     assert worker.returncode == 75
+    assert home.worker_coming.exists()
     assert not (home.root / "memory.broken.db").exists()
     start()
 

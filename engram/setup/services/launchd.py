@@ -22,6 +22,7 @@ from engram.setup.services.definition import (
     define_services,
 )
 from engram.setup.services.service_tools import Finished, last_lines, run_command, wait_until, wait_until_working
+from engram.worker.client import announce_worker
 
 # -- The files of launchd (macOS): one agent for the worker, one for the watcher. Rendered by plistlib.
 
@@ -123,6 +124,7 @@ class Launchd:
 
     def restart(self) -> None:
         """End and start both processes; loads agents that are not loaded."""
+        announce_worker(self._home)
         for service in self._services:
             if self._is_loaded(service):
                 self._launchctl("kickstart", "-k", self._target(service))

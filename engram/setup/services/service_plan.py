@@ -23,6 +23,7 @@ from engram.setup.services.launchd import Launchd, agent_files
 from engram.setup.services.service_tools import is_working, wait_until
 from engram.setup.services.supervisor import Background
 from engram.setup.services.systemd import Systemd, unit_files
+from engram.worker.client import announce_worker
 
 #: How long a process of another version has for a clean end, and after that for any, in seconds.
 END_SECONDS = 20.0
@@ -123,6 +124,8 @@ class StopServices:
         """Stop both processes if the system runs them."""
         system = _system(self)
         if system.status().is_running:
+            # Only an installation stops what runs in this way, and it starts the worker again at its end.
+            announce_worker(Home(Path(self.home)))
             system.stop()
 
     def verify(self) -> str:
@@ -155,6 +158,7 @@ class StartServices:
 
     def apply(self) -> None:
         """Start both processes and wait until they run."""
+        announce_worker(Home(Path(self.home)))
         _system(self).start()
 
     def verify(self) -> str:

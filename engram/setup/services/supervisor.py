@@ -27,6 +27,7 @@ from engram.setup.services.definition import ServiceStatus, SystemName, folder_v
 from engram.setup.services.service_tools import last_lines, wait_until, wait_until_working
 from engram.system.process_lock import EXIT_RESTART, MAX_SILENCE_SECONDS, ProcessLock
 from engram.version import code_version
+from engram.worker.client import announce_worker
 
 #: Shortest time between two starts of a child that failed, in seconds.
 THROTTLE_SECONDS = 5.0
@@ -369,6 +370,7 @@ class Background:
 
     def restart(self) -> None:
         """Stop the supervisor and start it again."""
+        announce_worker(self._home)
         self.stop()
         self.start()
 

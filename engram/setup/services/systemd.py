@@ -21,6 +21,7 @@ from engram.setup.services.definition import (
 )
 from engram.setup.services.service_tools import Finished, run_command, wait_until_working, with_runtime_folder
 from engram.system.process_lock import MAX_SILENCE_SECONDS
+from engram.worker.client import announce_worker
 
 # -- The files of systemd (Linux): one user unit for the worker, one for the watcher, and the links that start them.
 
@@ -138,6 +139,7 @@ class Systemd:
     def restart(self) -> None:
         """Stop both units and start them again."""
         self.reload()
+        announce_worker(self._home)
         self._change("restart")
 
     def reload(self) -> None:
