@@ -6,7 +6,7 @@ from peewee import Query
 
 from engram.models import tables
 from engram.models.engine.statement import prepared
-from engram.models.engine.transaction import Reader, Tx
+from engram.models.engine.transaction import Reader, writes
 
 
 def get_meta(store: Reader, key: str) -> str | None:
@@ -15,26 +15,18 @@ def get_meta(store: Reader, key: str) -> str | None:
     return None if value is None else str(value)
 
 
-def put_meta(tx: Tx, key: str, value: str) -> None:
-    """Store a value under a key, in place of an earlier one."""
-    tx.run(_replace_value(key, value))
-
-
-def drop_meta(tx: Tx, key: str) -> None:
-    """Delete the value under a key, if there is one."""
-    tx.run(_delete_value(key))
-
-
 @prepared
 def _value_of(key: str) -> Query:
     return tables.MetaValue.select(tables.MetaValue.value).where(tables.MetaValue.key == key)
 
 
-@prepared
-def _replace_value(key: str, value: str) -> Query:
+@writes
+def put_meta(key: str, value: str) -> Query:
+    """Store a value under a key, in place of an earlier one."""
     return tables.MetaValue.insert(key=key, value=value).on_conflict_replace()
 
 
-@prepared
-def _delete_value(key: str) -> Query:
+@writes
+def drop_meta(key: str) -> Query:
+    """Delete the value under a key, if there is one."""
     return tables.MetaValue.delete().where(tables.MetaValue.key == key)

@@ -9,9 +9,9 @@ import os
 import time
 from collections import namedtuple
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache
+from functools import cache, wraps
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 import peewee
 
@@ -35,7 +35,7 @@ from engram.models.engine.database import (
     open_database,
 )
 from engram.models.engine.migrations import migrate
-from engram.models.engine.statement import RecordReader, Statement, compile_query
+from engram.models.engine.statement import RecordReader, Statement, compile_query, prepared
 from engram.system.atomic import FILE_MODE, FOLDER_MODE, behind_rollback, explain_disk, locked_folder
 from engram.system.clock import SYSTEM_CLOCK, Clock
 
@@ -53,6 +53,7 @@ Row = tuple[Any, ...]
 #: What can be run: a query, or one that was compiled before.
 Query = peewee.Query | Statement
 R = TypeVar("R")
+P = ParamSpec("P")
 
 
 class Reader:
@@ -251,6 +252,63 @@ class Tx(Reader):
         """Raise RuntimeError outside the transaction, or in another thread: there the statement would commit alone."""
         if not self._database.in_transaction():
             raise RuntimeError("the transaction is over")
+
+
+S = TypeVar("S", bound=Reader)
+
+# -- A query that is a function: asked of a reader, or run in a transaction, with the arguments of the query behind.
+
+
+def asks_records(
+    records: RecordReader[R],
+) -> Callable[[Callable[P, peewee.Query]], Callable[Concatenate[Reader, P], list[R]]]:
+    """Let a function that builds a query, as for ``prepared``, return the records of the query."""
+
+    def decorate(build: Callable[P, peewee.Query]) -> Callable[Concatenate[Reader, P], list[R]]:
+        return _asking(build, lambda reader, query: reader.fetch_records(records, query))
+
+    return decorate
+
+
+def asks_record(
+    records: RecordReader[R],
+) -> Callable[[Callable[P, peewee.Query]], Callable[Concatenate[Reader, P], R | None]]:
+    """Let a function that builds a query return the first record of the query, or None."""
+
+    def decorate(build: Callable[P, peewee.Query]) -> Callable[Concatenate[Reader, P], R | None]:
+        return _asking(build, lambda reader, query: reader.fetch_record(records, query))
+
+    return decorate
+
+
+def asks_values(build: Callable[P, peewee.Query]) -> Callable[Concatenate[Reader, P], list[Any]]:
+    """Let a function that builds a query return the first column of each row."""
+    return _asking(build, Reader.fetch_values)
+
+
+def asks_number(build: Callable[P, peewee.Query]) -> Callable[Concatenate[Reader, P], int]:
+    """Let a function that builds a query return its one number; 0 where there is none."""
+    return _asking(build, lambda reader, query: int(reader.fetch_value(query) or 0))
+
+
+def asks_any(build: Callable[P, peewee.Query]) -> Callable[Concatenate[Reader, P], bool]:
+    """Let a function that builds a query return whether the query has a row."""
+    return _asking(build, Reader.has_any)
+
+
+def writes(build: Callable[P, peewee.Query]) -> Callable[Concatenate[Tx, P], int]:
+    """Let a function that builds a writing query run it in a transaction; returns how many rows it changed."""
+    return _asking(build, Tx.run)
+
+
+def _asking(build: Callable[P, peewee.Query], ask: Callable[[S, Statement], R]) -> Callable[Concatenate[S, P], R]:
+    statement = prepared(build)
+
+    @wraps(build)
+    def run(reader: S, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        return ask(reader, statement(*args, **kwargs))
+
+    return run
 
 
 @cache

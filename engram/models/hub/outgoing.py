@@ -15,7 +15,7 @@ from engram.models import tables
 from engram.models.engine.meta import get_meta, put_meta
 from engram.models.engine.packed import unpack_uuid
 from engram.models.engine.statement import in_json_list, prepared, without_index
-from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.engine.transaction import Reader, Store, Tx, asks_records
 from engram.models.hub.said import (
     SAID,
     TEXT_FIELDS,
@@ -266,11 +266,6 @@ def _stable_id(tx: Tx, episode_id: str) -> str | None:
 # -- pages to push
 
 
-def load_outgoing(store: Reader, space_id: int, limit: int) -> list[SaidMemory]:
-    """Return what waits to be pushed, at most ``limit`` memories."""
-    return store.fetch_records(SAID, _outgoing(space_id, limit))
-
-
 def build_statements(store: Reader, all_said: Sequence[SaidMemory]) -> dict[bytes, Statement]:
     """Return memory id → statement, for memories that are there. Read it in a snapshot."""
     named = json.dumps([said.episode_id for said in all_said if not said.is_forgotten])
@@ -468,8 +463,9 @@ def count_statements(store: Reader, space_id: int) -> Mapping[str, int]:
     return {"memories": row.all - row.gone, "forgotten": row.gone}
 
 
-@prepared
-def _outgoing(space_id: int, limit: int) -> Query:
+@asks_records(SAID)
+def load_outgoing(space_id: int, limit: int) -> Query:
+    """Return what waits to be pushed, at most ``limit`` memories."""
     memory = tables.HubMemory
     in_space = without_index(memory.space) == space_id
     return SAID.select().where(in_space & (memory.version > memory.pushed)).limit(limit)

@@ -19,7 +19,7 @@ from engram.enums import Actor, Status
 from engram.hub.protocol.statements import EXTRACTED, TEXT, next_clock
 from engram.models import tables
 from engram.models.engine.statement import RecordReader, prepared
-from engram.models.engine.transaction import Reader, Tx
+from engram.models.engine.transaction import Reader, Tx, asks_record, asks_records
 from engram.models.hub.spaces import Space, change_space, private_space, server_by_id, server_of, space_by_id
 from engram.models.memories.memory_changes import ChangeListener
 from engram.models.memories.memory_records import Memory
@@ -99,19 +99,9 @@ def fields_of_text(text: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def said_of_memory(store: Reader, episode_id: str) -> list[SaidMemory]:
-    """What was said of a memory, in every space that it is in."""
-    return store.fetch_records(SAID, _of_memory(episode_id))
-
-
 def said_in_space(store: Reader, space_id: int) -> list[SaidMemory]:
     """What was said of every memory in a space."""
     return store.fetch_records(SAID, SAID.select().where(tables.HubMemory.space == space_id))
-
-
-def find_said(store: Reader, space_id: int, author: int, memory_id: bytes) -> SaidMemory | None:
-    """What was said of the memory of an id in a space."""
-    return store.fetch_record(SAID, _by_key(space_id, author, memory_id))
 
 
 def drop_said(tx: Tx, memory: SaidMemory) -> None:
@@ -313,13 +303,15 @@ def _store(
     tx.run(_update_said(*key, json.dumps(said), own, int(said != memory.said)))
 
 
-@prepared
-def _of_memory(episode_id: str) -> Query:
+@asks_records(SAID)
+def said_of_memory(episode_id: str) -> Query:
+    """What was said of a memory, in every space that it is in."""
     return SAID.select().where(tables.HubMemory.episode_id == episode_id)
 
 
-@prepared
-def _by_key(space_id: int, author: int, memory_id: bytes) -> Query:
+@asks_record(SAID)
+def find_said(space_id: int, author: int, memory_id: bytes) -> Query:
+    """What was said of the memory of an id in a space."""
     memory = tables.HubMemory
     return SAID.select().where((memory.space == space_id) & (memory.author == author) & (memory.memory_id == memory_id))
 

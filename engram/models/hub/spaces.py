@@ -13,7 +13,7 @@ from engram.hub.protocol.requests import SpaceFacts
 from engram.models import tables
 from engram.models.engine.meta import drop_meta, get_meta, put_meta
 from engram.models.engine.statement import RecordReader, prepared, without_index
-from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.engine.transaction import Reader, Store, Tx, asks_number, asks_record, asks_records
 
 # -- The hubs that this machine joined, and their spaces.
 
@@ -100,19 +100,9 @@ _SERVERS = RecordReader(Server, tables.HubServer, readers={"last_push": bytes, "
 _SPACES = RecordReader(Space, tables.HubSpace, readers={"mark": bytes})
 
 
-def list_servers(store: Reader) -> list[Server]:
-    """Every hub that was joined, the oldest first."""
-    return store.fetch_records(_SERVERS, _all_servers())
-
-
 def find_server(store: Reader, url: str) -> Server | None:
     """The hub of an address."""
     return store.fetch_record(_SERVERS, _SERVERS.select().where(tables.HubServer.url == url))
-
-
-def server_by_id(store: Reader, server_id: int) -> Server | None:
-    """The hub of a row."""
-    return store.fetch_record(_SERVERS, _server(server_id))
 
 
 def server_of(store: Reader, space: Space) -> Server:
@@ -127,21 +117,11 @@ def list_spaces(store: Reader, server_id: int | None = None) -> list[Space]:
     return store.fetch_records(_SPACES, _all_spaces() if server_id is None else _spaces_of(server_id))
 
 
-def space_by_id(store: Reader, space_id: int) -> Space | None:
-    """The space of a row."""
-    return store.fetch_record(_SPACES, _space(space_id))
-
-
 def find_space(store: Reader, name: str) -> Space | None:
     """The space of a name, the oldest first."""
     return store.fetch_record(
         _SPACES, _SPACES.select().where(tables.HubSpace.name == name).order_by(tables.HubSpace.id)
     )
-
-
-def private_space(store: Reader) -> Space | None:
-    """The space that all of a person's own memories belong to; None where no hub was joined. Cheap."""
-    return store.fetch_record(_SPACES, _private_space())
 
 
 def add_server(tx: Tx, url: str, member_id: int, member_name: str, device_id: int) -> Server:
@@ -336,18 +316,15 @@ def list_set_aside(store: Reader, space_id: int | None = None) -> list[SetAside]
     )
 
 
-def count_outgoing(store: Reader, space_id: int) -> int:
-    """How many statements of a space wait to be pushed."""
-    return int(store.fetch_value(_count_outgoing(space_id)))
-
-
-@prepared
-def _all_servers() -> Query:
+@asks_records(_SERVERS)
+def list_servers() -> Query:
+    """Every hub that was joined, the oldest first."""
     return _SERVERS.select().order_by(tables.HubServer.id)
 
 
-@prepared
-def _server(server_id: int) -> Query:
+@asks_record(_SERVERS)
+def server_by_id(server_id: int) -> Query:
+    """The hub of a row."""
     return _SERVERS.select().where(tables.HubServer.id == server_id)
 
 
@@ -361,13 +338,15 @@ def _spaces_of(server_id: int) -> Query:
     return _SPACES.select().where(tables.HubSpace.server == server_id).order_by(tables.HubSpace.id)
 
 
-@prepared
-def _space(space_id: int) -> Query:
+@asks_record(_SPACES)
+def space_by_id(space_id: int) -> Query:
+    """The space of a row."""
     return _SPACES.select().where(tables.HubSpace.id == space_id)
 
 
-@prepared
-def _private_space() -> Query:
+@asks_record(_SPACES)
+def private_space() -> Query:
+    """The space that all of a person's own memories belong to; None where no hub was joined. Cheap."""
     return _SPACES.select().where(tables.HubSpace.kind == SQL("'private'")).order_by(tables.HubSpace.id).limit(SQL("1"))
 
 
@@ -376,8 +355,9 @@ def _any_set_aside(space_id: int) -> Query:
     return tables.HubSetAside.select(tables.HubSetAside.seq).where(tables.HubSetAside.space == space_id).limit(SQL("1"))
 
 
-@prepared
-def _count_outgoing(space_id: int) -> Query:
+@asks_number
+def count_outgoing(space_id: int) -> Query:
+    """How many statements of a space wait to be pushed."""
     memory = tables.HubMemory
     # The dirty set has an index of its own; by the primary key every memory of the space would be looked at.
     in_space = without_index(memory.space) == space_id

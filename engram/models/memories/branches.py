@@ -12,7 +12,7 @@ from engram.enums import BranchState, Kind, Scope, Source
 from engram.models import tables
 from engram.models.engine.packed import unpack_facts
 from engram.models.engine.statement import RecordReader, in_json_list, prepared
-from engram.models.engine.transaction import Reader, Tx
+from engram.models.engine.transaction import Reader, Tx, asks_records
 from engram.models.memories.memory_records import IS_CURRENT, Memory, select_memories
 from engram.trust.display import one_line
 
@@ -55,11 +55,6 @@ class BranchUse:
 
 
 _BRANCHES = RecordReader(BranchRow, tables.Branch, readers={"state": BranchState.from_stored, "has_commits": bool})
-
-
-def branches_of_project(store: Reader, project_id: int) -> list[BranchRow]:
-    """The branches of a project that are known, the latest used first."""
-    return store.fetch_records(_BRANCHES, _of_project(project_id))
 
 
 def branches_used_since(store: Reader, project_id: int, since_ms: int) -> list[BranchUse]:
@@ -138,8 +133,9 @@ def memories_on_branch(store: Reader, project_id: int, name: str) -> list[Memory
     return select_memories(store, IS_CURRENT & (memory.project == project_id) & memory.id.in_(on_branch))
 
 
-@prepared
-def _of_project(project_id: int) -> Query:
+@asks_records(_BRANCHES)
+def branches_of_project(project_id: int) -> Query:
+    """The branches of a project that are known, the latest used first."""
     branch = tables.Branch
     return _BRANCHES.select().where(branch.project == project_id).order_by(branch.last_turn_ms.desc(), branch.name)
 

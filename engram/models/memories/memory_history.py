@@ -13,8 +13,8 @@ from peewee import ModelSelect, Query
 from engram.enums import Actor, Judgement
 from engram.models import tables
 from engram.models.engine.packed import pack_uuid
-from engram.models.engine.statement import RecordReader, in_json_list, prepared
-from engram.models.engine.transaction import Reader, Store, Tx, Value
+from engram.models.engine.statement import RecordReader, in_json_list
+from engram.models.engine.transaction import Reader, Store, Tx, Value, asks_records
 from engram.models.memories import memory_records
 from engram.models.memories.memory_records import ENUM_FIELDS, LIST_FIELDS, Memory
 
@@ -107,11 +107,6 @@ def add_first_steps(tx: Tx, made: Sequence[tuple[str, str, Mapping[str, Any]]], 
     tx.insert_many(tables.History, rows)
 
 
-def history_of(store: Reader, episode_id: str) -> list[Change]:
-    """Return a memory's history, the oldest step first."""
-    return store.fetch_records(_CHANGES, _history_of_memory(episode_id))
-
-
 def changes_by_row(store: Reader, row_ids: Sequence[int]) -> list[Change]:
     """Return the steps of these row ids, for those that exist."""
     chosen = in_json_list(tables.History.id, json.dumps(list(row_ids)))
@@ -142,8 +137,9 @@ def drop_history(tx: Tx, episode_id: str) -> None:
     tx.run(tables.History.delete().where(tables.History.episode_id == episode_id))
 
 
-@prepared
-def _history_of_memory(episode_id: str) -> Query:
+@asks_records(_CHANGES)
+def history_of(episode_id: str) -> Query:
+    """Return a memory's history, the oldest step first."""
     history = tables.History
     return _CHANGES.select().where(history.episode_id == episode_id).order_by(history.id)
 

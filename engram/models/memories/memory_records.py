@@ -15,7 +15,7 @@ from engram.enums import CURRENT_STATUSES, Importance, Kind, Scope, Source, Stat
 from engram.models import tables
 from engram.models.engine.packed import unpack_text, unpack_uuid
 from engram.models.engine.statement import RecordReader, in_json_list, prepared
-from engram.models.engine.transaction import Reader
+from engram.models.engine.transaction import Reader, asks_record, asks_records
 from engram.text.titles import title_from
 
 # -- Memories: kept memories with their evidence, text index, entities and history.
@@ -200,13 +200,9 @@ def select_memories(store: Reader, condition: ColumnBase, *order: ColumnBase, li
     return store.fetch_records(MEMORIES, query if limit is None else query.limit(limit))
 
 
-def find_memory(store: Reader, episode_id: str) -> Memory | None:
+@asks_record(MEMORIES)
+def find_memory(episode_id: str) -> Query:
     """Return the memory of an id."""
-    return store.fetch_record(MEMORIES, _by_id(episode_id))
-
-
-@prepared
-def _by_id(episode_id: str) -> Query:
     return query_memories().where(tables.Memory.episode_id == episode_id)
 
 
@@ -243,53 +239,32 @@ def all_memories(store: Reader) -> list[Memory]:
     return store.fetch_records(MEMORIES, query_memories().order_by(tables.Memory.id))
 
 
-def memories_of_session(store: Reader, session_id: str) -> list[Memory]:
+@asks_records(MEMORIES)
+def memories_of_session(session_id: str) -> Query:
     """Return the memories that came from a session, the oldest first."""
-    return store.fetch_records(MEMORIES, _of_session(session_id))
-
-
-@prepared
-def _of_session(session_id: str) -> Query:
     return query_memories().where(tables.Session.session_id == session_id).order_by(tables.Memory.id)
 
 
-def memories_of_turn(store: Reader, turn_id: int) -> list[Memory]:
+@asks_records(MEMORIES)
+def memories_of_turn(turn_id: int) -> Query:
     """Return the memories that rest on a turn."""
-    return store.fetch_records(MEMORIES, _of_turn(turn_id))
-
-
-@prepared
-def _of_turn(turn_id: int) -> Query:
     resting = tables.Evidence.select(tables.Evidence.memory).where(tables.Evidence.turn_id == turn_id)
     return query_memories().where(tables.Memory.id.in_(resting)).order_by(tables.Memory.id)
 
 
-def memories_superseded_by(store: Reader, episode_id: str) -> list[Memory]:
+@asks_records(MEMORIES)
+def memories_superseded_by(episode_id: str) -> Query:
     """Return the memories that name this one as what replaced them, or took them up."""
-    return store.fetch_records(MEMORIES, _superseded_by(episode_id))
-
-
-@prepared
-def _superseded_by(episode_id: str) -> Query:
     # The second condition lets SQLite use the partial index.
     memory = tables.Memory
     condition = (memory.superseded_by == episode_id) & (memory.superseded_by != SQL("''"))
     return query_memories().where(condition).order_by(memory.id)
 
 
-def memory_by_slot(store: Reader, slot: str) -> Memory | None:
+@asks_record(MEMORIES)
+def memory_by_slot(slot: str) -> Query:
     """Return the memory of a slot."""
-    return store.fetch_record(MEMORIES, _by_slot(slot))
-
-
-@prepared
-def _by_slot(slot: str) -> Query:
     return query_memories().where(tables.Memory.slot == slot)
-
-
-def evidence_of(store: Reader, row_id: int) -> list[Evidence]:
-    """Return what a memory rests on, in order."""
-    return store.fetch_records(_EVIDENCE, _evidence_of(row_id))
 
 
 def evidence_by_row(store: Reader, row_ids: Sequence[int]) -> dict[int, list[Evidence]]:
@@ -301,8 +276,9 @@ def evidence_by_row(store: Reader, row_ids: Sequence[int]) -> dict[int, list[Evi
     return evidence
 
 
-@prepared
-def _evidence_of(row_id: int) -> Query:
+@asks_records(_EVIDENCE)
+def evidence_of(row_id: int) -> Query:
+    """Return what a memory rests on, in order."""
     return _EVIDENCE.select().where(tables.Evidence.memory == row_id).order_by(tables.Evidence.seq)
 
 

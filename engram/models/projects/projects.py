@@ -10,7 +10,7 @@ from peewee import Query, Value, fn
 
 from engram.models import tables
 from engram.models.engine.statement import RecordReader, prepared
-from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.engine.transaction import Reader, Store, Tx, asks_record
 from engram.transcripts.project import KnownRoot
 
 # -- Names of projects: each belongs to one project for good, so that notes under a former name are still found as
@@ -153,11 +153,6 @@ def lose_folder(tx: Tx, project_id: int) -> None:
     tx.run(tables.Project.update(root="").where(tables.Project.id == project_id))
 
 
-def project_by_id(store: Reader, project_id: int) -> ProjectRow | None:
-    """A project by its row id."""
-    return store.fetch_record(PROJECTS, _of_id(project_id))
-
-
 def list_projects(store: Reader) -> list[ProjectRow]:
     """Every project, by name."""
     return store.fetch_records(PROJECTS, PROJECTS.select().order_by(tables.Project.name))
@@ -245,8 +240,9 @@ def _claims_of(identity: str, begin: str, end: str) -> Query:
     return own.union_all(joined.where(folder.identity == identity))
 
 
-@prepared
-def _of_id(project_id: int) -> Query:
+@asks_record(PROJECTS)
+def project_by_id(project_id: int) -> Query:
+    """A project by its row id."""
     return PROJECTS.select().where(tables.Project.id == project_id)
 
 

@@ -15,7 +15,7 @@ from peewee import SQL, ColumnBase, Query, fn
 from engram.enums import CURRENT_STATUSES, Importance, Kind, Scope, Source, Status
 from engram.models import tables
 from engram.models.engine.statement import Statement, in_json_list, is_same, prepared
-from engram.models.engine.transaction import Reader, Value
+from engram.models.engine.transaction import Reader, Value, asks_records
 from engram.models.memories.memory_records import (
     IS_CURRENT,
     IS_GLOBAL,
@@ -41,11 +41,6 @@ class MemoryCount:
     importance: str
     status: str
     number: int
-
-
-def current_memories(store: Reader, project_id: int | None) -> list[Memory]:
-    """Return what is current in a project: its memories and the global ones, the oldest first."""
-    return store.fetch_records(MEMORIES, _current_in(project_id))
 
 
 def current_row_ids(store: Reader) -> list[int]:
@@ -77,8 +72,9 @@ def _resting_on_turns(turn_ids: str) -> Query:
     return evidence.select(evidence.memory).distinct().where(in_json_list(evidence.turn_id, turn_ids))
 
 
-@prepared
-def _current_in(project_id: int | None) -> Query:
+@asks_records(MEMORIES)
+def current_memories(project_id: int | None) -> Query:
+    """Return what is current in a project: its memories and the global ones, the oldest first."""
     memory = tables.Memory
     condition = IS_CURRENT & (is_same(memory.project, project_id) | IS_GLOBAL)
     return query_memories().where(condition).order_by(memory.created_at_ms, memory.summary, memory.id)

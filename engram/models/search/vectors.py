@@ -13,7 +13,7 @@ from peewee import JOIN, ModelSelect, Query, Select, fn
 from engram.embedding.stored import pack_vector, unpack_vectors
 from engram.models import tables
 from engram.models.engine.statement import Statement, in_json_list, prepared
-from engram.models.engine.transaction import Reader, Tx
+from engram.models.engine.transaction import Reader, Tx, asks_number, asks_values
 from engram.models.memories.memory_records import GLOBAL_SQL, read_texts
 from engram.transcripts.turns import OPENING_ROLES
 
@@ -136,21 +136,6 @@ def vectors_since(
     return [(row.seq, row.owner_id, row.project_id, bytes(row.data)) for row in rows]
 
 
-def last_vector_seq(store: Reader) -> int:
-    """What was given to the newest vector; while it stays the same no vector has come. Cheap at any size."""
-    return int(store.fetch_value(_last_seq()))
-
-
-def vector_owner_ids(store: Reader, owner: str) -> list[int]:
-    """The rows of an owner kind that have vectors, ascending; one entry for each piece."""
-    return store.fetch_values(_owner_ids(owner))
-
-
-def count_vectors(store: Reader, owner: str) -> int:
-    """How many vectors an owner kind has, of all models."""
-    return int(store.fetch_value(_count_of(owner)))
-
-
 def vectors_of(store: Reader, owner: str, model: str, owner_ids: Sequence[int]) -> list[tuple[int, int, bytes]]:
     """``(owner_id, piece, float16 bytes)`` of certain rows."""
     return _unpacked(store.fetch(_vectors_among(owner, _model_id(store, model), json.dumps(list(owner_ids)))))
@@ -165,11 +150,6 @@ def embeddable_watermark(store: Reader) -> tuple[int, int, int]:
 def _unpacked(rows: Sequence[Any]) -> list[tuple[int, int, bytes]]:
     vectors = unpack_vectors([row.data for row in rows])
     return [(row.owner_id, row.piece, data) for row, data in zip(rows, vectors, strict=True)]
-
-
-def _model_id(store: Reader, model: str) -> int:
-    """The number that a model's vectors carry; 0 for one without any."""
-    return int(store.fetch_value(_id_of_model(model)) or 0)
 
 
 # -- queries
@@ -210,9 +190,10 @@ def _ensure_model(name: str) -> Query:
     return tables.VectorModel.insert(name=name).on_conflict_ignore()
 
 
-@prepared
-def _id_of_model(name: str) -> Query:
-    return tables.VectorModel.select(tables.VectorModel.id).where(tables.VectorModel.name == name)
+@asks_number
+def _model_id(model: str) -> Query:
+    """The number that a model's vectors carry; 0 for one without any."""
+    return tables.VectorModel.select(tables.VectorModel.id).where(tables.VectorModel.name == model)
 
 
 @prepared
@@ -233,19 +214,22 @@ def _vectors_among(owner: str, model_id: int, owner_ids: str) -> Query:
     return query.where(is_asked)
 
 
-@prepared
-def _last_seq() -> Query:
+@asks_number
+def last_vector_seq() -> Query:
+    """What was given to the newest vector; while it stays the same no vector has come. Cheap at any size."""
     return tables.Vector.select(fn.COALESCE(fn.MAX(tables.Vector.seq), 0))
 
 
-@prepared
-def _owner_ids(owner: str) -> Query:
+@asks_values
+def vector_owner_ids(owner: str) -> Query:
+    """The rows of an owner kind that have vectors, ascending; one entry for each piece."""
     vector = tables.Vector
     return vector.select(vector.owner_id).where(vector.owner == owner).order_by(vector.owner_id)
 
 
-@prepared
-def _count_of(owner: str) -> Query:
+@asks_number
+def count_vectors(owner: str) -> Query:
+    """How many vectors an owner kind has, of all models."""
     return tables.Vector.select(fn.COUNT(tables.Vector.seq)).where(tables.Vector.owner == owner)
 
 

@@ -12,9 +12,9 @@ from engram.enums import Status
 from engram.models import tables
 from engram.models.engine.packed import unpack_calls, unpack_facts
 from engram.models.engine.statement import in_json_list, prepared
-from engram.models.engine.transaction import Reader
+from engram.models.engine.transaction import Reader, asks_number, asks_records
 from engram.models.memories.memory_records import IS_GLOBAL, Memory, select_memories
-from engram.models.sessions.sessions import SESSIONS, SessionRow
+from engram.models.sessions.sessions import SESSIONS
 from engram.models.sessions.stored_turns import StoredTurn, load_turn_row
 from engram.transcripts.turns import Action, Opening, Role
 
@@ -23,16 +23,6 @@ def latest_turn(store: Reader, session_id: str) -> StoredTurn | None:
     """The latest turn of a session that began with a prompt."""
     row_id = store.fetch_value(_latest_turn_of(session_id))
     return None if row_id is None else load_turn_row(store, int(row_id))
-
-
-def latest_sessions_on(store: Reader, project_id: int, branch: str, limit: int) -> list[SessionRow]:
-    """The sessions of a project that were on a branch last, the latest first; without those of subagents."""
-    return store.fetch_records(SESSIONS, _sessions_on(project_id, branch, limit))
-
-
-def latest_sessions_of(store: Reader, project_id: int, limit: int) -> list[SessionRow]:
-    """The sessions that were in a project, on whatever branch, the latest first; without those of subagents."""
-    return store.fetch_records(SESSIONS, _sessions_of(project_id, limit))
 
 
 def calls_of_session(store: Reader, session_ref: int, project_id: int) -> list[Action]:
@@ -117,11 +107,6 @@ def recent_files(store: Reader, project_id: int, turns: int = 12) -> list[str]:
     return list(files)
 
 
-def last_turn_of_project_ms(store: Reader, project_id: int) -> int:
-    """When the last turn of a project began, in milliseconds since 1970; 0 where there is none."""
-    return int(store.fetch_value(_last_turn_of(project_id)))
-
-
 def pinned_memories(store: Reader, project_id: int, limit: int = 100) -> list[Memory]:
     """Pinned memories of a project and of global scope, the newest first; an id of no project: global ones alone."""
     memory = tables.Memory
@@ -136,8 +121,9 @@ def _latest_turn_of(session_id: str) -> Query:
     return query.where((session.session_id == session_id) & (turn.opening != Opening.CONTINUATION))
 
 
-@prepared
-def _sessions_on(project_id: int, branch: str, limit: int) -> Query:
+@asks_records(SESSIONS)
+def latest_sessions_on(project_id: int, branch: str, limit: int) -> Query:
+    """The sessions of a project that were on a branch last, the latest first; without those of subagents."""
     session, turn = tables.Session, tables.Turn
     visits = turn.select(turn.session).where((turn.project == project_id) & (turn.branch == branch))
     is_on = (session.project == project_id) & (session.branch == branch)
@@ -146,8 +132,9 @@ def _sessions_on(project_id: int, branch: str, limit: int) -> Query:
     return SESSIONS.select().where(is_own).order_by(session.last_at_ms.desc(), session.id.desc()).limit(limit)
 
 
-@prepared
-def _sessions_of(project_id: int, limit: int) -> Query:
+@asks_records(SESSIONS)
+def latest_sessions_of(project_id: int, limit: int) -> Query:
+    """The sessions that were in a project, on whatever branch, the latest first; without those of subagents."""
     session, turn = tables.Session, tables.Turn
     visits = turn.select(turn.session).where(turn.project == project_id)
     is_own = ((session.project == project_id) | session.id.in_(visits)) & ~session.session_id.contains(".")
@@ -219,8 +206,9 @@ def _prompts_of(session_ref: int, project_id: int, user: str, limit: int) -> Que
     return query.where(is_prompt).order_by(turn.started_at_ms.desc(), block.id.desc()).limit(limit)
 
 
-@prepared
-def _last_turn_of(project_id: int) -> Query:
+@asks_number
+def last_turn_of_project_ms(project_id: int) -> Query:
+    """When the last turn of a project began, in milliseconds since 1970; 0 where there is none."""
     turn = tables.Turn
     return turn.select(fn.COALESCE(fn.MAX(turn.started_at_ms), 0)).where(turn.project == project_id)
 

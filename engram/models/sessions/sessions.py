@@ -13,7 +13,7 @@ from engram.models import tables
 from engram.models.engine.meta import get_meta
 from engram.models.engine.packed import entry_key
 from engram.models.engine.statement import RecordReader, in_json_list, prepared
-from engram.models.engine.transaction import Reader, Tx, Value
+from engram.models.engine.transaction import Reader, Tx, Value, asks_any, asks_number, asks_record, asks_values, writes
 from engram.models.memories.memory_changes import change_memory, move_memories_of_session
 from engram.models.memories.memory_records import evidence_of, memories_of_turn
 from engram.models.sessions.stored_turns import turn_of_entry
@@ -70,11 +70,6 @@ class SessionRow:
 SESSIONS = RecordReader(SessionRow, tables.Session, left_out={"ended_at_ms"})
 
 
-def find_session(store: Reader, session_id: str) -> SessionRow | None:
-    """A session by its id."""
-    return store.fetch_record(SESSIONS, _of_session_id(session_id))
-
-
 def list_sessions(store: Reader, limit: int = 1_000_000, *, project_id: int | None = None) -> list[SessionRow]:
     """Sessions, the latest first; of one project, or of all where ``project_id`` is None.
 
@@ -129,11 +124,6 @@ def _give_to_project(tx: Tx, session_ref: int, project_id: int | None) -> None:
     move_memories_of_session(tx, session_ref, project_id, "its folder became known", actor=Actor.TIDYING)
 
 
-def touch_session(tx: Tx, row_id: int, *, at_ms: int, branch: str, new_messages: int) -> None:
-    """Note that a session went on."""
-    tx.run(_touch(row_id, at_ms, branch, new_messages))
-
-
 def set_session_title(tx: Tx, session: SessionRow, title: Title) -> None:
     """Give a session the title that its source has for it, or that of the session that the title's entry belongs to."""
     named = tables.Session
@@ -186,8 +176,9 @@ def _first_prompts(session_refs: str) -> Query:
     )
 
 
-@prepared
-def _of_session_id(session_id: str) -> Query:
+@asks_record(SESSIONS)
+def find_session(session_id: str) -> Query:
+    """A session by its id."""
     return SESSIONS.select().where(tables.Session.session_id == session_id)
 
 
@@ -209,8 +200,9 @@ def _latest_of(project_id: int, limit: int) -> Query:
     return SESSIONS.select().where(is_of_project).order_by(session.last_at_ms.desc()).limit(limit)
 
 
-@prepared
-def _touch(row_id: int, at_ms: int, branch: str, new_messages: int) -> Query:
+@writes
+def touch_session(row_id: int, *, at_ms: int, branch: str, new_messages: int) -> Query:
+    """Note that a session went on."""
     session = tables.Session
     return session.update(
         last_at_ms=fn.MAX(session.last_at_ms, at_ms),
@@ -238,11 +230,6 @@ def note_context_start(tx: Tx, session_id: str, at_ms: int) -> None:
     query = context.insert(session_id=session_id, began_at_ms=at_ms)
     latest = fn.MAX(context.began_at_ms, EXCLUDED.began_at_ms)
     tx.run(query.on_conflict(conflict_target=(context.session_id,), update={context.began_at_ms: latest}))
-
-
-def context_start_ms(store: Reader, session_id: str) -> int:
-    """When a session was last compacted or cleared; 0 where it never was."""
-    return int(store.fetch_value(_context_start(session_id)) or 0)
 
 
 def note_copied_history(tx: Tx, session_id: str, from_session: str, until_ms: int) -> None:
@@ -285,8 +272,9 @@ def memories_in_context(store: Reader, session_id: str, began_at_ms: int) -> set
     return episode_ids
 
 
-@prepared
-def _context_start(session_id: str) -> Query:
+@asks_number
+def context_start_ms(session_id: str) -> Query:
+    """When a session was last compacted or cleared; 0 where it never was."""
     return tables.Context.select(tables.Context.began_at_ms).where(tables.Context.session_id == session_id)
 
 
@@ -372,26 +360,18 @@ def withdraw_memories(tx: Tx, turn_id: int) -> None:
             change_memory(tx, memory, "archive", PROMPT_MOVED, status=Status.ARCHIVED, actor=Actor.TIDYING)
 
 
-def has_due_turns(store: Reader, session_ref: int) -> bool:
+@asks_any
+def has_due_turns(session_ref: int) -> Query:
     """True where a session has turns that have grown since they were extracted."""
-    return store.has_any(_due_turn_of(session_ref))
-
-
-def sessions_with_due_turns(store: Reader) -> list[str]:
-    """Sessions that have turns to extract, the one that was silent longest first."""
-    return store.fetch_values(_with_due_turns())
-
-
-@prepared
-def _due_turn_of(session_ref: int) -> Query:
     turn = tables.Turn
     return (
         turn.select(turn.id).where((turn.session == session_ref) & (turn.extracted_revision < turn.revision)).limit(1)
     )
 
 
-@prepared
-def _with_due_turns() -> Query:
+@asks_values
+def sessions_with_due_turns() -> Query:
+    """Sessions that have turns to extract, the one that was silent longest first."""
     session, turn = tables.Session, tables.Turn
     query = turn.select(session.session_id).distinct().join(session).where(turn.extracted_revision < turn.revision)
     return query.order_by(session.last_at_ms, session.id)

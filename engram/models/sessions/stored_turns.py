@@ -19,7 +19,7 @@ from engram.errors import Conflict
 from engram.models import tables
 from engram.models.engine.packed import entry_key, unpack_actions, unpack_entries, unpack_uuid
 from engram.models.engine.statement import RecordReader, in_json_list, prepared
-from engram.models.engine.transaction import Reader, Tx
+from engram.models.engine.transaction import Reader, Tx, asks_number
 from engram.models.memories.memory_history import BY_HAND_ACTIONS, Change
 from engram.models.memories.memory_records import Memory
 from engram.models.memories.tombstones import TombstoneKind
@@ -130,11 +130,6 @@ def check_unmoved(store: Reader, turn_id: int, revision: int) -> None:
 def is_forgotten(store: Reader, key: str) -> bool:
     """True where the turn of this key was forgotten."""
     return store.has_any(_tombstone_of(key.encode()))
-
-
-def last_turn_ms(store: Reader) -> int:
-    """When the last turn ended, in milliseconds since 1970; 0 where there is none."""
-    return int(store.fetch_value(_last_turn_end()))
 
 
 def _stored_turns(store: Reader, rows: Sequence[Any]) -> list[StoredTurn]:
@@ -257,8 +252,9 @@ def _blocks_of(turn_ids: str) -> Query:
     return _BLOCKS.select_by(block.turn).where(in_json_list(block.turn, turn_ids)).order_by(block.turn, block.seq)
 
 
-@prepared
-def _last_turn_end() -> Query:
+@asks_number
+def last_turn_ms() -> Query:
+    """When the last turn ended, in milliseconds since 1970; 0 where there is none."""
     turn = tables.Turn
     return turn.select(fn.COALESCE(fn.MAX(fn.COALESCE(turn.ended_at_ms, turn.started_at_ms)), 0))
 

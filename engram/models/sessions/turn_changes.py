@@ -13,7 +13,7 @@ from engram.enums import Actor, Scope, Source
 from engram.models import tables
 from engram.models.engine.packed import entry_key, in_order, pack_actions, pack_entries, pack_uuid, unpack_entries
 from engram.models.engine.statement import in_json_list, prepared
-from engram.models.engine.transaction import Store, Tx
+from engram.models.engine.transaction import Store, Tx, writes
 from engram.models.engine.transaction import Value as StoredValue
 from engram.models.memories.memory_changes import move_memories, move_memories_of_project
 from engram.models.memories.tombstones import TombstoneKind, add_tombstones
@@ -251,11 +251,6 @@ def _write_blocks(tx: Tx, blocks: Sequence[tuple[int, int, TextBlock]]) -> list[
     return [(turn_id, row_id, block) for row_id, (turn_id, _, block) in enumerate(blocks, first_id)]
 
 
-def close_turns(tx: Tx, session_ref: int) -> int:
-    """Close a session's open turns; returns how many there were."""
-    return tx.run(_close_of_session(session_ref))
-
-
 def close_turn(tx: Tx, key: str) -> None:
     """Close one turn that did not grow, so that its revision stays."""
     tx.run(tables.Turn.update(is_closed=True).where(tables.Turn.key == key))
@@ -391,8 +386,9 @@ def _last_block() -> Query:
     return tables.TextBlock.select(fn.MAX(tables.TextBlock.id))
 
 
-@prepared
-def _close_of_session(session_ref: int) -> Query:
+@writes
+def close_turns(session_ref: int) -> Query:
+    """Close a session's open turns; returns how many there were."""
     turn = tables.Turn
     return turn.update(is_closed=True).where((turn.session == session_ref) & (turn.is_closed == 0))
 

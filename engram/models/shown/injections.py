@@ -9,7 +9,7 @@ from peewee import ColumnBase, Query
 
 from engram.models import tables
 from engram.models.engine.statement import RecordReader, prepared
-from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.engine.transaction import Reader, Store, Tx, writes
 
 #: Channel of what a briefing tells.
 AT_START = "start"
@@ -119,11 +119,6 @@ def injections_of_memory(store: Reader, episode_id: str) -> list[Injection]:
     return store.fetch_records(_INJECTIONS, query.order_by(tables.Injection.id.desc()))
 
 
-def mark_shown(tx: Tx, session_id: str, prompt_key: str, at_ms: int) -> int:
-    """Pending bites of a prompt were handed over at a time, in milliseconds since 1970."""
-    return tx.run(_mark_shown(session_id, prompt_key, at_ms))
-
-
 def mark_pending(tx: Tx, session_id: str, prompt_key: str) -> int:
     """What was given to a prompt came too late: it waits for the next tool call instead."""
     return tx.run(_mark_pending(session_id, prompt_key, tx.now_ms()))
@@ -170,8 +165,9 @@ def _injected(session_id: str) -> Query:
     return query.where((injection.session_id == session_id) & (injection.is_cleared == 0) & is_own)
 
 
-@prepared
-def _mark_shown(session_id: str, prompt_key: str, at_ms: int) -> Query:
+@writes
+def mark_shown(session_id: str, prompt_key: str, at_ms: int) -> Query:
+    """Pending bites of a prompt were handed over at a time, in milliseconds since 1970."""
     injection = tables.Injection
     of_prompt = (injection.session_id == session_id) & (injection.prompt_key == prompt_key)
     return injection.update(state="shown", at_ms=at_ms).where(of_prompt & (injection.state == "pending"))

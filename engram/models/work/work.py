@@ -10,7 +10,7 @@ from peewee import EXCLUDED, Case, Expression, Query, fn
 
 from engram.models import tables
 from engram.models.engine.statement import RecordReader, prepared
-from engram.models.engine.transaction import Reader, Store, Tx
+from engram.models.engine.transaction import Reader, Store, Tx, asks_record
 
 # -- What is due: one row for each piece of work.
 
@@ -71,11 +71,6 @@ def postpone(tx: Tx, kind: str, key: str, due_at_ms: int) -> None:
     """Make waiting work due later (or earlier) than it was; makes it where there is none."""
     make_due(tx, kind, key, due_at_ms)
     tx.run(_set_due(kind, key, due_at_ms))
-
-
-def find_work(store: Reader, kind: str, key: str) -> Work | None:
-    """One piece of work."""
-    return store.fetch_record(_WORK, _of_kind_and_key(kind, key))
 
 
 def work_by_id(store: Reader, work_id: int) -> Work | None:
@@ -214,8 +209,9 @@ def _set_due(kind: str, key: str, due_at_ms: int) -> Query:
     return tables.Work.update(due_at_ms=due_at_ms).where(waiting)
 
 
-@prepared
-def _of_kind_and_key(kind: str, key: str) -> Query:
+@asks_record(_WORK)
+def find_work(kind: str, key: str) -> Query:
+    """One piece of work."""
     return _WORK.select().where((tables.Work.kind == kind) & (tables.Work.key == key))
 
 

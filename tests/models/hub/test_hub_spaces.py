@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from engram.models.engine.statement import prepared
 from engram.models.engine.transaction import Store
 from engram.models.hub import arriving, outgoing, shares, spaces
 from engram.models.hub.spaces import (
@@ -56,8 +57,8 @@ def test_a_clock_never_goes_back_and_what_went_through_is_no_longer_set_aside(st
 def test_what_waits_is_found_without_looking_at_every_memory_of_a_space(store: Store) -> None:
     space = join_made_up(store)
     for query, index in (
-        (spaces._count_outgoing(space.id), "hub_memory_outgoing"),
-        (outgoing._outgoing(space.id, 10), "hub_memory_outgoing"),
+        (prepared(spaces.count_outgoing.__wrapped__)(space.id), "hub_memory_outgoing"),
+        (prepared(outgoing.load_outgoing.__wrapped__)(space.id, 10), "hub_memory_outgoing"),
         (arriving._waiting_for(space.id, b"12345678"), "hub_memory_waiting"),
         (arriving._stop_waiting(space.id, b"12345678"), "hub_memory_waiting"),
         (shares._link(b"12345678", "ep_000000000001"), "hub_memory_waiting"),
