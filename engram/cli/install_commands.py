@@ -42,7 +42,10 @@ from engram.setup.installing.installation import install_steps
 from engram.setup.installing.plan import plan_installation, preview
 from engram.setup.installing.preflight import (
     DAYS,
-    ESTIMATE_SOURCE,
+    DOLLARS,
+    PRICE_DAY,
+    SERVED_BY_MODEL,
+    SERVED_BY_RULES,
     CostEstimate,
     SelfTest,
     check_machine,
@@ -95,11 +98,13 @@ def ask_extractor(settings: Settings, claude: ClaudeCode, cost: CostEstimate) ->
     """Ask who writes the memories; returns a value of the setting ``extractor``, or ``COMPARE``."""
     has_model = claude.command is not None or can_compare(settings)
     click.echo("\nWho writes the memories?")
-    click.echo("  claude  Your own Claude Code. Recommended: such memories help with 72 % of the prompts that a memory")
-    click.echo("          can help with; those of the rules with 43 %.")
-    for line in cost_lines(settings, cost):
-        click.echo(f"          {line}")
-    click.echo(f"          {_LEAVES}")
+    claude_text = (
+        f"Your own Claude Code. Recommended: such memories help with {SERVED_BY_MODEL} % of the prompts that a memory "
+        f"can help with; those of the rules with {SERVED_BY_RULES} %."
+    )
+    say_wrapped(claude_text, first="  claude  ", rest=" " * 10)
+    for line in [*cost_lines(settings, cost), _LEAVES]:
+        say_wrapped(line, first=" " * 10, rest=" " * 10)
     click.echo("  local   Rules on this machine. Nothing leaves it, and it costs nothing.")
     click.echo("  openai  OpenAI or a compatible server, also one of your own, with your key.")
     if has_model:
@@ -129,16 +134,18 @@ def ask_session_start(workspace: Workspace) -> None:
 
 
 def cost_lines(settings: Settings, cost: CostEstimate) -> list[str]:
-    """What a month like the last one would cost with Claude, with the source of the figures and the cap."""
-    cap = f"At most ${settings.llm_dollars_per_day:.2f} a day, whatever happens (setting llm_dollars_per_day)."
-    if not cost.turns:
-        return [f"A thousand turns cost about $0.20 to $2.41 ({ESTIMATE_SOURCE}).", cap]
+    """What a month like the last one would cost with Claude, and the cap."""
+    each = " and ".join(f"{_range(*cost.dollars(model))} with {model}" for model in DOLLARS)
+    month = f"Your last {DAYS} days ({cost.sessions} sessions, about {cost.turns} turns) would have cost"
     return [
-        f"Your last {DAYS} days ({cost.sessions} sessions, about {cost.turns} turns) would have cost "
-        f"${cost.low_dollars:.2f} to ${cost.high_dollars:.2f}",
-        f"at list price ({ESTIMATE_SOURCE}), or the same share of your subscription's limits.",
-        cap,
+        f"{month if cost.turns else 'A thousand turns cost about'} {each}, at the list prices of "
+        f"{PRICE_DAY}. With a subscription nothing is billed: the tokens count against its limits.",
+        f"At most ${settings.llm_dollars_per_day:.2f} a day, whatever happens (setting llm_dollars_per_day).",
     ]
+
+
+def _range(low: float, high: float) -> str:
+    return f"${low:.2f} to ${high:.2f}" if high >= 0.01 else "less than a cent"
 
 
 # -- The report at the end of `engram install`: where everything is, and what to type next.
@@ -207,7 +214,8 @@ def variable_notes(workspace: Workspace) -> list[str]:
 
 
 def _service(steps: Sequence[Step]) -> str:
-    return next((step.summary for step in steps if step.name == "service"), "none")
+    summary = next((step.summary for step in steps if step.name == "service"), "none")
+    return summary.replace("Start the worker and the watcher", "worker and watcher, started")
 
 
 def _writer(extractor: str, *, is_writer_chosen: bool) -> str:

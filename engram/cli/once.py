@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
+import shutil
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -66,7 +69,13 @@ def run_once(
         runtime = make_runtime(_in_a_hurry(settings), store, compile_if_missing=True)
         before = _count_vectors(store)
 
+        texts = 0
+
         def step(stage: str, done: int, total: int) -> None:
+            nonlocal texts
+            if stage == "embed":
+                texts = max(texts or done + usage.count_without_vector(store), done)
+                total = texts
             bars.show(_STAGES.get(stage, stage), done, total)
 
         drained = drain(
@@ -89,7 +98,7 @@ def run_once(
             "seconds": round(time.monotonic() - started, 1),
         }
     if is_told and not is_quiet:
-        _print(report)
+        _print(report, workspace)
     return report
 
 
@@ -162,7 +171,19 @@ def _bars(is_quiet: bool) -> Iterator[Bars]:
         yield Bars(progress, is_quiet=is_quiet)
 
 
-def _print(report: dict[str, Any]) -> None:
+def call_of(workspace: Workspace) -> str:
+    """Return how a person calls Engram from here for this memory: ``engram``, or the path and flags that it takes."""
+    started_as = Path(sys.argv[0])
+    program = "engram" if shutil.which("engram") or started_as.name != "engram" else shlex.quote(sys.argv[0])
+    home = workspace.flags.get("home")
+    if not home:
+        return program
+    here = Path(home).absolute()
+    folder = os.path.relpath(here) if here.is_relative_to(Path.cwd()) else str(here)
+    return f"{program} --home {shlex.quote(folder)}"
+
+
+def _print(report: dict[str, Any], workspace: Workspace) -> None:
     sessions = sum(project["sessions"] for project in report["projects"].values())
     click.echo(
         f"Read       {report['files']} files: {sessions} sessions, {report['turns']} turns ({report['new_turns']} new)"
@@ -170,13 +191,13 @@ def _print(report: dict[str, Any]) -> None:
     for reason, number in report["skipped"].items():
         say(f"Skipped    {number} files: {reason}")
     click.echo(f"Kept       {report['episodes']} memories")
-    click.echo(f"Embedded   {report['embedded']} texts, {report['missing_vectors']} left")
+    click.echo(f"Prepared   {report['embedded']} texts for the search by meaning, {report['missing_vectors']} left")
     for problem in ("bad_lines", "failed"):
         if report[problem]:
             click.echo(
                 f"Problems   {report[problem]} {problem.replace('_', ' ')}. Run `engram doctor` to see what to do."
             )
-    click.echo(f'Done in {report["seconds"]} s. Try it: engram recall "…"')
+    say(f'Done in {report["seconds"]} s. Try it: {call_of(workspace)} recall "…"')
 
 
 # -- ``engram up --once --no-memories``: transcripts are read, and the worker makes the memories.

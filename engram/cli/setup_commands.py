@@ -77,7 +77,7 @@ def uninstall(ctx: click.Context, workspace: Workspace, purge: bool, dry_run: bo
             "Engram is not installed in Claude Code or as a service.",
         )
         return
-    if not as_json:
+    if not as_json and not yes:
         for step in steps:
             say(f"Will be taken back: {step}")
     question = f"Delete the memory in {places.root} for good?" if purge else "Uninstall?"

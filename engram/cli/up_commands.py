@@ -145,9 +145,11 @@ def up(
                 codex_folder=str(SAMPLES),
                 gemini_folder=str(SAMPLES),
             )
-            click.echo(
-                f"There are no transcripts in {where}: reading the sample sessions that ship with Engram. Their memory "
-                f"is in {workspace.settings.home}. To search it, run: engram --home {workspace.settings.home} recall …",
+            from engram.cli.once import call_of
+
+            say(
+                f"There are no transcripts in {where}: these are the sample sessions that ship with Engram, with a "
+                f'memory of their own in {samples_in}. To ask it: {call_of(workspace)} recall "how do we round VAT"',
                 err=True,
             )
     if once:

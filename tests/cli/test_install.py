@@ -322,8 +322,10 @@ def test_the_questions_say_what_leaves_the_machine_and_what_it_costs(
     said = run("install", "--no-service", "--no-import", stdin="n\nclaude\n").output
 
     flat = " ".join(said.split())
-    assert "Your last 30 days (5 sessions, about 13 turns) would have cost $0.00 to $0.03 at list price" in flat
-    assert "list prices of Claude Haiku of 2026-11-22" in flat
+    assert (
+        "Your last 30 days (5 sessions, about 13 turns) would have cost less than a cent with Claude Haiku 5.5" in flat
+    )
+    assert "$0.02 to $0.04 with Claude Haiku 4.5, at the list prices of 2026-11-26" in flat
     assert "At most $1.00 a day" in flat
     assert "What leaves this machine then" in flat
     assert 'extractor = "claude"' in home.config_file.read_text()

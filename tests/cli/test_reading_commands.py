@@ -14,7 +14,9 @@ import pytest
 from click.testing import Result
 from planting import plant
 
+from engram.cli.once import call_of
 from engram.cli.up_commands import SAMPLES
+from engram.cli.workspace import Workspace
 from engram.log import LOG_KINDS, LogKind, append_warning
 from engram.models.engine.meta import put_meta
 from engram.models.engine.migrations import MADE_AT
@@ -94,8 +96,29 @@ def test_up_takes_the_sample_sessions_where_there_are_no_transcripts(
 
     assert json.loads(result.stdout)["files"] == 5
     assert "sample sessions" in result.stderr
+    assert f"--home {tmp_path / 'samples'} recall" in result.stderr
     assert (tmp_path / "samples" / "memory.db").exists()
     assert not (tmp_path / "home" / "memory.db").exists()
+
+
+@pytest.mark.parametrize(
+    ("started_as", "home", "call"),
+    [
+        ("/usr/bin/engram", "", "engram"),
+        (".venv/bin/engram", "", ".venv/bin/engram"),
+        (".venv/bin/engram", ".engram-sample", ".venv/bin/engram --home .engram-sample"),
+        (".venv/bin/engram", "my memory", ".venv/bin/engram --home 'my memory'"),
+        ("/opt/main.py", "/elsewhere/memory", "engram --home /elsewhere/memory"),
+    ],
+)
+def test_what_is_proposed_next_can_be_typed_here(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, started_as: str, home: str, call: str
+) -> None:
+    monkeypatch.setattr("sys.argv", [started_as])
+    monkeypatch.setattr("shutil.which", lambda name: started_as if started_as.startswith("/") else None)
+    monkeypatch.chdir(tmp_path)
+
+    assert call_of(Workspace({"home": home} if home else {})) == call
 
 
 def test_recall_finds_the_memory_with_evidence_that_stands_in_the_named_line(filled: Store, run_json: RunJson) -> None:

@@ -17,8 +17,9 @@ from engram.setup.agents.claude_code import choose
 from engram.setup.installing import preflight
 from engram.setup.installing.preflight import (
     CANARY,
-    HIGH_DOLLARS,
-    LOW_DOLLARS,
+    DOLLARS,
+    SERVED_BY_MODEL,
+    SERVED_BY_RULES,
     check_machine,
     estimate_cost,
     mod_price,
@@ -29,6 +30,8 @@ from engram.system.clock import iso_time
 from engram.transcripts.agents import Source
 from engram.transcripts.claude_code.discover import find_expiring, read_cleanup_days
 
+REPO = Path(__file__).resolve().parents[2]
+PAGES = ("README.md", "docs/language-model.md")
 DAY_NS = 86_400 * 10**9
 NOW_SECONDS = 1_000 * 86_400
 
@@ -78,9 +81,30 @@ def test_the_cost_is_that_of_the_turns_of_the_last_month_and_large_ones_are_esti
 
     assert (cost.sessions, cost.turns) == (5, 13)
     assert 5 <= guessed.turns <= 30
-    assert cost.low_dollars == pytest.approx(13 * LOW_DOLLARS / 1000)
-    assert cost.high_dollars == pytest.approx(13 * HIGH_DOLLARS / 1000)
+    for model, (low, high) in DOLLARS.items():
+        assert cost.dollars(model) == pytest.approx((13 * low / 1000, 13 * high / 1000))
+        assert replace(cost, turns=0).dollars(model) == (low, high)
     assert estimate_cost([old, source("gone", 1)], NOW_SECONDS).turns == 0
+
+
+def test_what_the_installer_says_of_cost_and_use_is_what_the_pages_say() -> None:
+    texts = [(REPO / name).read_text(encoding="utf-8") for name in PAGES]
+    readme, page = (" ".join(text.split()) for text in texts)
+    table = {
+        cells[0]: cells
+        for line in texts[1].splitlines()
+        if line.startswith("| ") and (cells := [cell.strip() for cell in line.strip("|").split("|")])
+    }
+    columns = table["for 1,000 turns"]
+
+    for model, dollars in DOLLARS.items():
+        at = columns.index(model)
+        said = [float(table[name][at].strip("$")) for name in ("import of whole sessions", "while you work")]
+        assert said == list(dollars), model
+    assert f"${DOLLARS['Claude Haiku 5.5'][0]} to ${DOLLARS['Claude Haiku 5.5'][1]} per thousand turns" in readme
+    assert f"memories served {SERVED_BY_MODEL} % and those of the rules {SERVED_BY_RULES} %" in page
+    assert f"{SERVED_BY_RULES} % got one that does" in readme
+    assert f"it is {SERVED_BY_MODEL} %" in readme
 
 
 def test_choices_are_kept_until_they_are_given_again() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,11 +31,13 @@ def test_a_plan_writes_nothing_and_names_files_actions_and_what_the_user_should_
     assert len(step.changes) == 4
     assert not any(change.path.exists() for change in step.changes)
     assert [action.describe() for action in (*step.before, *step.after)] == [
-        "stop the worker and the watcher (background)",
-        "stop the worker and the watcher (systemd)",
+        "stop the worker and the watcher (background), if they run",
+        "stop the worker and the watcher (systemd), if they run",
         "start the worker and the watcher (systemd)",
     ]
-    assert step.notes == ("They stop when you log out. To keep them running, run: loginctl enable-linger",)
+    assert step.notes == (
+        "Worker and watcher stop when you log out. To keep them running, run: loginctl enable-linger",
+    )
     for action in (*step.before, *step.after):
         assert action_from_json(json.loads(json.dumps(action_to_json(action)))) == action
 
@@ -100,7 +103,10 @@ def test_without_a_service_manager_the_plan_says_what_a_supervisor_does_not_do(
     step = plan_service(settings)
 
     assert step.changes == ()
-    assert "start_with_session" in step.notes[0]
+    assert "start_with_session true" in step.notes[0]
+    (agreed,) = plan_service(replace(settings, start_with_session=True)).notes
+    assert "the next session of Claude Code starts" in agreed
+    assert "start_with_session" not in agreed
     (start,) = step.after
     assert isinstance(start, StartServices)
     assert start.verify() == "the worker or the watcher does not run. See: engram service logs"

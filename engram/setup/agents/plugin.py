@@ -160,7 +160,7 @@ def plan_plugin(
         notes=(
             *renamed,
             *[too_old] * is_too_old,
-            "Sessions that run already load it after /reload-plugins, or when they start again.",
+            "Sessions of Claude Code that run already load Engram after /reload-plugins, or when they start again.",
         ),
     )
 

@@ -10,7 +10,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -95,11 +95,15 @@ def _existing(folder: Path) -> Path:
 
 #: Days that are looked at.
 DAYS = 30
-#: Dollars for a thousand turns at list price, from the cheapest to the dearest case of docs/language-model.md: an
-#: import of whole sessions with Claude Haiku 5.5, and memories while you work with Claude Haiku 4.5.
-LOW_DOLLARS, HIGH_DOLLARS = 0.20, 2.41
-#: Where these figures come from.
-ESTIMATE_SOURCE: Final = "measured on 516 turns of 93 real sessions, list prices of Claude Haiku of 2026-11-22"
+#: Model → dollars for a thousand turns at list price: imported as whole sessions, and while you work. These figures are
+#: those of docs/language-model.md; which of the models `haiku` means depends on the version of Claude Code.
+DOLLARS: Final[Mapping[str, tuple[float, float]]] = {
+    "Claude Haiku 5.5": (0.22, 0.37),
+    "Claude Haiku 4.5": (1.70, 2.83),
+}
+PRICE_DAY = "2026-11-26"
+#: Percent of the prompts that a memory can help with that get one which does: a model's memories, and those of rules.
+SERVED_BY_MODEL, SERVED_BY_RULES = 72, 5
 #: Bytes of transcripts that are counted; the number of turns of the rest follows from their size.
 MAX_COUNTED_BYTES = 200_000_000
 _DAY_NS = 86_400 * 10**9
@@ -118,15 +122,11 @@ class CostEstimate:
     #: Their turns, estimated.
     turns: int
 
-    @property
-    def low_dollars(self) -> float:
-        """Lowest cost of these turns at list price."""
-        return self.turns * LOW_DOLLARS / 1000
-
-    @property
-    def high_dollars(self) -> float:
-        """Highest cost of these turns at list price."""
-        return self.turns * HIGH_DOLLARS / 1000
+    def dollars(self, model: str) -> tuple[float, float]:
+        """Lowest and highest cost of these turns at list price; of a thousand turns where there are none."""
+        low, high = DOLLARS[model]
+        turns = self.turns or 1000
+        return turns * low / 1000, turns * high / 1000
 
 
 def estimate_cost(

@@ -118,7 +118,7 @@ class StopServices:
 
     def describe(self) -> str:
         """What it will do."""
-        return f"stop the worker and the watcher ({self.system})"
+        return f"stop the worker and the watcher ({self.system}){'' if self.was_running else ', if they run'}"
 
     def apply(self) -> None:
         """Stop both processes if the system runs them."""
@@ -189,7 +189,7 @@ def plan_service(settings: Settings) -> Step:
         changes=system.files(),
         before=before,
         after=(StartServices(system=system.name.value, home=home, folders=folders),),
-        notes=_notes(system),
+        notes=_notes(system, settings),
     )
 
 
@@ -205,13 +205,15 @@ _SUMMARIES = {
 }
 
 
-def _notes(system: ServiceSystem) -> tuple[str, ...]:
+def _notes(system: ServiceSystem, settings: Settings) -> tuple[str, ...]:
     if isinstance(system, Systemd) and system.is_lingering() is False:
-        return ("They stop when you log out. To keep them running, run: loginctl enable-linger",)
+        return ("Worker and watcher stop when you log out. To keep them running, run: loginctl enable-linger",)
+    if system.name is SystemName.BACKGROUND and settings.start_with_session:
+        return ("After a restart of this machine the next session of Claude Code starts worker and watcher.",)
     if system.name is SystemName.BACKGROUND:
         return (
-            "They do not start again after a restart of this machine. Run `engram service start` then, or let Claude "
-            "Code's sessions start them: engram config set start_with_session true",
+            "Worker and watcher do not start again after a restart of this machine. Run `engram service start` then, "
+            "or let Claude Code's sessions start them: engram config set start_with_session true",
         )
     return ()
 
