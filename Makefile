@@ -114,13 +114,15 @@ $(BIN)/python:
 # The stamps make the second run instant; they are older than pyproject.toml when dependencies changed. Python compiles
 # what it imports; compiling all packages would take longer than the rest.
 $(VENV)/.installed: pyproject.toml hatch_build.py | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --no-compile -e .
+	@echo "Installing Engram and its packages into $(VENV): about 320 MB; this can take a minute or two"
+	@$(BIN)/python -m pip install --disable-pip-version-check --quiet --no-compile -e .
 	@touch $@
 
 # pip reads dependency groups from 25.1 on.
 $(VENV)/.dev: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
-	$(BIN)/python -m pip install --quiet --group dev
+	@echo "Installing what the tests need into $(VENV): this can take a minute"
+	@$(BIN)/python -m pip install --quiet --upgrade "pip>=25.1"
+	@$(BIN)/python -m pip install --quiet --group dev
 	@touch $@
 
 $(VENV)/.browser: $(VENV)/.dev

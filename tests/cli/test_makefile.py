@@ -75,7 +75,19 @@ def test_without_a_python_that_is_new_enough_it_says_what_is_needed(checkout: Pa
 
 
 def test_a_second_run_installs_nothing(checkout: Path) -> None:
-    assert "pip" not in make(checkout, "run").stdout
+    assert "Installing" not in make(checkout, "run").stdout
+
+
+def test_a_first_run_says_in_one_line_that_it_installs_and_that_this_takes_a_while(checkout: Path) -> None:
+    (checkout / ".venv" / ".installed").unlink()
+
+    result = make(checkout, "run")
+
+    said, *_ = result.stdout.splitlines()
+    assert said.startswith("Installing Engram and its packages into .venv")
+    assert "a minute or two" in said
+    assert "pip" not in result.stdout
+    assert result.stderr == ""
 
 
 def test_make_alone_prints_the_help(checkout: Path) -> None:
