@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from engram.paths import Home
 from engram.settings import Settings
 from engram.setup.edits.changes import JsonEdit
 from engram.setup.old_engram.find import EarlierEngram, find_earlier
@@ -109,6 +112,39 @@ def test_our_own_worker_is_not_taken_for_it(
     found = look(machine, settings, worker_pid=daemon.pid)
 
     assert (found.processes, found.listener) == ((), None)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "is_ours"),
+    [
+        ("-m engram.cli.main service run worker", True),
+        ("huey_consumer engram.tasks.queue.huey -w 4 -k thread", True),
+        ("some other program", False),
+        ("/srv/engram-notes/serve.py", False),
+    ],
+)
+def test_the_worker_of_another_memory_folder_is_ours(
+    tmp_path: Path, settings: Settings, arguments: str, is_ours: bool
+) -> None:
+    """Two memory folders on one machine: the one where the earlier program was, and the one that is worked on."""
+    other = Home(tmp_path / "user" / ".claude-memory").prepare()
+    settings.places.prepare()
+    code = (
+        "import socket, sys; s = socket.socket(socket.AF_UNIX); s.bind('engram.sock'); s.listen(); "
+        "print('up', flush=True); sys.stdin.read()"
+    )
+    listener = subprocess.Popen(
+        [sys.executable, "-c", code, *arguments.split()], cwd=other.root, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    try:
+        assert listener.stdout is not None
+        assert listener.stdout.readline() == b"up\n"
+
+        found = find_earlier(settings, user_home=tmp_path / "user", worker_pid=0)
+    finally:
+        listener.communicate(b"")
+
+    assert (found.listener is None) == is_ours
 
 
 def test_the_plan_takes_only_its_own_entries_and_keeps_other_hooks_of_the_same_entry(

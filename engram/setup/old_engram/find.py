@@ -22,7 +22,13 @@ from engram.setup.old_engram.old_processes import (
     find_listener,
     find_processes,
 )
-from engram.setup.old_engram.signs import LaunchAgent, SettingsEntry, find_launch_agents, find_settings_entries
+from engram.setup.old_engram.signs import (
+    LaunchAgent,
+    SettingsEntry,
+    find_launch_agents,
+    find_settings_entries,
+    is_own_command,
+)
 from engram.system.atomic import locked_folder, read_regular
 
 # -- Databases of the earlier Engram, by their tables: the one named memory.db, and those that were moved aside.
@@ -191,7 +197,7 @@ def find_earlier(
         settings: they name the memory folder and Claude Code's folder.
         projects: folders whose own settings are read too.
         user_home: the user's home folder, if not this user's.
-        worker_pid: this program's running worker, which may listen on engram.sock; 0 if none runs.
+        worker_pid: the running worker of the settings' memory folder, which may listen there; 0 if none runs.
     """
     home = Path.home() if user_home is None else user_home
     processes: dict[int, RunningProcess] = {}
@@ -224,7 +230,9 @@ def memory_folders(settings: Settings, user_home: Path) -> list[Path]:
 def _is_foreign(listener: Listener, worker_pid: int, processes: dict[int, RunningProcess]) -> bool:
     """Return True if a listener is no worker of this program. Where the system does not name it, its command counts."""
     if listener.pid:
-        return listener.pid in processes or listener.pid != worker_pid
+        # Another memory folder of this program has a worker, too.
+        is_ours = listener.pid == worker_pid or is_own_command(listener.command)
+        return listener.pid in processes or not is_ours
     return not worker_pid
 
 

@@ -40,9 +40,14 @@ _GRANT = "permission" + "Decision"
 _RUNS_SCRIPT = re.compile(r"\b(?:bun|node|deno|tsx|npx)\b")
 
 
+def is_own_command(command: str) -> bool:
+    """Return True if a command line runs this program."""
+    return _OUR_NAMES.search(command) is not None
+
+
 def is_earlier_command(command: str, user_home: Path) -> bool:
     """Return True if a command line runs a script of the earlier Engram."""
-    if _OUR_NAMES.search(command):
+    if is_own_command(command):
         return False
     if _ITS_NAMES.search(command):
         return True
