@@ -276,7 +276,8 @@ def timeline(workspace: Workspace, around: str | None, project: str | None, limi
                 Result(memory.title, memory_about(memory), text=memory.summary, id=memory.episode_id)
                 for memory in memories
             ],
-            empty="There are no memories yet. `engram up` makes them.",
+            empty="There are no memories yet: they are made of the sessions that are read. `engram status` says "
+            "whether that runs; `engram up --once` does it now.",
         )
 
 
