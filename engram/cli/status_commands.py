@@ -14,6 +14,7 @@ import click
 from engram.cli import options
 from engram.cli.options import json_option, limit_option
 from engram.cli.output import print_facts, print_json, print_table, safe, say, span, to_json, when
+from engram.cli.results import counted
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.consolidation.rejudge import Picked, picked_memories
 from engram.errors import BadRequest, HomeError, StoreError
@@ -25,7 +26,7 @@ from engram.page.entrance import ADDRESS, make_entry
 from engram.page.opening import ensure_page, open_browser, stop_page
 from engram.paths import Home
 from engram.reports.checks import Check, State, offer_claude
-from engram.reports.health import Health, home_bytes, status_to_json, take_health
+from engram.reports.health import MAX_LAG_SECONDS, Health, home_bytes, status_to_json, take_health
 from engram.reports.hub_report import report_hubs
 from engram.reports.processes import ProcessState, is_held
 from engram.settings import MODEL_EXTRACTORS, Settings
@@ -37,10 +38,16 @@ from engram.worker.client import ask_status
 
 
 @click.command("status")
+@click.option(
+    "-v", "--verbose", is_flag=True, help="Also show every stage of the work (default: only what failed or is behind)."
+)
 @json_option
 @pass_workspace
-def status(workspace: Workspace, as_json: bool) -> None:
-    """Show what is running, how much was read and kept, and how far behind each stage is.
+def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
+    """Show what is running, how much was read and kept, what waits, and what failed.
+
+    A stage is one kind of work, such as reading (ingest) or making memories (extract): how much of it came in, how much
+    is done, and how long the oldest of the rest has waited.
 
     Example: engram status --json
     """
@@ -78,16 +85,37 @@ def status(workspace: Workspace, as_json: bool) -> None:
             ("kept", f"{totals.memories} memories, {totals.archived} archived, {totals.suspects} suspect"),
             ("picked by rules", "" if picked is None else _picked(picked)),
             ("shown to Claude", f"{totals.injections} times"),
-            ("waiting", f"{health.waiting} tasks, {health.missing_vectors} texts without a vector"),
+            ("waiting", _waiting(health)),
             ("unreadable", f"{totals.bad_lines} lines, {totals.unreadable} files" if totals.bad_lines else ""),
             ("not read", f"{len(not_read)} files, folders and links: see `engram doctor`" if not_read else ""),
             *(("hub", report.line()) for report in hubs),
             ("paused", ", ".join(scope or "everything" for scope in paused)),
         ]
     )
+    _print_stages(health, every=verbose)
+    if offer:
+        click.echo(f"\n{offer}")
+
+
+def _waiting(health: Health) -> str:
+    """Return what is still to do; texts that are not prepared yet are found by their words."""
+    tasks = counted(health.waiting, "task") or "nothing"
+    texts = counted(health.missing_vectors, "text")
+    return f"{tasks}; {texts} to prepare for the search by meaning" if texts else tasks
+
+
+def _print_stages(health: Health, *, every: bool) -> None:
+    """Print the stages of the work, each or those alone that failed or are behind."""
+    stages = {
+        name: stage
+        for name, stage in health.stages.items()
+        if every or stage.last_error or stage.lag_seconds > MAX_LAG_SECONDS
+    }
+    if not stages:
+        return
     click.echo()
     print_table(
-        ["stage", "seen#", "done#", "lag", "last success", "last error"],
+        ["stage", "in#", "done#", "behind", "last success", "last error"],
         [
             (
                 name,
@@ -97,12 +125,10 @@ def status(workspace: Workspace, as_json: bool) -> None:
                 when(stage.last_success_ms),
                 stage.last_error or "–",
             )
-            for name, stage in health.stages.items()
+            for name, stage in stages.items()
         ],
         empty="",
     )
-    if offer:
-        click.echo(f"\n{offer}")
 
 
 def _transcripts(settings: Settings, health: Health) -> str:
@@ -145,8 +171,8 @@ def _off(places: Home, health: Health) -> str:
     if health.worker.is_alive or health.watcher.is_alive:
         return ""
     was_killed = places.supervisor_lock.exists() and not is_held(places.supervisor_lock)
-    why = "; its supervisor ended or was killed" if was_killed else ""
-    return f"OFF: nothing is read, remembered or found{why}. Run: engram service start"
+    why = "; its supervisor runs no more" if was_killed else ""
+    return f"OFF: nothing is read, and Claude is shown nothing{why}. Run: engram service start"
 
 
 def _process(state: ProcessState) -> str:

@@ -26,7 +26,7 @@ from engram.models.open_memory import open_store
 from engram.models.sessions import sessions, sources
 from engram.models.shown import injections, usage
 from engram.models.shown.injections import Injection
-from engram.models.work import work
+from engram.models.work import task_runs, work
 from engram.paths import Home
 from engram.transcripts.agents import Unreadable
 
@@ -260,6 +260,17 @@ def test_status_has_the_keys_that_scripts_rely_on(filled: Store, run: Run, run_j
     assert set(status["stages"]["extract"]) == {"seen", "done", "lag_seconds", "last_success", "last_error"}
     assert status["unread"] == {"files": 0, "bytes": 0}
     assert "not running" in run("status").stdout
+
+
+def test_status_shows_a_stage_only_where_it_failed_unless_it_is_asked_for_all(filled: Store, run: Run) -> None:
+    quiet, every = run("status").stdout, run("status", "-v").stdout
+    task_runs.note_failure(filled, "extract", "no answer")
+    failed = run("status").stdout
+
+    assert "last success" not in quiet
+    assert {"extract", "ingest"} <= {line.split()[0] for line in every.splitlines() if line}
+    assert [line.split()[0] for line in failed.splitlines()[-2:]] == ["stage", "extract"]
+    assert failed.endswith("no answer\n")
 
 
 def test_status_tells_how_far_reading_is_behind(
