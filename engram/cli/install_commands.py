@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from engram.cli import options
-from engram.cli.install_import import (
+from engram.cli.once import (
     Existing,
     OwnQuestion,
     find_existing,

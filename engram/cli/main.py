@@ -34,7 +34,7 @@ SECTIONS: Mapping[str, Sequence[tuple[Mapping[str, str], str]]] = {
         ({"recall": "recall_commands"}, "Find what answers a question: memories, then passages"),
         ({"search": "recall_commands"}, "Find words in sessions and notes, as they were written"),
         ({"timeline": "memory_commands"}, "List memories by time, latest first"),
-        ({"sessions": "session_commands"}, "List sessions, or show everything about one"),
+        ({"sessions": "memory_commands"}, "List sessions, or show everything about one"),
         ({"expand": "memory_commands"}, "Show a memory in full, or the turn of a quotation"),
         ({"where": "why_commands"}, "Show where the work in this folder stands"),
         ({"fix": "why_commands", "how": "why_commands"}, "Show what fixed an error, or how a tool was run here"),
@@ -64,7 +64,7 @@ SECTIONS: Mapping[str, Sequence[tuple[Mapping[str, str], str]]] = {
             "Make Engram part of this machine, or take it back",
         ),
         ({"up": "up_commands"}, "Run in the foreground, or read everything once"),
-        ({"pause": "session_commands"}, "Read, keep and show nothing for a while"),
+        ({"pause": "service_commands"}, "Read, keep and show nothing for a while"),
         ({"config": "setup_commands"}, "Show every setting, or change one"),
     ),
     "Share": (

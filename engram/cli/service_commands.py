@@ -1,4 +1,4 @@
-"""``engram service``: start, stop and inspect the worker and the watcher as a service."""
+"""``engram service``: start, stop and inspect worker and watcher; ``engram pause``: read nothing for a while."""
 
 from __future__ import annotations
 
@@ -16,10 +16,12 @@ from typing import Any
 import click
 
 from engram.cli import options
-from engram.cli.options import json_option, limit_option
-from engram.cli.output import print_facts, print_json, safe, say
-from engram.cli.workspace import Workspace, pass_workspace
+from engram.cli.options import TimeSpan, json_option, limit_option
+from engram.cli.output import print_facts, print_json, safe, say, when
+from engram.cli.workspace import Workspace, find_project, pass_workspace
 from engram.errors import AlreadyRunning, MissingDatabase
+from engram.models.work.pauses import FOREVER_MS, paused_scopes, resume
+from engram.models.work.pauses import pause as pause_scope
 from engram.reports.processes import ProcessState, process_state
 from engram.settings import Settings
 from engram.setup.edits.changes import FileChange
@@ -309,3 +311,49 @@ def _describe(state: ProcessState) -> str:
         return "not running"
     silent = "" if state.silent_seconds is None else f", last heartbeat {state.silent_seconds:.0f} s ago"
     return f"running, pid {state.pid}{silent}"
+
+
+# -- ``engram pause``: read, store and inject nothing for a while.
+
+
+@click.command("pause")
+@click.option(
+    "--project", metavar="NAME", default=None, help="Only this project: its name or folder (default: everything)."
+)
+@click.option(
+    "--for",
+    "seconds",
+    type=TimeSpan(),
+    default=None,
+    metavar="TIME",
+    help="How long, such as 30m, 1h or 2d (default: until `engram pause --off`).",
+)
+@click.option("--off", is_flag=True, help="End the pause (default: start one).")
+@click.option("--list", "only_list", is_flag=True, help="Only list what is paused (default: pause).")
+@json_option
+@pass_workspace
+def pause(
+    workspace: Workspace, project: str | None, seconds: float | None, off: bool, only_list: bool, as_json: bool
+) -> None:
+    """Pause a project or everything: nothing is read, stored or injected.
+
+    What is said during the pause is never kept, even if its transcript is read afterwards. What was said before is.
+
+    Example: engram pause --project harbor --for 1h
+    """
+    with workspace.store() as store:
+        place = find_project(store, workspace.settings, project)
+        scope = "" if place is None else place.identity
+        until_ms = FOREVER_MS if seconds is None else store.now_ms() + int(seconds * 1000)
+        what = "everything" if place is None else place.name
+        sentence = ""
+        if off:
+            sentence = f"Resumed {what}." if resume(store, scope) else f"{what} was not paused."
+        elif not only_list:
+            pause_scope(store, scope, until_ms)
+            sentence = f"Paused {what} " + (f"until {when(until_ms)}." if seconds else "until `engram pause --off`.")
+        paused = sorted(paused_scopes(store))
+    if as_json:
+        print_json({"paused": [{"scope": scope or "everything"} for scope in paused]})
+    else:
+        say(sentence or "\n".join(scope or "everything" for scope in paused) or "Nothing is paused.")

@@ -13,11 +13,11 @@ ROOT = Path(registry.__file__).parents[1]
 ALLOWED = {
     "transcripts/registry.py": "registers them",
     "recollection/session_briefing.py": "tells once what was recovered from the prompt history of Claude Code",
-    "cli/session_commands.py": "names the agent of a session where it is another one than Claude Code",
+    "cli/memory_commands.py": "names the agent of a session where it is another one than Claude Code",
     "exchange/importing.py": "names the agent of memories that an early version exported",
     "exchange/other_programs.py": "names the agent that the earlier Engram read",
     "setup/installing/preflight.py": "counts what Claude Code's sessions would cost",
-    "cli/install_import.py": "tells which sessions Claude Code is about to delete",
+    "cli/once.py": "tells which sessions Claude Code is about to delete",
     "setup/doctor/doctor_checks.py": "tells which sessions Claude Code is about to delete",
 }
 
