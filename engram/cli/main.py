@@ -395,7 +395,11 @@ def _message_of(error: click.ClickException) -> str:
     if isinstance(error, click.MissingParameter):
         return f"{message} Write: {usage}"
     if "unexpected extra argument" in message:
-        return f"{message.removesuffix('.')}. Write: {usage}; put a text of several words in quotes."
+        # What has spaces was in quotes already: the command takes no such text.
+        is_loose = "extra arguments (" in message or " " not in message.partition("(")[2]
+        help_line = f"`{error.ctx.command_path} --help` shows its options"
+        advice = "put a text of several words in quotes" if is_loose else help_line
+        return f"{message.removesuffix('.')}. Write: {usage}; {advice}."
     return f"{message} `{error.ctx.command_path} --help` shows how it is written."
 
 

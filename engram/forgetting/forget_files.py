@@ -55,22 +55,20 @@ def plain_line(text: str) -> str:
 def clean_recollections(
     places: Home, is_kept: Callable[[str], bool], sessions: Collection[str] = (), *, is_dry: bool = False
 ) -> list[str]:
-    """Remove the recollection files of some sessions, those whose text is not kept, and every list of failed programs.
+    """Remove the recollection files of some sessions and those whose text is not kept; returns their names.
 
-    The worker makes new ones. With ``is_dry``, here and below, nothing is changed, and what would be is returned.
+    Every list of failed programs is removed as well, but not named: the worker makes a new one. With ``is_dry``, here
+    and below, nothing is changed, and what would be is returned.
     """
     removed = []
     for path in _files(places.recollections, ("*",)):
         data = (read_regular(path, _MAX_FILE_BYTES) or b"").decode("utf-8", "replace")
-        if (
-            path.stem in sessions
-            or path.suffix == FAILURES_SUFFIX
-            or not all(map(is_kept, [data, *forgetting.texts_in_json(data)]))
-        ):
+        is_told = path.stem in sessions or not all(map(is_kept, [data, *forgetting.texts_in_json(data)]))
+        if is_told or path.suffix == FAILURES_SUFFIX:
             with contextlib.suppress(OSError):
                 if not is_dry:
                     path.unlink()
-                removed.append(path.name)
+                removed += [path.name] if is_told else []
     return removed
 
 

@@ -18,6 +18,7 @@ from engram.consolidation.graduation import note_line
 from engram.consolidation.steps import merge_near_duplicates
 from engram.enums import Actor, Scope, Status
 from engram.forgetting.forget import forget_memory
+from engram.forgetting.forget_files import clean_recollections
 from engram.memories.correct import correct_memory
 from engram.memories.save import save_memory
 from engram.models.engine.transaction import Store
@@ -78,6 +79,27 @@ def test_the_words_of_a_merged_memory_go_from_backups_exports_and_bites(
     (copy,) = settings.places.backups.glob("*.db")
     with open_store(copy) as opened:
         assert [one.summary for one in memory_records.all_memories(opened)] == [KEPT]
+
+
+@pytest.mark.parametrize("is_dry", [True, False])
+def test_only_files_that_tell_it_are_named_though_every_list_of_failed_programs_goes(
+    settings: Settings, is_dry: bool
+) -> None:
+    folder = settings.places.prepare().recollections
+    files = {
+        "s1.failures": "make test\n",
+        "s2.failures": f"make {WORD}\n",
+        "s3.pending": json.dumps({"text": f"the {WORD}"}),
+        "s4.pending": json.dumps({"text": "the hull"}),
+        "s5.failures": "",
+    }
+    for name, text in files.items():
+        (folder / name).write_text(text)
+
+    named = clean_recollections(settings.places, lambda text: WORD not in text, is_dry=is_dry)
+
+    assert sorted(named) == ["s2.failures", "s3.pending"]
+    assert sorted(path.name for path in folder.iterdir()) == (sorted(files) if is_dry else ["s4.pending"])
 
 
 def test_reasons_that_quote_a_forgotten_memory_go_with_it(store: Store, settings: Settings, keep: Keep) -> None:
