@@ -10,6 +10,8 @@ import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from peewee import AutoField, ForeignKeyField
+
 from engram.errors import StoreError
 from engram.models import tables
 from engram.models.engine.database import DATABASE_ERRORS
@@ -34,77 +36,63 @@ _TRANSCRIPTS = (
 _SESSION_OR_NONE = f"CASE WHEN session_ref IN ({_SESSIONS}) THEN session_ref + {{session}} END"
 _TURN_OR_NONE = f"CASE WHEN turn_id IN ({_TURNS}) THEN turn_id + {{turn}} END"
 
-#: Table → (which rows, column → what it becomes). ``{table}`` is what row numbers of that table are raised by, ``{p}``
-#: and ``{t}`` the project's number in source and target. In an order in which references exist.
-_COPIES: tuple[tuple[str, str, dict[str, str]], ...] = (
-    ("session", _IS_OF_PROJECT, {"id": "id + {session}", "project_id": "{t}"}),
-    ("pull_request", f"session_ref IN ({_SESSIONS})", {"session_ref": "session_ref + {session}"}),
-    ("known_value", f"session_ref IN ({_SESSIONS})", {"session_ref": "session_ref + {session}"}),
+#: Table → (which rows, column → what it becomes, besides row numbers and foreign keys). ``{table}`` is what row numbers
+#: of that table are raised by, ``{p}`` and ``{t}`` the project's number in source and target. In an order in which
+#: references exist.
+_ROWS: tuple[tuple[str, str, dict[str, str]], ...] = (
+    ("session", _IS_OF_PROJECT, {}),
+    ("pull_request", f"session_ref IN ({_SESSIONS})", {}),
+    ("known_value", f"session_ref IN ({_SESSIONS})", {}),
     ("context", f"session_id IN ({_SESSION_IDS})", {}),
     ("copied_history", f"session_id IN ({_SESSION_IDS})", {}),
-    ("transcript", f"id IN ({_TRANSCRIPTS})", {"id": "id + {transcript}", "session_ref": _SESSION_OR_NONE}),
-    ("bad_line", f"transcript_id IN ({_TRANSCRIPTS})", {"transcript_id": "transcript_id + {transcript}"}),
-    (
-        "turn",
-        "project_id = {p}",
-        {
-            "id": "id + {turn}",
-            "session_ref": "session_ref + {session}",
-            "transcript_id": "transcript_id + {transcript}",
-            "project_id": "{t}",
-        },
-    ),
+    ("transcript", f"id IN ({_TRANSCRIPTS})", {"session_ref": _SESSION_OR_NONE}),
+    ("bad_line", f"transcript_id IN ({_TRANSCRIPTS})", {}),
+    ("turn", "project_id = {p}", {}),
     ("entry", f"turn_id IN ({_TURNS})", {"turn_id": "turn_id + {turn}"}),
-    ("said", f"turn_id IN ({_TURNS})", {"id": "id + {said}", "turn_id": "turn_id + {turn}"}),
-    ("failed_call", f"turn_id IN ({_TURNS})", {"turn_id": "turn_id + {turn}"}),
-    ("model_reading", f"turn_id IN ({_TURNS})", {"turn_id": "turn_id + {turn}"}),
+    ("said", f"turn_id IN ({_TURNS})", {}),
+    ("failed_call", f"turn_id IN ({_TURNS})", {}),
+    ("model_reading", f"turn_id IN ({_TURNS})", {}),
     (
         "passage",
         f"turn_id IN ({_TURNS})",
-        {
-            "id": "id + {passage}",
-            "said_id": "said_id + {said}",
-            "turn_id": "turn_id + {turn}",
-            "session_ref": "session_ref + {session}",
-            "project_id": "{t}",
-        },
+        {"turn_id": "turn_id + {turn}", "session_ref": "session_ref + {session}", "project_id": "{t}"},
     ),
-    (
-        "episode",
-        "project_id = {p}",
-        {"id": "id + {episode}", "session_ref": _SESSION_OR_NONE, "project_id": "{t}"},
-    ),
-    (
-        "evidence",
-        f"episode_ref IN ({_MEMORIES})",
-        {"episode_ref": "episode_ref + {episode}", "turn_id": _TURN_OR_NONE},
-    ),
+    ("episode", "project_id = {p}", {"session_ref": _SESSION_OR_NONE}),
+    ("evidence", f"episode_ref IN ({_MEMORIES})", {"turn_id": _TURN_OR_NONE}),
     (
         "history",
         f"episode_id IN ({_MEMORY_IDS}) OR substr(episode_id, 1, 14) IN ({_QUOTED})",
-        {"id": "id + {history}", "run_id": "NULL", "undoes": "undoes + {history}"},
+        {"run_id": "NULL", "undoes": "undoes + {history}"},
     ),
-    (
-        "contradiction",
-        f"older_id IN ({_MEMORY_IDS}) AND newer_id IN ({_MEMORY_IDS})",
-        {"id": "id + {contradiction}", "run_id": "NULL"},
-    ),
-    ("injection", f"session_id IN ({_SESSION_IDS})", {"id": "id + {injection}"}),
+    ("contradiction", f"older_id IN ({_MEMORY_IDS}) AND newer_id IN ({_MEMORY_IDS})", {"run_id": "NULL"}),
+    ("injection", f"session_id IN ({_SESSION_IDS})", {}),
     ("shown", f"session_id IN ({_SESSION_IDS})", {}),
-    ("outcome", f"session_id IN ({_SESSION_IDS})", {"id": "id + {outcome}", "project_id": "{t}"}),
-    (
-        "outcome_candidate",
-        f"outcome_id IN (SELECT id FROM source.outcome WHERE session_id IN ({_SESSION_IDS}))",
-        {"outcome_id": "outcome_id + {outcome}"},
-    ),
-    ("work", f"key IN ({_SESSION_IDS})", {"id": "id + {work}"}),
-    ("branch", "project_id = {p}", {"project_id": "{t}"}),
-    ("standing_file", "project_id = {p}", {"id": "id + {standing_file}", "project_id": "{t}"}),
+    ("outcome", f"session_id IN ({_SESSION_IDS})", {"project_id": "{t}"}),
+    ("outcome_candidate", f"outcome_id IN (SELECT id FROM source.outcome WHERE session_id IN ({_SESSION_IDS}))", {}),
+    ("work", f"key IN ({_SESSION_IDS})", {}),
+    ("branch", "project_id = {p}", {}),
+    ("standing_file", "project_id = {p}", {}),
     ("project_folder", "project_id = {p}", {"project_id": "{t}"}),
     ("tombstone", "1", {}),
 )
 #: Tables whose rows may be in the target already, and mean the same there.
 _SHARED = frozenset({"transcript", "context", "copied_history", "work", "standing_file", "project_folder", "tombstone"})
+
+
+_TABLES = {table._meta.table_name: table for table in tables.ALL_TABLES}
+
+
+def _references(name: str) -> Iterator[tuple[str, str]]:
+    """What becomes of a table's row numbers and foreign keys, column by column."""
+    for field in _TABLES[name]._meta.sorted_fields:
+        if isinstance(field, ForeignKeyField):
+            owner = field.rel_model._meta.table_name
+            yield field.column_name, "{t}" if owner == "project" else f"{field.column_name} + {{{owner}}}"
+        elif isinstance(field, AutoField):
+            yield field.column_name, f"{field.column_name} + {{{name}}}"
+
+
+_COPIES = tuple((name, rows, dict(_references(name)) | others) for name, rows, others in _ROWS)
 
 
 def copy_project(target: Store, source: Path, project: ProjectRow) -> ProjectRow:
@@ -210,8 +198,7 @@ def _attached(target: Store, source: Path) -> Iterator[None]:
 
 
 def _copy_rows(tx: Tx, name: str, condition: str, columns: dict[str, str], numbers: dict[str, int]) -> None:
-    table = next(known for known in tables.ALL_TABLES if known._meta.table_name == name)
-    names = tables.column_names(table)
+    names = tables.column_names(_TABLES[name])
     values = ", ".join(columns.get(column, f'"{column}"').format(**numbers) for column in names)
     listed = ", ".join(f'"{column}"' for column in names)
     verb = "INSERT OR IGNORE" if name in _SHARED else "INSERT"
