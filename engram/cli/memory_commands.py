@@ -40,6 +40,7 @@ from engram.models.sessions.stored_turns import is_quotation_id
 from engram.models.shown.injections import Injection
 from engram.recollection.branch_state import resume_of
 from engram.reports.memory_report import (
+    RULES,
     MemoryReport,
     QuotationReport,
     describe_uses,
@@ -160,13 +161,18 @@ def _print_memory(report: MemoryReport, session: tuple[str, str], *, is_whole: b
             ("scope", memory.scope),
             ("importance", memory.importance),
             ("status", memory.status),
-            ("made", f"{when(memory.created_at_ms)} by {memory.extractor}"),
+            ("made", f"{when(memory.created_at_ms)} by {_maker(memory.extractor)}"),
             ("session", memory.session_id),
             ("expanded", f"{memory.access_count} times"),
             ("about", ", ".join(memory.entities)),
             ("answers", " ".join(one_line(question, 200) for question in memory.questions)),
         ]
     )
+
+
+def _maker(extractor: str) -> str:
+    """Return what made a memory, for people; rules and their version have one word."""
+    return f"{RULES} ({extractor})" if extractor.startswith("local") else extractor
 
 
 def _print_reasons(report: MemoryReport, why_not: str) -> None:
@@ -414,7 +420,7 @@ def _print(plan: UndoPlan, is_dry: bool) -> None:
     for line in lines if len(lines) > 1 else ():
         say(f"  {line}")
     if not is_dry:
-        click.echo("`engram undo` once more takes this back.")
+        click.echo(f"`engram undo {plan.change.episode_id}` once more takes this back.")
 
 
 # -- ``engram sessions``: the sessions that were read; with an ID, everything that is known of one.

@@ -12,10 +12,10 @@ import click
 from engram.cli.options import TimeSpan, confirm, json_option
 from engram.cli.output import has_terminal, one_line, print_facts, print_json, print_table, safe, say, say_wrapped, span
 from engram.cli.results import counted
-from engram.cli.workspace import Workspace, pass_workspace
+from engram.cli.workspace import Workspace, pass_workspace, restart_with_settings
 from engram.config_file import set_value
 from engram.enums import ComparisonAnswer
-from engram.errors import BadRequest, Conflict, EngramError, NotFound, ServiceError, SettingsError
+from engram.errors import BadRequest, Conflict, EngramError, NotFound, SettingsError
 from engram.extraction.comparison import (
     SOURCE,
     CallPrice,
@@ -42,7 +42,6 @@ from engram.reports.use_report import (
     report_of_days,
 )
 from engram.settings import MODEL_EXTRACTORS, Settings
-from engram.setup.services.service_plan import restart_if_running
 from engram.vaults import config_home
 
 if TYPE_CHECKING:
@@ -288,13 +287,7 @@ def _switch(workspace: Workspace, store: Store, extractor: ModelExtractor, compa
     click.echo(f"{_writer(provider)} writes your memories from now on; {what}. Back: engram config set extractor local")
     if is_overridden:
         click.echo("Note: a flag or a variable also sets extractor and overrides config.toml.", err=True)
-    try:
-        is_restarted = restart_if_running(workspace.settings)
-    except ServiceError as error:
-        say(f"The worker could not be restarted: {error}. Run: engram service restart", err=True)
-        return
-    if not is_restarted:
-        click.echo("An `engram up` in a terminal uses it after its next start.")
+    restart_with_settings(workspace)
 
 
 def _model_extractor(settings: Settings, store: Store, provider: str) -> ModelExtractor:

@@ -14,7 +14,7 @@ from click.shell_completion import get_completion_class
 from engram.cli import options
 from engram.cli.options import confirm, json_option, tell, yes_option
 from engram.cli.output import print_json, print_table, say
-from engram.cli.workspace import Workspace, pass_workspace
+from engram.cli.workspace import Workspace, pass_workspace, restart_with_settings
 from engram.config_file import set_value, unset_value
 from engram.errors import BadRequest, EngramError, InstallError, NotFound
 from engram.page.opening import stop_page
@@ -357,6 +357,8 @@ def show(workspace: Workspace, name: str | None, as_json: bool) -> None:
     else:
         table = [(setting, shown_value(value), sources[setting]) for setting, value in values.items()]
         print_table(["setting", "value", "from"], table, empty="")
+        click.echo("\nengram config set NAME VALUE changes one, engram config unset NAME goes back to the default.")
+        click.echo("What each means: docs/reference/settings.md.")
 
 
 @config.command("set", context_settings={"ignore_unknown_options": True})
@@ -365,7 +367,7 @@ def show(workspace: Workspace, name: str | None, as_json: bool) -> None:
 @json_option
 @pass_workspace
 def set_setting(workspace: Workspace, name: str, value: str, as_json: bool) -> None:
-    """Check a setting and write it to config.toml. A running worker or watcher uses it after its next start.
+    """Check a setting and write it to config.toml. The worker and the watcher are restarted if they run, and use it.
 
     Separate the items of a list by commas. Comments and the rest of the file are not changed.
 
@@ -378,6 +380,7 @@ def set_setting(workspace: Workspace, name: str, value: str, as_json: bool) -> N
     else:
         click.echo(f"{setting} = {shown_value(plain_value(stored))}")
     _note_override(workspace, setting)
+    restart_with_settings(workspace)
 
 
 @config.command("unset")
@@ -396,6 +399,8 @@ def unset_setting(workspace: Workspace, name: str, as_json: bool) -> None:
     elif not was_set:
         click.echo(f"{setting} is not in config.toml.")
     _note_override(workspace, setting)
+    if was_set:
+        restart_with_settings(workspace)
 
 
 Result = TypeVar("Result")

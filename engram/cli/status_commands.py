@@ -99,9 +99,9 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
 
 def _waiting(health: Health) -> str:
     """Return what is still to do; texts that are not prepared yet are found by their words."""
-    tasks = counted(health.waiting, "task") or "nothing"
     texts = counted(health.missing_vectors, "text")
-    return f"{tasks}; {texts} to prepare for the search by meaning" if texts else tasks
+    what = [counted(health.waiting, "task"), f"{texts} to prepare for the search by meaning" if texts else ""]
+    return ", ".join(filter(None, what)) or "nothing"
 
 
 def _print_stages(health: Health, *, every: bool) -> None:
@@ -138,6 +138,8 @@ def _transcripts(settings: Settings, health: Health) -> str:
 
 def _extractor(settings: Settings) -> str:
     model = {"claude": settings.claude_model, "openai": settings.llm_model}.get(settings.extractor, "")
+    if settings.extractor == "local":
+        return "local (rules on this machine)"
     return f"{settings.extractor} ({model})" if model else settings.extractor
 
 

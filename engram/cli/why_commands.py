@@ -7,10 +7,11 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
+from engram.cli import options
 from engram.cli.options import json_option, limit_option, project_option
 from engram.cli.output import one_line, print_facts, print_json, print_table, say, when
 from engram.cli.results import Result, in_folder, print_head, print_last, print_lines, print_results
@@ -36,6 +37,13 @@ from engram.transcripts.git_commands import MAX_STATUS_SECONDS
 from engram.transcripts.git_files import read_branch
 from engram.worker.client import ask_worker
 from engram.worker.recall_client import ANSWER_SECONDS, AnsweredBy, load_model
+
+
+def end_with_nothing(sentence: str) -> NoReturn:
+    """Say that nothing is known, and end with exit code 1: an answer that scripts can see, and no error."""
+    say(sentence)
+    raise click.exceptions.Exit(options.FAILED)
+
 
 # -- ``engram where``: where the work in this folder stands.
 
@@ -142,7 +150,7 @@ def blame(workspace: Workspace, file: str, limit: int, as_json: bool) -> None:
         print_json({"file": relative, "project": project.name, "touches": [touch.to_json() for touch in touches]})
         return
     if not touches:
-        raise NotFound(f"nothing is known of {relative} in {project.name}")
+        end_with_nothing(f"Nothing is known of {relative} in {project.name}.")
     _print_blame(touches, titles)
 
 
@@ -191,7 +199,7 @@ def how(workspace: Workspace, tool: str, project: str | None, limit: int, as_jso
     where = "any project" if place is None else one_line(place.name, 60)
     if not runs:
         tried = f"; it failed {failed} {'time' if failed == 1 else 'times'}" if failed else ""
-        raise NotFound(f"no command that ran {one_line(tool, 60)} and passed is known in {where}{tried}")
+        end_with_nothing(f"No command that ran {one_line(tool, 60)} and passed is known in {where}{tried}.")
     for run in runs:
         times = f", {run.times} times" if run.times > 1 else ""
         say(f"{when(run.at_ms)}  exit {run.exit_code}{times}  {one_line(redact(run.command), 300)}")
@@ -470,7 +478,7 @@ def fix(workspace: Workspace, error: str, project: str | None, limit: int, as_js
         return
     if not fixes:
         where = "any project" if place is None else one_line(place.name, 60)
-        raise NotFound(f"no earlier fix of this error is known in {where}; `engram search` looks in all words")
+        end_with_nothing(f"No earlier fix of this error is known in {where}; `engram search` looks in all words.")
     print_results([_fix_result(found, "" if place is None else place.name) for found in fixes])
 
 

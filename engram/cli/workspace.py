@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from engram.errors import BadRequest, NotFound, SettingsError
+from engram.errors import BadRequest, NotFound, ServiceError, SettingsError
 from engram.paths import Home
 from engram.settings import Loaded, Settings
 from engram.vaults import load_inside
@@ -191,3 +191,31 @@ def find_project(store: Store, settings: Settings, name: str | None) -> ProjectR
         if project is not None:
             return project
     return named_project(store, name)
+
+
+def restart_with_settings(workspace: Workspace) -> None:
+    """Let a worker and a watcher that run use what was written to config.toml, and say so on standard error.
+
+    They read the settings once, when they start: without this, a folder that was just excluded would still be read.
+
+    Args:
+        workspace: the memory; of a vault the memory folder around it counts.
+    """
+    from engram.cli.output import say
+    from engram.reports.processes import process_state
+    from engram.setup.services.service_plan import restart_if_running
+
+    try:
+        settings = Workspace(workspace.flags).settings
+    except SettingsError:
+        # Nothing starts with such settings; the next command says what is wrong with them.
+        return
+    places = settings.places
+    if not any(process_state(lock).is_alive for lock in (places.worker_lock, places.watcher_lock)):
+        return
+    click.echo("Restarting the worker and the watcher, so that they use it …", err=True)
+    try:
+        if not restart_if_running(settings):
+            click.echo("They run in a terminal: stop that `engram up` and start it again.", err=True)
+    except ServiceError as error:
+        say(f"They could not be restarted: {error}. Run: engram service restart", err=True)

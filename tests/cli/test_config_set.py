@@ -14,9 +14,11 @@ import pytest
 from click.testing import CliRunner
 
 from engram.cli.main import engram
-from engram.errors import SettingsError
+from engram.errors import ServiceError, SettingsError
 from engram.paths import Home
-from engram.settings import load
+from engram.settings import Settings, load
+from engram.setup.services import service_plan
+from engram.system.process_lock import ProcessLock
 from engram_hooks.block import settings_block
 
 
@@ -236,3 +238,55 @@ def test_hooks_stay_silent_where_the_config_is_refused(home: Home) -> None:
         done = subprocess.run(["sh", "-c", command], input=payload, capture_output=True, text=True, check=False)
         assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), command
     assert not home.worker_lock.exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "restarts"),
+    [
+        (("set", "exclude", "~/clients/*"), 1),
+        (("set", "inject", "false"), 1),
+        (("unset", "bites"), 1),
+        (("unset", "exclude"), 0),
+        (("set", "nosuch", "1"), 0),
+        (("set", "bites", "-1"), 0),
+        (("show",), 0),
+    ],
+)
+def test_what_runs_uses_a_changed_setting_at_once(
+    home: Home, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...], restarts: int
+) -> None:
+    home.config_file.write_text('bites = 2\nclaude_folder = "/elsewhere"\n')
+    restarted: list[Settings] = []
+    monkeypatch.setattr(service_plan, "restart_if_running", lambda settings: restarted.append(settings) or True)
+    lock = ProcessLock(home.watcher_lock)
+
+    _, _, said = invoke(home, *words)
+
+    lock.release()
+    assert len(restarted) == restarts
+    assert ("Restarting the worker and the watcher" in said) is bool(restarts)
+    for settings in restarted:
+        assert settings.home == home.root
+        # Its folders are those of the file: a supervisor gets them as variables, which come before the file.
+        assert str(settings.claude_folder) == "/elsewhere"
+        assert settings.exclude == (("~/clients/*",) if "exclude" in words else settings.exclude)
+
+
+def test_nothing_is_restarted_where_nothing_runs_and_a_terminal_is_named(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert invoke(home, "set", "bites", "1")[2] == ""
+    lock = ProcessLock(home.worker_lock)
+
+    in_terminal = invoke(home, "set", "bites", "2")[2]
+    monkeypatch.setattr(service_plan, "restart_if_running", fail_to_restart)
+    failed = invoke(home, "set", "bites", "3")
+    lock.release()
+
+    assert "stop that `engram up` and start it again" in in_terminal
+    assert failed[0] == 0
+    assert "They could not be restarted: systemd is gone. Run: engram service restart" in failed[2]
+
+
+def fail_to_restart(_: Settings) -> bool:
+    raise ServiceError("systemd is gone")
