@@ -350,7 +350,7 @@ CONDUCT: tuple[Conduct, ...] = (
         "sending secrets away",
         act(GIVE_AWAY, is_loose=True)
         + rf"\b[^.\n]{{0,80}}?{HARD_SECRETS}(?![^\n]{{0,40}}\b(?:vault|1password|bitwarden|secrets? manager|kms|"
-        rf"sops|doppler)\b)",
+        rf"sops|doppler|header|bearer)\b)",
         marks=SECRET_MARKS,
     ),
     Conduct(

@@ -19,6 +19,7 @@ from itertools import chain
 from typing import NamedTuple
 from urllib.parse import unquote
 
+from engram.trust.addressed import directs
 from engram.trust.conduct import order_in
 from engram.trust.display import hidden_characters
 
@@ -282,7 +283,10 @@ def why_any_suspect(texts: Iterable[str], names: Iterable[str] = (), *, is_assis
         if text and not any(text in other for other in said):
             said = [other for other in said if other not in text]
             said.append(text)
-    reason = why_suspect("\n".join(said), is_typed=False, is_assistant=is_assistant)
+    whole = "\n".join(said)
+    reason = why_suspect(whole, is_typed=False, is_assistant=is_assistant)
+    if reason is None and not is_assistant and directs(whole):
+        reason = "an order to whoever reads it"
     return reason or next((reason for name in names if (reason := why_name_suspect(name))), None)
 
 

@@ -57,6 +57,12 @@ def relayed() -> ModuleType:
 
 
 @pytest.fixture(scope="session")
+def addressed() -> ModuleType:
+    """What teammates, packs and imports say of a project, and what they order whoever reads it to do."""
+    return load(HERE / "addressed.py")
+
+
+@pytest.fixture(scope="session")
 def pasted_letters() -> ModuleType:
     """Mails, chats and tickets as people paste them, and what people type."""
     return load(HERE / "pasted_letters.py")
