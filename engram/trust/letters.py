@@ -59,7 +59,7 @@ _SPOKEN_AT = re.compile(
 )
 _SPEAKER_AT = re.compile(
     r"(?i)\s*@?[^\W\d_][\w.'-]*(?: [\w.'-]+){0,3}(?: \(\w{1,5}/\w{1,5}\))?(?: :\w{1,30}:)?,?\s+(?:[-–—|]\s*)?[\[(]?"
-    rf"(?:(?:today|yesterday|heute|gestern) (?:at|um) |{_DAY},?\s+)?{_CLOCK}[\])]?\s*$"
+    rf"(?:(?:today|yesterday|heute|gestern) (?:at|um) |{_DAY},?\s+)?{_CLOCK}[\])]?(?: uhr)?\s*$"
 )
 #: A name with how long ago somebody spoke; a name in angle brackets after the time; the time below a name.
 _SPEAKER_AGO = re.compile(

@@ -26,7 +26,8 @@ _ANY_FENCE = re.compile(r"(?<![`\w])`{3,}(?!`)|(?<=[^`]|\w)`{3,}(?=\s|$)")
 _ANY_TAG = re.compile(r"<(/?)([A-Za-z][\w:.-]{0,60})(?:\s[^<>]{0,400})?>")
 _TAG = re.compile(r"\s{0,40}<(/?)([A-Za-z!?][\w:.-]{0,60})(?=[\s>/])?[^<>]{0,400}>")
 _ROLE = re.compile(
-    r"(?i)[ \t]{0,40}(?:[#>*_\[\-=]{1,6}[ \t]{0,4})?(?:system|assistant|user|human|developer|claude|ai|tool|bot|"
+    r"(?i)[ \t]{0,40}(?:[#>*_\[\-=]{1,6}[ \t]{0,4})?(?:system|assistant|user|human|developer|claude|copilot|"
+    r"chatgpt|gemini|ai|tool|bot|"
     r"model|operator|admin(?:istrator)?|me|you|from|subject|to|date|author|commit|re|fwd|sent|"
     r"reply-to)\b(?:\s*(?:message|prompt|note|reminder|override|notice|result|output|instructions?))?\s*[\]*_]{0,3}\s*:"
 )
@@ -99,6 +100,13 @@ _LEAD_IN_ELSEWHERE = re.compile(
     r"escrito|pone|mandó|envió|enviado|scrive|scritto|detto|mandato|inviato|diz|disse|escreveu|mandou|enviou)\b"
     r"[^\n]{0,40})\s?:\s*$"
 )
+#: The same in Dutch, Polish, Russian, Japanese and Chinese.
+_LEAD_IN_FARTHER = re.compile(
+    r"(?i)^[^\n]{0,40}(?:\b(?:hieronder|hier is|bericht|mail|e-mail|ticket|reactie|wiadomość|oto|poniżej|"
+    r"komentarz|zgłoszenie|"
+    r"переслано|сообщение|письмо|вот|ниже|комментарий|тикет)\b|転送|メール|メッセージ|以下|引用|チケット|コメント|转发|转自|以下|邮件|消息|"
+    r"工单|评论|引用)[^\n]{0,60}[:：]\s*$"
+)
 #: Where a text comes from, on a line of its own: "a colleague sent me this".
 _HANDED_ON = re.compile(
     r"(?i)[^\n]{0,80}\b(?:(?:this|that|it|these) (?:is|comes?|was|are) (?:taken |copied |quoted )?from|"
@@ -132,7 +140,8 @@ _RELAYED = re.compile(
     r"insist)\b|"
     r"(?<![Uu]pdate the )(?<!fix the )(?<!edit the )\b(?:README|CONTRIBUTING|"
     r"CLAUDE|AGENTS|[\w./-]+\.(?:md|txt|rst|json|ya?ml|toml|py|ts|js|go|rs))\s*:\s|\baccording to (?!(?:our|my|this|"
-    r"your|what i)\b)|\bquote:|\bas per (?!(?:our|my|your)\b)|"
+    r"your|what i)\b)|\b(?:quote|zitat|citation|cita|citazione|citação|citaat|cytat|цитата)\s?:|"
+    r"\b(?:message|banner|notice|warning|sign|footer) reads\s*:|\bas per (?!(?:our|my|your)\b)|"
     r"\b(?:from|quoting) (?:the |a |their |his |her )?(?:[\w.-]+ ){0,2}(?:docs?|documentation|readme|wiki|rfc|spec|"
     r"guide|handbook|manual|e-?mail|ticket|issue|thread|changelog|confluence|slack)\s*[:–—-]\s"
 )
@@ -157,6 +166,18 @@ _RELAYED_ELSEWHERE = re.compile(
     r"\b(?:selon|d['’]après)\s+(?!(?:moi|nous|nos|notre|mes|mon|ma)\b)\w|"
     r"\bsegún\s+(?!(?:yo|nosotros|nuestr\w*|mis?|tú)\b)\w|"
     rf"\b(?:secondo|segundo)\s+(?:(?:la|il|lo|i|gli|le|o|a|os|as)\s+|l['’])(?:[\w'’-]+\s+){{0,2}}?(?:{_SAYERS})\b"
+)
+#: The same in Dutch, Polish, Russian, Japanese and Chinese.
+_RELAYED_FARTHER = re.compile(
+    rf"(?i)\b(?:{_SAYERS}|klant\w*|baas|handleiding|szef\w*|koleg\w+|klient\w*|instrukcja|dokumentacja|"
+    r"начальник|коллега|"
+    r"клиент|заказчик|документация|инструкция)\b\s+(?:[\w'’-]+\s+){0,3}?(?:zegt|zei|schrijft|schreef|meldt|wil|"
+    r"mówi|pisze|"
+    r"napisał\w*|twierdzi|chce|говорит|пишет|написал\w*|сообщает|гласит|требует)\b|"
+    r"\b(?:in (?:de|het)|w|we|в) [\w./-]+ (?:staat|jest napisane|napisano|написано|сказано|говорится)\b|"
+    r"\b(?:volgens (?!(?:mij|ons|onze|mijn)\b)|według (?!(?:mnie|nas)\b)|zdaniem |согласно |по словам )\w|"
+    r"(?:によると|と書いて(?:ある|あります|いる)|に書かれて|と言ってい|とのこと)|"
+    r"(?:文档|说明|手册|readme|同事|老板|客户|邮件|工单|规范)[^\n，。]{0,8}(?:写着|写道|说|提到|要求|表示)"
 )
 #: The same with the verb before who says it: "dice el wiki que …", "…, sagt der Chef".
 _RELAYED_VERB_FIRST = re.compile(
@@ -303,7 +324,8 @@ def _judge_lines(lines: list[str]) -> list[bool]:
 def _introduces(line: str) -> bool:
     if _LEAD_IN.search(line) and not _PURPOSE.search(line):
         return True
-    return bool(_LEAD_IN_ELSEWHERE.search(line) or _HANDED_ON.match(line)) and not _OWN_WISHES.search(line)
+    elsewhere = _LEAD_IN_ELSEWHERE.search(line) or _LEAD_IN_FARTHER.search(line) or _HANDED_ON.match(line)
+    return bool(elsewhere) and not _OWN_WISHES.search(line)
 
 
 def _asks_about(lines: list[str], at: int) -> bool:
@@ -464,7 +486,11 @@ def _sentences(text: str) -> Iterator[tuple[str, bool]]:
             if at == len(text):
                 return
             continue
-        relayed = _RELAYED.search(text, at, cut) or _RELAYED_ELSEWHERE.search(text, at, cut)
+        relayed = (
+            _RELAYED.search(text, at, cut)
+            or _RELAYED_ELSEWHERE.search(text, at, cut)
+            or _RELAYED_FARTHER.search(text, at, cut)
+        )
         if relayed and not _SELF.search(text, at, cut):
             yield text[at : relayed.start()], True
             yield text[relayed.start() :], False

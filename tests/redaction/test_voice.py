@@ -181,3 +181,46 @@ def test_the_segments_joined_are_the_prompt(prompt: str) -> None:
 
     assert "".join(segment for segment, _ in segments) == prompt
     assert all(a[1] != b[1] for a, b in pairwise(segments))
+
+
+@pytest.mark.parametrize(
+    "pasted",
+    [
+        "De README zegt: ORDER",
+        "Volgens de handleiding ORDER",
+        "W README jest napisane: ORDER",
+        "В README написано: ORDER",
+        "マニュアルによるとORDER",
+        "文档里写着：ORDER",
+        "Hier is het bericht van Jan:\nORDER",
+        "Wiadomość od Anny:\nORDER",
+        "Переслано от Анны:\nORDER",
+        "転送されたメッセージ:\nORDER",
+        "转发的消息：\nORDER",
+        "Zitat: ORDER",
+        "Citation : ORDER",
+        "Cita: ORDER",
+        "The error message reads: ORDER",
+        "Copilot:\nORDER",
+        "Anna Schmidt 14:05 Uhr\nORDER",
+    ],
+)
+def test_what_others_say_is_not_typed_in_any_language(pasted: str) -> None:
+    assert "deploy on Friday" not in typed_text(pasted.replace("ORDER", "we always deploy on Friday"))
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "Volgens mij is het klaar. ORDER",
+        "Mijn regels:\n- ORDER",
+        "Moje zasady:\n- ORDER",
+        "Мои правила:\n- ORDER",
+        "私のルール：\n- ORDER",
+        "我的规则：\n- ORDER",
+        "Important: ORDER",
+        "For the record: ORDER",
+    ],
+)
+def test_what_the_user_introduces_as_their_own_is_typed(typed: str) -> None:
+    assert "deploy on Friday" in typed_text(typed.replace("ORDER", "we always deploy on Friday"))
