@@ -111,6 +111,12 @@ def settings_of(vault: Vault, settings: Settings) -> Settings:
     return replace(settings, home=vault.folder)
 
 
+def settings_around(settings: Settings) -> Settings:
+    """Return the settings of the folder whose worker, watcher and hooks serve a memory folder: that around a vault."""
+    home = config_home(settings.home)
+    return settings if home == settings.home else replace(settings, home=home)
+
+
 def load_inside(flags: Mapping[str, Any] | None, name: str | None) -> Loaded:
     """Load the settings of the memory folder, or those with which the vault of a project is used.
 

@@ -27,6 +27,7 @@ from engram.settings import Settings
 from engram.setup.edits.changes import FileChange
 from engram.setup.services.definition import PROCESSES, ServiceStatus, ServiceSystem, SystemName
 from engram.setup.services.service_plan import best_system, installed_system, system_by_name
+from engram.vaults import settings_around
 
 #: What the systems are called in messages.
 _TITLES = {
@@ -244,20 +245,20 @@ def _file_json(change: FileChange) -> dict[str, str]:
 
 
 def _system(workspace: Workspace) -> ServiceSystem:
-    return installed_system(workspace.settings, workspace.arguments())
+    return installed_system(settings_around(workspace.settings), workspace.arguments())
 
 
 def _system_to_start(workspace: Workspace) -> ServiceSystem:
     """What starts the processes. Raises MissingDatabase where they would end again at once."""
     from engram.models.engine.database import is_deleted
 
-    if is_deleted(workspace.places.memory_db):
+    if is_deleted(settings_around(workspace.settings).places.memory_db):
         raise MissingDatabase()
     return _system(workspace)
 
 
 def _states(workspace: Workspace) -> dict[str, ProcessState]:
-    places = workspace.places
+    places = settings_around(workspace.settings).places
     return {"worker": process_state(places.worker_lock), "watcher": process_state(places.watcher_lock)}
 
 

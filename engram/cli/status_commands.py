@@ -33,6 +33,7 @@ from engram.settings import MODEL_EXTRACTORS, Settings
 from engram.setup.doctor.doctor_checks import Machine, run_checks
 from engram.setup.doctor.doctor_report import apply_fixes, write_report
 from engram.transcripts.registry import present_folders, skipped, title_of
+from engram.vaults import settings_around
 from engram.version import code_version
 from engram.worker.client import ask_status
 
@@ -60,7 +61,8 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
         offer = "" if as_json else offer_claude(store, workspace.settings)
         hubs = report_hubs(store)
         picked = picked_memories(store)
-    worker = ask_status(workspace.places) if health.worker.is_alive else None
+    serving = settings_around(workspace.settings).places
+    worker = ask_status(serving) if health.worker.is_alive else None
     if as_json:
         facts = status_to_json(health, projects, agents, paused, workspace.settings)
         facts["hubs"] = [report.to_json() for report in hubs]
@@ -72,7 +74,7 @@ def status(workspace: Workspace, verbose: bool, as_json: bool) -> None:
     not_read = skipped(workspace.settings)
     print_facts(
         [
-            ("engram", _off(workspace.places, health)),
+            ("engram", _off(serving, health)),
             ("worker", _process(health.worker)),
             ("watcher", _process(health.watcher)),
             ("model", f"{worker.model}, run by {worker.runtime}" if worker and worker.model else ""),

@@ -22,6 +22,7 @@ from engram.reports.processes import ProcessState, process_state
 from engram.settings import Settings
 from engram.system.clock import iso_time
 from engram.transcripts.registry import discover
+from engram.vaults import settings_around
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,10 +133,11 @@ def take_vitals(store: Store, settings: Settings, *, with_files: bool = True) ->
     Without files this takes a few milliseconds at any size, and unread transcripts are not counted.
     """
     unread = count_unread(store, settings) if with_files else Unread(0, 0, 0.0, 0)
+    serving = settings_around(settings).places
     by_kind = usage.count_work(store)
     return Vitals(
-        worker=process_state(settings.places.worker_lock),
-        watcher=process_state(settings.places.watcher_lock),
+        worker=process_state(serving.worker_lock),
+        watcher=process_state(serving.watcher_lock),
         stages=_stages(store, settings, unread, by_kind),
         unread=unread,
         work=by_kind,

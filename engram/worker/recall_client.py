@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from engram.errors import EmbeddingError
 from engram.models.engine.transaction import Store
-from engram.paths import Home
 from engram.settings import Settings
 from engram.text.words import MAX_QUERY_CHARS
-from engram.vaults import own_vault
+from engram.vaults import settings_around
 from engram.worker.client import ask_worker
 
 if TYPE_CHECKING:  # the search is loaded by whoever asks: processes that only wake the worker stay small
@@ -111,9 +110,10 @@ def ask_memory(
     """
     if with_worker:
         places, asked = settings.places, request.to_json()
-        if own_vault(places) is not None:
+        serving = settings_around(settings).places
+        if serving != places:
             # The worker of the memory folder around a vault serves the vault too.
-            places, asked = Home(places.root.parent.parent), asked | {"vault": places.root.name}
+            places, asked = serving, asked | {"vault": places.root.name}
         answer = ask_worker(places, asked, timeout_seconds=ANSWER_SECONDS)
         hits = _parse_hits(answer)
         if answer is not None and hits is not None:

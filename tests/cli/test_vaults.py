@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,9 @@ from click.testing import Result
 from engram.models.engine.transaction import Store
 from engram.models.open_memory import open_store
 from engram.paths import Home
+from engram.system.process_lock import ProcessLock
 from engram.vaults import find_vault
+from engram.version import code_version
 
 Run = Callable[..., Result]
 RunJson = Callable[..., Any]
@@ -163,3 +166,26 @@ def test_a_vault_that_cannot_be_read_lets_nothing_in_or_out(filled: Store, run: 
     (vault.folder / "vault.json").write_text("{")
 
     assert "can't be read" in run("--vault", "harbor", "status", code=1).stderr
+
+
+def test_what_serves_the_memory_folder_serves_its_vaults_too(
+    filled: Store, run: Run, run_json: RunJson, home: Home
+) -> None:
+    filled.close()
+    run_json("projects", "vault", "harbor", "--yes")
+    assert run_json("--vault", "harbor", "status")["worker"]["alive"] is False
+
+    with contextlib.ExitStack() as held:
+        for lock in (home.worker_lock, home.watcher_lock):
+            held.callback(ProcessLock(lock, code_version()).release)
+
+        told = run_json("--vault", "harbor", "status")
+        assert (told["worker"]["alive"], told["watcher"]["alive"]) == (True, True)
+        assert "OFF" not in run("--vault", "harbor", "status").stdout
+        states = run_json("--vault", "harbor", "service", "status")
+        assert (states["worker"]["alive"], states["watcher"]["alive"]) == (True, True)
+        checks = {check["name"]: check["detail"] for check in run_json("--vault", "harbor", "doctor", code=1)["checks"]}
+
+    assert "not running" not in checks["worker"] + checks["watcher"]
+    assert "vaults" not in checks.get("hooks' interpreter", "")
+    assert "vaults" in checks["memory folder"]

@@ -36,6 +36,7 @@ from engram.system.process_lock import MAX_SILENCE_SECONDS
 from engram.transcripts.claude_code.discover import SOON_DAYS, find_expiring
 from engram.transcripts.project import find_repository
 from engram.transcripts.registry import discover
+from engram.vaults import settings_around
 from engram.version import code_version
 from engram.worker.client import WorkerStatus, ask_status
 from engram_hooks.block import settings_block
@@ -62,6 +63,11 @@ class Machine:
         """The files of the memory folder."""
         return self.settings.places
 
+    @property
+    def around(self) -> Settings:
+        """The settings of what serves the memory folder: worker, watcher and hooks; for a vault those around it."""
+        return settings_around(self.settings)
+
     @cached_property
     def registrations(self) -> list[Registration]:
         """Every place where Claude Code is told to run Engram's hooks."""
@@ -71,7 +77,7 @@ class Machine:
     @cached_property
     def service(self) -> ServiceSystem:
         """What starts the processes of this memory folder."""
-        return installed_system(self.settings)
+        return installed_system(self.around)
 
 
 # -- Checks of the folders: can the memory folder be written, and are the sessions where Engram looks for them?
@@ -166,7 +172,7 @@ MAX_LISTED_LINES = 5
 
 def check_interpreters(machine: Machine) -> Iterator[Check]:
     """Check that hooks and the MCP server run with the interpreter of this installation."""
-    link = machine.home.python_link
+    link = machine.around.places.python_link
     if not link.exists():
         yield Check(
             "hooks' interpreter",
@@ -187,7 +193,7 @@ def check_interpreters(machine: Machine) -> Iterator[Check]:
             fix="link-python",
             public="another interpreter",
         )
-    command = server_command(machine.settings)
+    command = server_command(machine.around)
     if command and Path(command).exists() and command != sys.executable:
         yield Check(
             "MCP server's interpreter",
@@ -206,7 +212,7 @@ def check_service(machine: Machine) -> Iterator[Check]:
         yield _check_start(machine, status.system)
     wanted = {
         "interpreter": sys.executable,
-        "memory folder": str(machine.settings.home),
+        "memory folder": str(machine.around.home),
         "configuration folder of Claude Code": str(machine.settings.claude_folder),
     }
     for change in machine.service.files():
@@ -256,7 +262,7 @@ def _check_linger(machine: Machine) -> Iterator[Check]:
 
 def check_half_done(machine: Machine) -> Iterator[Check]:
     """Check that no installation stopped half way."""
-    told = explain_half_done(machine.home)
+    told = explain_half_done(machine.around.places)
     if told is not None:
         what, advice = told
         command = "engram uninstall" if "uninstall` to finish" in advice else "engram install"
@@ -265,8 +271,8 @@ def check_half_done(machine: Machine) -> Iterator[Check]:
 
 def check_earlier(machine: Machine) -> Iterator[Check]:
     """Check that the earlier Engram does not run beside this one."""
-    worker = holder_of(machine.home.worker_lock) or 0
-    earlier = find_earlier(machine.settings, projects=(machine.folder,), worker_pid=worker)
+    worker = holder_of(machine.around.places.worker_lock) or 0
+    earlier = find_earlier(machine.around, projects=(machine.folder,), worker_pid=worker)
     if not earlier.is_active:
         return
     lines = earlier.lines()
@@ -391,7 +397,8 @@ _RESTART = "run: engram service restart (or stop and start `engram up`)"
 
 def check_processes(machine: Machine) -> Iterator[Check]:
     """Check the heartbeat and the code of the processes that run."""
-    for name, lock in (("watcher", machine.home.watcher_lock), ("worker", machine.home.worker_lock)):
+    places = machine.around.places
+    for name, lock in (("watcher", places.watcher_lock), ("worker", places.worker_lock)):
         state = process_state(lock)
         if not state.is_alive:
             continue
@@ -420,9 +427,9 @@ def check_processes(machine: Machine) -> Iterator[Check]:
 
 def check_worker(machine: Machine) -> Iterator[Check]:
     """Check that the worker answers, has the current settings, and that the vectors are of its model."""
-    if not process_state(machine.home.worker_lock).is_alive:
+    if not process_state(machine.around.places.worker_lock).is_alive:
         return
-    status = ask_status(machine.home)
+    status = ask_status(machine.around.places)
     if status is None:
         yield Check(
             "worker's answers",
@@ -437,7 +444,7 @@ def check_worker(machine: Machine) -> Iterator[Check]:
         yield Check(
             "worker's settings",
             State.WARN,
-            f"{machine.home.config_file} was changed after the worker started",
+            f"{machine.around.places.config_file} was changed after the worker started",
             _RESTART,
             command="engram service restart",
             fix="restart",
@@ -478,7 +485,7 @@ def _hangs(lock: Path, state: ProcessState) -> bool:
 
 def _is_older_than_settings(machine: Machine, status: WorkerStatus) -> bool:
     try:
-        changed_at = machine.home.config_file.stat().st_mtime
+        changed_at = machine.around.places.config_file.stat().st_mtime
     except OSError:
         return False
     return changed_at > time.time() - status.uptime_seconds + 1.0
@@ -507,10 +514,11 @@ def check_memory(machine: Machine) -> Iterable[Check]:
 def check_hooks(machine: Machine) -> Iterator[Check]:
     """The checks of the hooks, the plugin, the MCP server, and the permission to use it."""
     by_plugin = has_plugin(machine.registrations)
-    home = None if is_default_home(machine.home) else machine.home
+    places = machine.around.places
+    home = None if is_default_home(places) else places
     yield from check_registrations(machine.registrations, home)
     if not machine.is_quick:
-        yield from check_mod(machine.settings, machine.registrations)
+        yield from check_mod(machine.around, machine.registrations)
     for folder in machine.settings.all_claude_folders[1:]:
         if not find_registrations(read_documents(folder)):
             yield Check(
@@ -522,7 +530,7 @@ def check_hooks(machine: Machine) -> Iterator[Check]:
                 public="not connected",
             )
     yield from check_claude(
-        machine.settings,
+        machine.around,
         settings_block(),
         machine.folder,
         rule=permission_rule(

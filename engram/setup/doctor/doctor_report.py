@@ -137,8 +137,8 @@ def close_folder(machine: Machine) -> str:
 
 def link_python(machine: Machine) -> str:
     """Let the hooks use this interpreter."""
-    link_interpreter(machine.home)
-    return f"linked {machine.home.python_link} to this interpreter"
+    link_interpreter(machine.around.places)
+    return f"linked {machine.around.places.python_link} to this interpreter"
 
 
 def start(machine: Machine) -> str:
@@ -155,7 +155,7 @@ def restart(machine: Machine) -> str:
 
 def end_others(machine: Machine) -> str:
     """End the processes of another version, whoever started them, and start this version's."""
-    ended = end_other_versions(machine.settings)
+    ended = end_other_versions(machine.around)
     machine.service.start()
     return f"ended {', '.join(other.described for other in ended)}; started the worker and the watcher"
 
