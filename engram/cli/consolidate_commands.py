@@ -169,7 +169,7 @@ def propose(
     if as_json:
         print_json({"applied": is_applied, "proposals": [_to_json(proposal) for proposal in proposals]})
     elif not proposals:
-        say(f"Nothing to propose: every rule that {MIN_NEEDED_SESSIONS} sessions needed stands in your files already.")
+        say(f"Nothing to propose: {MIN_NEEDED_SESSIONS} sessions needed no rule that your files don't have.")
     elif is_applied:
         say("Written.")
     else:

@@ -11,6 +11,7 @@ import click
 
 from engram.cli.options import confirm, json_option, tell, yes_option
 from engram.cli.output import iso, print_json, print_table, say, when
+from engram.cli.results import counted
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.enums import Actor
 from engram.errors import BadRequest, HubError, NotFound
@@ -491,7 +492,7 @@ def _round_json(done: Round) -> dict[str, Any]:
 
 def _told_of(rounds: list[Round]) -> str:
     pulled, pushed = sum(done.pulled for done in rounds), sum(done.pushed for done in rounds)
-    return f"{pulled} statements pulled, {pushed} pushed."
+    return f"{counted(pulled, 'change') or 'No change'} received, {counted(pushed, 'change') or 'none'} sent."
 
 
 def _sync_lease(store: Store) -> HeldLease:

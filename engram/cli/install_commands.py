@@ -495,7 +495,7 @@ def _apply(workspace: Workspace, choices: Choices, machine: Machine, *, no_impor
         check=check,
         put_back=put_back,
     )
-    outcome.notes += [f"Ended of another version: {other.described}" for other in ended]
+    outcome.notes += [f"Ended a process of another version: {other.described}" for other in ended]
     if copy is not None:
         outcome.notes.append(
             f"memory.db was brought up to date. The way back: `engram restore {copy.name}` with the version of before"

@@ -9,6 +9,7 @@ import click
 
 from engram.cli.options import confirm, json_option, tell, yes_option
 from engram.cli.output import one_line, print_facts, print_json, print_table, safe
+from engram.cli.results import counted
 from engram.cli.workspace import Workspace, pass_workspace
 from engram.enums import Actor
 from engram.errors import BadRequest, NotFound
@@ -85,17 +86,19 @@ def _forgotten_as_json(report: ForgottenProject) -> dict[str, Any]:
 
 
 def _forgotten_sentence(report: ForgottenProject) -> str:
-    stays = f" {len(report.kept_global)} global memories stay; `engram forget ID` deletes one." * bool(
-        report.kept_global
-    )
+    kept = counted(len(report.kept_global), "global memory stays", "global memories stay")
+    stays = f" {kept}; `engram forget ID` deletes one." if kept else ""
     foreign = f" {', '.join(report.foreign)} may still contain its words: it is another program's." * bool(
         report.foreign
     )
+    turns = counted(report.turns, "turn") or "no turn"
+    memories = counted(report.memories, "memory", "memories") or "no memory"
+    files = counted(len(report.files), "file") or "no file"
+    backups = counted(report.backups + report.dropped_backups, "backup") or "no backup"
     return (
-        f"Deleted {report.turns} turns and {report.memories} memories of {report.name}; changed "
-        f"{len(report.files)} files "
-        f"and cleaned {report.backups + report.dropped_backups} backups.{stays}{foreign} What was said there is never "
-        f"read again. New sessions in {report.folder} are read as before; exclude the folder if you don't want that."
+        f"Deleted {turns} and {memories} of {report.name}; changed {files} and cleaned {backups}.{stays}{foreign} "
+        f"What was said there is never read again. New sessions in {report.folder} are read as before; exclude the "
+        "folder if you don't want that."
     )
 
 
@@ -383,4 +386,6 @@ def rename(workspace: Workspace, name: str, new_name: str, as_json: bool) -> Non
 
 
 def _shown(value: object) -> object:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     return ", ".join(map(str, value)) if isinstance(value, list) else value

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ def test_projects_are_listed_with_folder_sessions_and_memories(filled: Store, ru
     assert listed["moves"] == []
     assert "lantern (gone)" in " ".join(run("projects").stdout.split())
     assert run_json("projects", "show", "harbor")["name"] == "harbor"
+    assert re.search(r"^folder exists +no$", run("projects", "show", "harbor").stdout, re.M)
     assert "no project" in run("projects", "show", "castle", code=1).stderr
 
 
@@ -154,7 +156,7 @@ def test_a_project_is_forgotten_after_a_question_that_counts_and_its_folder_stay
     assert (project["turns"], project["memories"]) == (turns, before["harbor"]["memories"] - kept)
     assert len(project["kept_global"]) == kept
     assert "New sessions" in again
-    assert "0 turns and 0 memories" in again
+    assert "Deleted no turn and no memory of harbor" in again
     now = {project["name"]: project for project in run_json("projects", "list")["projects"]}
     assert (now["harbor"]["folder"], now["harbor"]["memories"]) == (before["harbor"]["folder"], 0)
     assert now["lantern"] == before["lantern"]

@@ -65,7 +65,7 @@ def test_a_folder_is_shown_and_left_and_its_keys_are_gone(tmp_path: Path) -> Non
     assert f"{synced} (in step)" in type_command(home, "engram status").output
     assert "Ada (this machine)" in type_command(home, "engram hub devices").output
     again = type_command(home, f"engram sync {synced}")
-    assert "0 statements pulled, 0 pushed." in again.output
+    assert "No change received, none sent." in again.output
     assert joined["phrase"] not in again.output
 
     assert type_command(home, "engram hub leave --yes").exit_code == 0
