@@ -8,7 +8,15 @@ from dataclasses import dataclass, field, replace
 
 from engram.errors import TranscriptError
 from engram.ingest.clean import Cleaner, Redact
-from engram.ingest.scope import TurnPlaces, needs_project, pauses_for, places_of, project_for, spans_of, why_not_project
+from engram.ingest.scope import (
+    TurnPlaces,
+    needs_project,
+    pauses_for,
+    places_of,
+    project_of_session,
+    spans_of,
+    why_not_project,
+)
 from engram.ingest.writing import IngestResult, Portion, write_portion
 from engram.models.engine.transaction import Store
 from engram.models.forgetting.project_erasing import drop_unsettled_turns
@@ -335,7 +343,7 @@ class Step:
         session = self._session()
         project = None
         if reading.cwd and needs_project(session):
-            project = project_for(self.store, reading.cwd, self.settings)
+            project = project_of_session(self.store, reading.cwd, self.settings)
             reason = why_not_project(self.store, reading.cwd, project, self.settings)
             has_dropped = self._drop_what_must_not_be_kept(session, project, reason)
             if reason:

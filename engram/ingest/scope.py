@@ -21,6 +21,7 @@ from engram.models.projects.projects import (
     list_projects,
     path_of,
     project_by_id,
+    repository_begun_in,
 )
 from engram.models.sessions.sessions import SessionRow, find_session
 from engram.models.work.pauses import Span, paused_scopes, pauses_of
@@ -66,6 +67,19 @@ def project_for(
     if is_there and project.is_repository:
         project = replace(project, remote=read_remote(root), first_commit=read_first_commit(root))
     return project
+
+
+def project_of_session(store: Store, cwd: str, settings: Settings) -> Project:
+    """Return the project of a new session; in a folder that is gone, as for ``project_for`` or as before it went.
+
+    A worktree that was removed together with git's record of it says no longer where it belonged; an earlier session
+    that was begun in it does.
+    """
+    project = project_for(store, cwd, settings)
+    if not project.identity or project.is_repository or project.is_global or os.path.isdir(cwd):
+        return project
+    earlier = repository_begun_in(store, cwd)
+    return project if earlier is None else _as_known(project, earlier)
 
 
 def _as_known(project: Project, known: ProjectRow) -> Project:

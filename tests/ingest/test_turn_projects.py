@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from growing_transcript import Ingest, MakeTranscript, Transcript, Turns
-from repositories import repository
+from repositories import Repository, repository
 
 from engram.consolidation.context import Context
 from engram.consolidation.stale import bound_files
@@ -396,3 +396,57 @@ def test_a_merge_that_is_taken_back_leaves_each_turn_where_it_was(
     names = {project.id: project.name for project in list_projects(worked)}
     of_memories = {names[memory.project_id or 0]: memory.summary for memory in memories_of_session(worked, "s1")}
     assert all(WORDS[name] in summary for name, summary in of_memories.items())
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The user's home folder."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def projects_of_sessions(store: Store) -> dict[str, str]:
+    """The name of the project of every session."""
+    names = {project.id: project.name for project in list_projects(store)}
+    return {session.session_id: names[session.project_id or 0] for session in list_sessions(store)}
+
+
+def work_in(make_transcript: MakeTranscript, ingest: Ingest, name: str, folder: Path) -> None:
+    session = make_transcript(name, cwd=str(folder))
+    session.user("mend the winch")
+    session.says("It is mended.")
+    ingest(session)
+
+
+@pytest.mark.parametrize(
+    "place",
+    [".claude-worktrees/engine-feature", ".codex/worktrees/a1b2/other", ".cursor/worktrees/x/y", "elsewhere/w1"],
+)
+def test_a_worktree_that_is_gone_belongs_where_its_earlier_sessions_do(
+    home: Path, make_transcript: MakeTranscript, ingest: Ingest, store: Store, place: str
+) -> None:
+    engine, folder = Repository.make(home / "code" / "engine"), home / place
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    engine.git("worktree", "add", "-q", str(folder), "-b", "feature")
+    work_in(make_transcript, ingest, "s1", folder)
+
+    engine.git("worktree", "remove", str(folder))
+    work_in(make_transcript, ingest, "s2", folder)
+
+    assert projects_of_sessions(store) == {"s1": "engine", "s2": "engine"}
+
+
+def test_a_folder_in_which_sessions_of_two_repositories_began_proves_nothing(
+    home: Path, make_transcript: MakeTranscript, ingest: Ingest, store: Store
+) -> None:
+    folder = home / ".claude-worktrees" / "feature"
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    for number, name in enumerate(("engine", "winch")):
+        repo = Repository.make(home / "code" / name)
+        repo.git("worktree", "add", "-q", str(folder), "-b", "feature")
+        work_in(make_transcript, ingest, f"s{number}", folder)
+        repo.git("worktree", "remove", str(folder))
+
+    work_in(make_transcript, ingest, "s2", folder)
+
+    assert projects_of_sessions(store) == {"s0": "engine", "s1": "winch", "s2": "feature"}

@@ -148,6 +148,14 @@ def claims_of(store: Reader, identity: str) -> list[Claim]:
     return sorted(claims, key=lambda claim: (not (claim.remote or claim.first_commit), not claim.project.root))
 
 
+def repository_begun_in(store: Reader, cwd: str) -> ProjectRow | None:
+    """Return the only repository that sessions begun in a folder belong to; None where there is none, or several."""
+    project, session = tables.Project, tables.Session
+    begun = PROJECTS.select().join(session, on=session.project == project.id).where(session.cwd == cwd).distinct()
+    found = store.fetch_records(PROJECTS, begun.where((project.remote != "") | (project.first_commit != "")).limit(2))
+    return found[0] if len(found) == 1 else None
+
+
 def lose_folder(tx: Tx, project_id: int) -> None:
     """Note that a project no longer has the folder that it had: another repository is there now."""
     tx.run(tables.Project.update(root="").where(tables.Project.id == project_id))
