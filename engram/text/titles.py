@@ -31,6 +31,19 @@ _LABEL = re.compile(
     r"(?:dead end|decision|fix|fact|state|preference|(?:the )?user(?:['’]s)? (?:choice|decision|rule|wish))\s*:\s*",
     re.IGNORECASE,
 )
+#: Sentences in which the local writer tells what somebody decided, left open or mended, each with the part that names
+#: it: "Asked “…” the user chose: Redis" is known by the choice, not by its first clause.
+_FRAMES: tuple[tuple[str, re.Pattern[str]], ...] = (
+    ("Chosen", re.compile(r"Asked “.+?” the user (?:chose|answered): (?P<named>.+)")),
+    ("Plan rejected", re.compile(r"The user rejected the plan(?: “(?P<quoted>[^”]+)”)?(?: and said: (?P<named>.+))?")),
+    (
+        "Plan approved",
+        re.compile(r"The user (?:approved|changed) the plan(?: “(?P<quoted>[^”]+)”)?[^:“]*(?:: (?P<named>.+))?"),
+    ),
+    ("Refused", re.compile(r"When the user refused .+?, they said: (?P<named>.+)")),
+    ("Open", re.compile(r"Left open: (?:the user asked “(?P<quoted>[^”]+)”|(?P<named>.+))")),
+    ("Mended", re.compile(r"`[^`]+` failed: (?P<named>.+)")),
+)
 _ADDRESS = re.compile(r"<?https?://\S+")
 _MARKUP = re.compile(r"^(?:[#>*\-+]+\s+|\d+[.)]\s+)+")
 _EDGES = ' \t.,;:—–-…。、，；："“”'
@@ -52,11 +65,23 @@ def title_from(text: str) -> str:
     named = (text for line in lines if _is_long_enough(text := _ADDRESS.sub("", line)))
     line = next(named, lines[0] if lines else "")
     line = _LABEL.sub("", " ".join(_MARKUP.sub("", line).split()), count=1)
+    for label, frame in _FRAMES:
+        parts = framed.groupdict() if (framed := frame.match(line)) else {}
+        if told := parts.get("quoted") or parts.get("named"):
+            return _first_clause(told, label)
+    return _first_clause(line)
+
+
+def _first_clause(line: str, label: str = "") -> str:
+    """Return the first clause of a line, or its first words and "…"; with a label in front, if there is one."""
+    head = f"{label}: " if label else ""
+    line = line.strip(_EDGES) if label else line
     ends = [end.start() for end in _CLAUSE_END.finditer(line)] + [len(line)]
-    clauses = [line[:end] for end in ends if _fits(line[:end])]
-    said = [clause for clause in clauses if _is_long_enough(clause)] or ([line] if _fits(line) else [])
-    title = said[0] if said else _first_words(line)
-    return title if title.endswith("…") else title.strip(_EDGES) or line[:MAX_TITLE_CHARACTERS]
+    clauses = [line[:end] for end in ends if _fits(head + line[:end])]
+    said = [clause for clause in clauses if _is_long_enough(clause)] or ([line] if _fits(head + line) else [])
+    title = said[0] if said else _first_words(line, head)
+    title = title if title.endswith("…") else title.strip(_EDGES) or line[:MAX_TITLE_CHARACTERS]
+    return head + title if title else ""
 
 
 def _fits(clause: str) -> bool:
@@ -68,11 +93,11 @@ def _is_long_enough(clause: str) -> bool:
     return is_unspaced(clause) or len(clause.split()) >= _MIN_CLAUSE_WORDS
 
 
-def _first_words(line: str) -> str:
+def _first_words(line: str, head: str) -> str:
     if is_unspaced(line):
         return f"{line[: _MAX_UNSPACED_CHARACTERS - 1]}…"
-    words = " ".join(line.split()[:MAX_TITLE_WORDS])
-    return f"{words[: MAX_TITLE_CHARACTERS - 1].rstrip(_EDGES)}…" if words else ""
+    words = " ".join(line.split()[: MAX_TITLE_WORDS - len(head.split())])
+    return f"{words[: MAX_TITLE_CHARACTERS - 1 - len(head)].rstrip(_EDGES)}…" if words else ""
 
 
 def clean_questions(given: Iterable[str], redact: Callable[[str], str]) -> tuple[str, ...]:

@@ -262,6 +262,8 @@ def test_a_question_is_answered_while_it_is_typed_wherever_one_is(person: Person
         assert tab.locator("nav [aria-current]").inner_text() == "Memories"
         tab.go_back()
         tab.wait_for_url(f"{house.page.home}{view}")
+        # The view is loaded anew, which would end the next step.
+        tab.locator("#answer h2").wait_for(state="detached")
 
 
 def test_the_days_of_a_chart_are_read_with_the_arrows(person: Person) -> None:

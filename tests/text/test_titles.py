@@ -24,6 +24,18 @@ from engram.text.titles import MAX_TITLE_CHARACTERS, MAX_TITLE_WORDS, clean_titl
         ("https://example.org/run/8\n\nwhy did this job fail?", "why did this job fail"),
         ("#7\nthe import is slow again", "the import is slow again"),
         ("https://example.org/a", "https://example.org/a"),
+        ("Asked “Where are the plans stored?” the user chose: In Redis, for a week.", "Chosen: In Redis, for a week"),
+        ("Asked “Which store?” the user answered: a file; nobody reads it.", "Chosen: a file; nobody reads it"),
+        ("The user approved the plan “Move the store”: Copy it to SQLite first.", "Plan approved: Move the store"),
+        ("The user approved the plan: Copy it to SQLite first, then switch.", "Plan approved: Copy it to SQLite first"),
+        ("The user rejected the plan “Two stores” and said: “one is enough”", "Plan rejected: Two stores"),
+        ("The user rejected the plan and said: “one store is enough”", "Plan rejected: one store is enough"),
+        ("The user changed the plan “Two stores” and approved it.", "Plan approved: Two stores"),
+        ("When the user refused a change of cfg.py, they said: “keep the old name”", "Refused: keep the old name"),
+        ("Left open: write the docs; let it expire.", "Open: write the docs"),
+        ("Left open: the user asked “Why is `up` slow?” and stopped before it was done.", "Open: Why is `up` slow"),
+        ("`make test` failed: The port was taken. It passed after a change of a.py.", "Mended: The port was taken"),
+        ("The user approved the plan.", "The user approved the plan"),
     ],
 )
 def test_a_title_is_the_first_clause(text: str, title: str) -> None:
