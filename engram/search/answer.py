@@ -271,7 +271,7 @@ def answer_question(
     wanted = _coverage_of(query.text)
     asked_for = searcher.coverage_of(query.text)
     near = near_as_passages(raise_with_source(candidates, found), found, asked_for)
-    recalled = public_hits(store, near[: query.limit], query.project_id)
+    recalled = public_hits(store, list(islice(near, query.limit)), query.project_id)
     recalled = [replace(hit, standing=Standing(*standing_of(hit.text))) for hit in recalled]
     logs = day_logs(store, query) if with_passages else []
     said = told_passages(store, found[:MAX_PASSAGES], query.project_id)
@@ -304,14 +304,14 @@ def answer_question(
 MIN_SHARE_OF_PASSAGE = 0.5
 
 
-def near_as_passages(memories: Sequence[Hit], passages: Sequence[Hit], wanted: Coverage) -> list[Hit]:
-    """Return the memories without those by rules that are much farther from the question than the passages are."""
+def near_as_passages(memories: Iterable[Hit], passages: Sequence[Hit], wanted: Coverage) -> Iterator[Hit]:
+    """Yield the memories without those by rules that are much farther from the question than the passages are."""
 
     def closeness(hit: Hit) -> float:
         return wanted.share(wanted.stems_in(hit.text)) + (hit.cosine or 0.0)
 
     floor = MIN_SHARE_OF_PASSAGE * max(map(closeness, passages[:MAX_PASSAGES]), default=0.0)
-    return [hit for hit in memories if hit.memory is None or not hit.memory.is_by_rules or closeness(hit) >= floor]
+    return (hit for hit in memories if hit.memory is None or not hit.memory.is_by_rules or closeness(hit) >= floor)
 
 
 #: A memory, or what a session was about, comes before a passage that is closer by no more than this.

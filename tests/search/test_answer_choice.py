@@ -56,10 +56,10 @@ def test_a_memory_by_rules_must_be_half_as_close_to_the_question_as_the_best_pas
         remembered(far, "a-model"),
     ]
 
-    kept = near_as_passages(memories, [passage], wanted)
+    kept = list(near_as_passages(memories, [passage], wanted))
 
     assert [(memory.text, memory.memory and memory.memory.extractor) for memory in kept] == [
         (near, "local-3"),
         (far, "a-model"),
     ]
-    assert near_as_passages(memories, [], wanted) == memories
+    assert list(near_as_passages(memories, [], wanted)) == memories
