@@ -70,7 +70,8 @@ class Hub:
         try:
             yield cls(database, service, f"http://127.0.0.1:{listener.getsockname()[1]}", server, thread)
         finally:
-            server.should_exit = True
+            # Nobody waits for the connections that machines keep open.
+            server.force_exit = server.should_exit = True
             thread.join(timeout=20)
             listener.close()
             database.close()
