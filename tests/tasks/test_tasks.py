@@ -22,7 +22,7 @@ from engram.ingest.read_sources import ingest_path
 from engram.models.engine.transaction import Store
 from engram.models.projects.notes import Owner, is_seen_by
 from engram.models.projects.projects import list_projects
-from engram.models.search.vectors import count_missing_vectors
+from engram.models.search.vectors import missing_vectors
 from engram.models.sessions.sessions import find_session
 from engram.models.work.task_runs import list_stages
 from engram.models.work.work import BACK_OFF_SECONDS, WorkState, find_work, take_lease
@@ -122,7 +122,7 @@ def test_what_was_extracted_is_found_by_its_meaning_without_waiting_for_a_scan(b
 
     assert "scan" not in ran
     assert bench.memories() == 2
-    assert count_missing_vectors(bench.store, bench.embedder.model_id) == 0
+    assert missing_vectors(bench.store, bench.embedder.model_id, 1) == []
 
 
 def test_a_stop_alone_closes_the_turn_and_extracts_nothing_before_the_threshold(bench: Bench) -> None:
@@ -244,7 +244,7 @@ def test_a_scan_finds_everything_without_a_queue(bench: Bench) -> None:
 
     assert {"extract", "embed", "consolidate", "index_notes"} <= set(ran)
     assert bench.memories() == 3
-    assert count_missing_vectors(bench.store, bench.embedder.model_id) == 0
+    assert missing_vectors(bench.store, bench.embedder.model_id, 1) == []
 
 
 def test_of_two_workers_one_scans(bench: Bench) -> None:
@@ -300,7 +300,7 @@ def test_a_drain_does_all_that_is_due_in_this_process(bench: Bench) -> None:
     second = drain(bench.runtime, with_waiting=True)
 
     assert (first.sessions, second.sessions, bench.memories()) == (1, 1, 4)
-    assert count_missing_vectors(bench.store, bench.embedder.model_id) == 0
+    assert missing_vectors(bench.store, bench.embedder.model_id, 1) == []
 
 
 def test_a_drain_ends_although_something_keeps_failing(bench: Bench) -> None:

@@ -60,18 +60,6 @@ def missing_vectors(store: Reader, model: str, limit: int) -> list[Missing]:
     return missing
 
 
-def count_missing_vectors(store: Reader, model: str) -> int:
-    """How many rows wait for a vector."""
-    model_id = _model_id(store, model)
-    total = 0
-    for owner, table in _OWNERS.items():
-        vector = tables.Vector
-        is_current = (vector.owner == owner) & (vector.model == model_id) & (vector.piece == 0)
-        current = vector.select(fn.COUNT(vector.seq)).join(table, on=table.id == vector.owner_id).where(is_current)
-        total += store.fetch_value(table.select(fn.COUNT(table.id))) - store.fetch_value(current)
-    return total
-
-
 def count_vectors_by_model(store: Reader) -> dict[str, int]:
     """Return how many vectors each model made, by the model's name. Reads every vector's row."""
     vector, model = tables.Vector, tables.VectorModel

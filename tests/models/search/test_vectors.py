@@ -49,7 +49,7 @@ def test_memories_get_their_vectors_first_then_notes_then_the_newest_passages(
 def test_a_vector_of_another_model_is_missing_and_is_replaced(store: Store, keep: Callable[..., Memory]) -> None:
     made = keep("a memory")
     put(store, ("e", made.id), model="old")
-    assert (vectors.count_missing_vectors(store, "old"), vectors.count_missing_vectors(store, "new")) == (0, 1)
+    assert [len(vectors.missing_vectors(store, model, 9)) for model in ("old", "new")] == [0, 1]
 
     put(store, ("e", made.id), model="new")
 
