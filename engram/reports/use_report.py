@@ -21,9 +21,13 @@ DAY_MS = 86_400_000
 
 
 def late_of_days(store: Store, days: int = REPORT_DAYS) -> tuple[dict[str, int], int]:
-    """Return the answers of the last days that came too late, by cause, and the number of prompts."""
+    """Return the answers of the last days that came too late, by cause, and the number of prompts.
+
+    There are at least as many prompts as such answers, though their session may not be read yet, or never is.
+    """
     since_ms = store.now_ms() - days * DAY_MS
-    return late_since(store, since_ms), count_prompts_since(store, since_ms)
+    late = late_since(store, since_ms)
+    return late, max(count_prompts_since(store, since_ms), sum(late.values()))
 
 
 def report_of_days(store: Store, days: int = REPORT_DAYS) -> Usage:

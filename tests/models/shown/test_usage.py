@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from engram.enums import Refusal, Scope
 from engram.models.engine.transaction import Store
 from engram.models.memories.memory_records import Memory
 from engram.models.memories.memory_rows import set_accessed
 from engram.models.shown import usage
 from engram.models.shown.injections import AT_START, Injection, add_injections
-from engram.reports.use_report import refused_text
+from engram.reports.use_report import late_of_days, refused_text
 from engram.system.clock import FixedClock
 from engram.transcripts.turns import Opening
 from tests.models.conversations import make_turn, store_project, store_turn
@@ -65,6 +67,20 @@ def test_late_answers_are_counted_by_cause_and_day_for_a_month(store: Store, clo
     assert usage.late_since(store, now_ms - 86_400_000) == {"embedding": 2, "busy": 1}
     assert usage.late_since(store, 0)["busy"] == usage.MAX_LATE_DAYS
     assert usage.late_since(store, now_ms) == {}
+
+
+@pytest.mark.parametrize(("late", "read", "prompts"), [(4, 0, 4), (2, 5, 5), (0, 0, 0)])
+def test_never_more_answers_are_late_than_there_were_prompts(store: Store, late: int, read: int, prompts: int) -> None:
+    """Sessions that were not read yet, or are excluded, have prompts too."""
+    for number in range(read):
+        store_turn(store, make_turn(f"t{number}", "said", at_ms=store.now_ms()))
+    with store.transaction() as tx:
+        for _ in range(late):
+            usage.note_late(tx, "busy")
+
+    by_cause, count = late_of_days(store)
+
+    assert (sum(by_cause.values()), count) == (late, prompts)
 
 
 def test_refused_proposals_are_counted_by_reason_and_told(store: Store, clock: FixedClock) -> None:
