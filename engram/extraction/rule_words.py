@@ -31,7 +31,8 @@ _PROCESS = (
     r"branch(?:es| names?)|merges?|releases?|tests?|comments?|docs?)"
 )
 ALWAYS = re.compile(
-    rf"{_CLAUSE}(?:please\s+)?(?:always|never(?:,? ever,?)?|don'?t ever|do not ever)\s+{_NO_VERB}\w|"
+    rf"{_CLAUSE}(?:please\s+)?(?:always|never(?:,? ever,?|, under (?:any|no) circumstances,)?|don'?t ever|"
+    rf"do not ever)\s+{_NO_VERB}\w|"
     rf"\bwe (?:(?:should|must|shall|have to|need to|want to) )?(?:always|never)\s+{_NO_VERB}\w|"
     r"\b(?:you|claude|agents?|subagents?|everyone|everybody) (?:must|should|shall|need to|have to|are to|may|can) "
     r"(?:always|never) \w|"
@@ -236,7 +237,9 @@ HEDGE = re.compile(
     r"feel)|"
     r"i'?m (?:thinking|wondering|not sure|unsure|tempted|considering)|not sure|unsure|what if|how about|what about|"
     r"whether|"
-    r"suppose|imagine|pretend|assuming|assume|let'?s say|should be(?=:)|it (?:seems|looks)|proposal|suggestion|"
+    r"suppose|imagine|pretend|assuming|assume|let'?s say|my understanding is|if i understand|correct me if|"
+    r"if i'?m not mistaken|as far as i (?:know|can "
+    r"tell)|afaik|iirc|i thought|should be(?=:)|it (?:seems|looks)|proposal|suggestion|"
     r"suggest|either|versus|vs|"
     r"or (?:always|never|(?:do |should )?we (?:use|always|never)|use|should)|as if|if (?:we|you|i|they|it) (?:always|"
     r"never)|"
@@ -287,13 +290,17 @@ NAMED_OTHERS = re.compile(
     r"\b[A-Z]\w+'s (?:rule|opinion|view|advice|take|preference|convention|style|idea|motto)\b"
 )
 DISAGREES = re.compile(
+    # What follows was somebody else's, and is cut: "that's what the linter says".
+    r"\b(?:that|this)(?:'?s| is| was) what\W*$|"
     r"\b(?:i (?:strongly |totally |completely )?(?:disagree|beg to differ)|i (?:don'?t|do not) (?:agree|think so|"
     r"believe (?:that|"
     r"it|so)|see it that way|buy (?:it|that))|(?:that'?s|that is|which is|this is) (?:just |plain |total |"
     r"complete )?(?:wrong|"
     r"nonsense|silly|stupid|bullshit|rubbish|not true|a bad idea|overkill|ridiculous|too (?:strict|much))|"
     r"not convinced|"
-    r"i'?m not a fan|what nonsense)\b",
+    r"i'?m not a fan|what nonsense|(?:that|this|which)(?:'s| is| was) (?:what|how) (?:the|my|our|their|they|he|she|"
+    r"his|her)\b"
+    r"[^.]{0,40}\b(?:did|does|do|said|says?|wanted|wants?|thinks?|thought))\b",
     _ANY,
 )
 #: A one-time task at the beginning, whose words the rest of the sentence belongs to.
@@ -320,7 +327,9 @@ DESCRIPTION = re.compile(
     r"\bwhenever (?:you|we|"
     r"i)\b[^,]*, (?:it|the|this|that|there|they|i (?:get|see)|nothing)\b|"
     r"\bin (?:every|each) \w+ (?:there|it|they|i (?:get|see|found))\b|"
-    r"\bi (?:get|got|see|saw|found|notice\w*|had|ran|tried)\b",
+    r"\bi (?:get|got|see|saw|found|notice\w*|had|ran|tried)\b|\bused to\b|\bback then\b|\bin the past\b|\bpreviously\b|"
+    r"\bwe (?:always|never) (?:get|got|see|saw|hit|had|run into|end up|hear|heard|knew|wrote|used)\b|"
+    r"\bnever say never\b|\balways (?:happy|glad|a pleasure|good|nice)\b",
     _ANY,
 )
 #: "We use …" in a report of what is there, or what is wrong with it.
@@ -373,7 +382,8 @@ TAKES_BACK = re.compile(
     r"(?<!don't )(?<!dont )(?<!do not )(?<!never )(?<!not )\b(?:"
     r"(?:scratch|strike|disregard) (?:that|this|it|all|everything|what|the|my|those)|(?:just |only )?kidding|jk|j/k|"
     r"forget (?:that(?! \w+ (?:is|are|was|has|have)\b)|it|this|all|everything|about (?:that|it|the|my|what)|"
-    r"what i(?:'ve| have)?(?: just)? (?:said|wrote|told|asked|typed)|i (?:ever )?said|(?:the|my|that) (?:rule|"
+    r"what i(?:'ve| have)?(?: just)? (?:said|wrote|told|asked|typed)|i (?:ever )?said|(?:the|my|"
+    r"that) (?:[\w-]+ ){0,2}(?:rule|"
     r"preference|"
     r"convention|instruction|policy|thing)|my last|the last)|"
     r"ignore (?:that|what i|my (?:last|previous|earlier)|the (?:last|previous) (?:rule|message|sentence|instruction))|"
@@ -382,7 +392,7 @@ TAKES_BACK = re.compile(
     r"i (?:take|took|withdraw|revoke|retract) (?:back )?(?:that|what|the|my)|i(?:'ve| have)? changed my mind|nvm|"
     r"(?:scrap|drop|cancel|lose|skip|undo|ditch) (?:the|that|my) (?:[\w-]+ ){0,3}(?:rule|thing|convention|policy|"
     r"preference)(?=\W*$| (?:about|on|for|again|please)\b)|"
-    r"scrap (?:that|it|this)(?=\W*$)|"
+    r"scrap (?:that|it|this)(?=\W*$)|that rule (?:is |was |holds |applies )?(?:only|just) for (?:today|now|this|the)|"
     r"(?:on|after) second thoughts?|(?:that|it|this) was (?:only |just )?(?:a joke|sarcas\w+|ironic|a mistake|wrong|"
     r"nonsense)|"
     r"i(?:'m| am| was) (?:only |just )?(?:joking|kidding|sarcastic)|i was wrong|my (?:bad|mistake)\b|not (?:really|"
@@ -407,6 +417,13 @@ CORRECTS = re.compile(
     r"actually,? (?:no|not|don'?t|let'?s|use|it'?s|make|keep|never ?mind|scratch)\b|or rather\b|make that\b|"
     r"(?:go |switch |let'?s go )?back to (?!(?:the|my|our|this|that|work|it)\b)[^\W\d_]+(?: please)?(?=\W*$)|"
     r"rather not\b|better not\b|no[,.!]? (?:use|make|do|not|let'?s)\b)",
+    _ANY,
+)
+#: Ends what was laid down, if it names it.
+LIFTS = re.compile(
+    r"^(?:(?:ok(?:ay)?|please|actually|well|now|and|but)[, ]+)*(?:stop \w+ing|no need to|no longer|you (?:may|"
+    r"can) \w+ .*\bagain|"
+    r"you don'?t (?:have|need) to)\b|^actually,? (?:you (?:may|can)|it'?s (?:ok|okay|fine))\b",
     _ANY,
 )
 ALL_OF_IT = re.compile(r"\b(?:all|everything|both|these|those)\b", _ANY)

@@ -238,6 +238,7 @@ def _refusal(sentence: str, statement: Statement, after: str, form: re.Pattern[s
     """Return what speaks against a sentence of a rule's form."""
     is_elsewhere = form in _FORMS_ELSEWHERE or bool(languages.ORDER.search(sentence))
     is_ironic = bool(words.IRONY.search(sentence) or words.IRONY.search(after))
+    is_denied = bool(words.DISAGREES.search(sentence) or words.DISAGREES.search(after))
     sentence = words.PARENTHESIS.sub("", sentence).strip()
     if words.QUESTION.search(sentence):
         return Refusal.QUESTION
@@ -247,7 +248,7 @@ def _refusal(sentence: str, statement: Statement, after: str, form: re.Pattern[s
     claim = words.REASON.split(sentence, 1)[0]
     if words.OTHERS.search(claim) or words.NAMED_OTHERS.search(claim):
         return Refusal.OTHERS
-    if words.DISAGREES.search(sentence) or words.DISAGREES.search(after):
+    if is_denied:
         return Refusal.TAKEN_BACK
     if words.MOMENT.search(words.UNIVERSAL.sub(" ", sentence)) or words.CLOCK.search(sentence):
         return Refusal.MOMENT
@@ -313,6 +314,8 @@ def _take_back(judged: list[tuple[int, Judgement]], sentences: Sequence[str], fo
             _refuse(judged, last + 1, sentence, within=last + 1)
         elif number == 0 and words.CORRECTS.match(sentence):
             _refuse(judged, last + 1, sentence, within=1, only_last=True)
+            _refuse(judged, last + 1, sentence, within=last + 1, only_shared=True)
+        elif number == 0 and words.LIFTS.match(sentence):
             _refuse(judged, last + 1, sentence, within=last + 1, only_shared=True)
 
 

@@ -176,7 +176,7 @@ _RELAYED_FARTHER = re.compile(
     r"napisał\w*|twierdzi|chce|говорит|пишет|написал\w*|сообщает|гласит|требует)\b|"
     r"\b(?:in (?:de|het)|w|we|в) [\w./-]+ (?:staat|jest napisane|napisano|написано|сказано|говорится)\b|"
     r"\b(?:volgens (?!(?:mij|ons|onze|mijn)\b)|według (?!(?:mnie|nas)\b)|zdaniem |согласно |по словам )\w|"
-    r"(?:によると|と書いて(?:ある|あります|いる)|に書かれて|と言ってい|とのこと)|"
+    r"[^。\n]{0,200}(?:によると|と書いて(?:ある|あります|いる)|に書かれて|と言ってい|とのこと)|"
     r"(?:文档|说明|手册|readme|同事|老板|客户|邮件|工单|规范)[^\n，。]{0,8}(?:写着|写道|说|提到|要求|表示)"
 )
 #: The same with the verb before who says it: "dice el wiki que …", "…, sagt der Chef".
