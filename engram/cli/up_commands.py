@@ -22,11 +22,12 @@ from engram.cli.workspace import Workspace, pass_workspace
 from engram.errors import BadRequest, EngramError, StoreError
 from engram.models.open_memory import open_memory
 from engram.reports.health import Health, take_health
+from engram.reports.processes import process_state
 from engram.setup.services.definition import PROCESSES, process_command
 from engram.setup.services.supervisor import Child, Supervisor
 from engram.transcripts import registry
 
-# -- The dashboard of ``engram up``: processes, sessions, turns, memories, queue and lag.
+# -- The dashboard of ``engram up``: processes, sessions, turns, memories, queue, and how far it is behind.
 
 
 def draw(health: Health, children: list[Child], home: str) -> RenderableType:
@@ -47,7 +48,7 @@ def line(health: Health) -> str:
     totals = health.totals
     return (
         f"{totals.sessions} sessions, {totals.turns} turns, {totals.memories} memories, {health.waiting} waiting, "
-        f"{health.missing_vectors} to embed, lag {span(health.lag_seconds)}"
+        f"{health.missing_vectors} texts to prepare for the search by meaning, {span(health.lag_seconds)} behind"
     )
 
 
@@ -59,8 +60,8 @@ def _facts(health: Health) -> list[tuple[str, str]]:
         ("sessions", f"{totals.sessions} in {totals.projects} projects"),
         ("turns", f"{totals.turns}" + (f", {health.unread.files} files to read" if health.unread.files else "")),
         ("memories", f"{totals.memories}, shown to Claude {totals.injections} times"),
-        ("queue", f"{health.waiting} tasks, {health.missing_vectors} texts to embed"),
-        ("lag", span(health.lag_seconds)),
+        ("queue", f"{health.waiting} tasks, {health.missing_vectors} texts to prepare"),
+        ("behind", span(health.lag_seconds)),
     ]
 
 
@@ -164,7 +165,11 @@ def up(
 
 
 def _run(workspace: Workspace) -> None:
-    """Supervise both children until a signal arrives or they end."""
+    """Supervise both children until a signal arrives or they end; where both run already, only say so."""
+    places = workspace.places
+    if all(process_state(lock).is_alive for lock in (places.worker_lock, places.watcher_lock)):
+        click.echo("Nothing was started: Engram runs already. `engram service status` says what runs it.", err=True)
+        return
     arguments = workspace.arguments()
     supervisor = Supervisor([Child(name, process_command(arguments, name)) for name in ("watch", "work")])
     workspace.places.prepare()

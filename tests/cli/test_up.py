@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import Result
 from processes import wait_for
 
 from engram.cli.up_commands import SAMPLES
 from engram.paths import Home
 from engram.reports.processes import is_held, process_state
+from engram.system.process_lock import ProcessLock
 
 #: Longest wait for anything in these tests, in seconds.
 PATIENCE_SECONDS = 60
@@ -72,3 +74,14 @@ def test_a_running_worker_answers_recall(
         return list(answer["hits"])
 
     wait_for(lambda: any("vat_cents" in json.dumps(hit) for hit in hits()))
+
+
+def test_up_beside_a_service_says_that_it_runs_and_starts_nothing(home: Home, run: Callable[..., Result]) -> None:
+    home.prepare()
+    locks = [ProcessLock(path) for path in (home.worker_lock, home.watcher_lock)]
+
+    said = run("up").stderr
+
+    for lock in locks:
+        lock.release()
+    assert said == "Nothing was started: Engram runs already. `engram service status` says what runs it.\n"
