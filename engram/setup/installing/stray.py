@@ -190,6 +190,7 @@ PATTERNS = (
     "queue.db*",
     "*.sock",
     "*.lock",
+    "worker.coming",
     "python",
     "config.toml",
     ".env",
