@@ -305,13 +305,25 @@ MIN_SHARE_OF_PASSAGE = 0.5
 
 
 def near_as_passages(memories: Iterable[Hit], passages: Sequence[Hit], wanted: Coverage) -> Iterator[Hit]:
-    """Yield the memories without those by rules that are much farther from the question than the passages are."""
+    """Yield the memories without those by rules that are much farther from the question than the passages are.
+
+    The memories of the best passage's turn sum it up, in whatever words.
+    """
 
     def closeness(hit: Hit) -> float:
         return wanted.share(wanted.stems_in(hit.text)) + (hit.cosine or 0.0)
 
-    floor = MIN_SHARE_OF_PASSAGE * max(map(closeness, passages[:MAX_PASSAGES]), default=0.0)
-    return (hit for hit in memories if hit.memory is None or not hit.memory.is_by_rules or closeness(hit) >= floor)
+    best, of_turn = 0.0, dict[int, float]()
+    for passage in passages[:MAX_PASSAGES]:
+        near = closeness(passage)
+        best = max(best, near)
+        if passage.turn_id is not None:
+            of_turn[passage.turn_id] = max(near, of_turn.get(passage.turn_id, 0.0))
+    floor = MIN_SHARE_OF_PASSAGE * best
+    for hit in memories:
+        is_picked = hit.memory is not None and hit.memory.is_by_rules
+        if not is_picked or of_turn.get(hit.turn_id or 0, 0.0) >= best or closeness(hit) >= floor:
+            yield hit
 
 
 #: A memory, or what a session was about, comes before a passage that is closer by no more than this.

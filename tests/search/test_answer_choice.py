@@ -63,3 +63,5 @@ def test_a_memory_by_rules_must_be_half_as_close_to_the_question_as_the_best_pas
         (far, "a-model"),
     ]
     assert list(near_as_passages(memories, [], wanted)) == memories
+    of_its_turn = dataclasses.replace(remembered(far, "local-3"), turn_id=2)
+    assert list(near_as_passages([of_its_turn], [passage], wanted)) == [of_its_turn]
