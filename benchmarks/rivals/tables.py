@@ -76,14 +76,16 @@ def readme_block(results: Sequence[Result]) -> str:
     """Return the short table: a row a program."""
     columns: dict[str, Callable[[Result], str]] = {
         "": lambda result: f"{result['name']} {result['version'].removeprefix('SQLite ')}",
-        "evidence in 400 words": lambda result: percent(evidence(result, 400)),
-        "right session named": lambda result: percent(sessions(result)),
-        "at a prompt that a memory fits: tells it": lambda result: percent(tells(result)),
-        "speaks where nothing fits": lambda result: percent(speaks(result, "nothing", "routine")),
-        "speaks in a foreign project": lambda result: percent(speaks(result, "foreign")),
-        "processor seconds to read": lambda result: number(result["read_processor_seconds"]),
-        "MB at rest": lambda result: number(result["rest_mb"]),
-        "MB installed": lambda result: number(result["installed_mb"]),
+        "asked: shows the evidence in 400 words": lambda result: percent(evidence(result, 400)),
+        "asked: names the right session": lambda result: percent(sessions(result)),
+        "by itself: tells the memory that fits a prompt": lambda result: percent(tells(result)),
+        "by itself: speaks where nothing fits (less is better)": lambda result: percent(
+            speaks(result, "nothing", "routine")
+        ),
+        "the same, in another project": lambda result: percent(speaks(result, "foreign")),
+        "processor seconds for the first reading": lambda result: number(result["read_processor_seconds"]),
+        "memory of its processes, MB": lambda result: number(result["rest_mb"]),
+        "disk for the program, MB": lambda result: number(result["installed_mb"]),
     }
     return table(list(columns), [[cell(result) for cell in columns.values()] for result in results])
 
