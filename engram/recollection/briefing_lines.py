@@ -197,6 +197,9 @@ def text_of(memory: Memory) -> str:
         rule = whole_sentences(_FILLER.sub("", summary), MAX_TEXT_CHARACTERS)
         is_told = is_rule(rule) and not (is_of_the_moment(rule) or "…" in rule)
         return rule[:1].upper() + rule[1:] if is_told else ""
+    if memory.kind == Kind.DECISION:
+        # The reason that a commit gives: what it did is done, and reads like a task.
+        return ""
     return standing_part(summary, MAX_TEXT_CHARACTERS)
 
 

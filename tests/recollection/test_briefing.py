@@ -11,16 +11,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recollecting import Scene
 
-from engram.enums import Actor, Importance, Kind, Scope, Status
+from engram.enums import Actor, Importance, Kind, Scope, Status, Voice
 from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
 from engram.ingest.read_sources import ingest_all, ingest_path
 from engram.memories.save import save_memory
+from engram.models.memories.memory_records import Memory
 from engram.models.projects import projects
 from engram.models.sessions import sessions
 from engram.models.sessions.sources import ensure_transcript
 from engram.models.sessions.turn_changes import write_turn
 from engram.models.work.task_runs import note_failure, note_success
+from engram.recollection.briefing_lines import text_of
 from engram.recollection.session_briefing import build_briefing
 from engram.redaction import redact
 from engram.transcripts.turns import Action, Opening, Turn
@@ -231,12 +233,15 @@ def test_on_real_sessions_the_budget_holds_for_every_project(memory: Scene, corp
             memory.store, session.session_id, extractor=LocalExtractor(), embedder=None, settings=memory.settings
         )
 
-    texts = [
-        build_briefing(memory.store, memory.settings, project_id=project.id)
-        for project in projects.list_projects(memory.store)
-    ]
+    known = projects.list_projects(memory.store)
+    for project in known:
+        for number in range(12):
+            rule = f"Always name part {number} of {project.name} by what it does, never by who wrote it or when."
+            save_memory(memory.store, rule, redact, actor=Actor.USER, project_id=project.id)
 
-    assert any(texts)
+    texts = [build_briefing(memory.store, memory.settings, project_id=project.id) for project in known]
+
+    assert all("Always name part" in text for text in texts)
     assert max(len(text) for text in texts) <= 0.9 * 4 * memory.settings.briefing_tokens + 40
 
 
@@ -278,3 +283,16 @@ class TestRecoveredPrompts:
         memory.service.came_too_late({"hook_event_name": "SessionStart", "session_id": "s1", "source": "startup"})
 
         assert self.LINE in memory.start(session="s2")
+
+
+@pytest.mark.parametrize(
+    ("changes", "is_told"),
+    [({}, False), ({"voice": Voice.CHOSEN}, True), ({"is_pinned": True}, True), ({"extractor": "a-model"}, True)],
+)
+def test_the_reason_that_a_commit_gives_is_no_decision_in_force(changes: dict[str, Any], is_told: bool) -> None:
+    text = "Remove the round trip of the phase, since nothing reads it."
+    values: dict[str, Any] = {"extractor": "local-9"} | changes
+
+    told = text_of(Memory("ep_0123456789ab", Kind.DECISION, text, text, **values))
+
+    assert bool(told) is is_told
