@@ -27,7 +27,7 @@ BOTH_HOLD = [
     ("config/dev.yaml holds the port 8080.", "config/prod.yaml holds the port 80."),
     ("parser.py must stay below 400 lines.", "lexer.py must stay below 250 lines."),
     ("Never log request bodies in production.", "Log request bodies in staging."),
-    ("Never commit to the release branch.", "Commit to the docs branch whenever you like."),
+    ("Never commit to the release branch.", "Commits to the docs branch are fine at any time."),
     ("Never deploy the API on Fridays.", "Deploy the docs on Fridays."),
     ("Do not use async views in the admin.", "Use async views in the streaming endpoints."),
     ("Use Redis for the session store of billing.", "Dropped Redis for the session store of search."),

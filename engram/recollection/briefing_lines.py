@@ -197,10 +197,18 @@ def text_of(memory: Memory) -> str:
         rule = whole_sentences(_FILLER.sub("", summary), MAX_TEXT_CHARACTERS)
         is_told = is_rule(rule) and not (is_of_the_moment(rule) or "…" in rule)
         return rule[:1].upper() + rule[1:] if is_told else ""
-    if memory.kind == Kind.DECISION:
-        # The reason that a commit gives: what it did is done, and reads like a task.
-        return ""
-    return standing_part(summary, MAX_TEXT_CHARACTERS)
+    # What a commit did is done, and reads like a task.
+    return "" if _tells_a_commit(memory) else standing_part(summary, MAX_TEXT_CHARACTERS)
+
+
+#: The fact of a memory that a commit's message made: its hash and subject.
+_COMMIT = re.compile(r"[0-9a-f]{7,64} (?P<subject>.+)", re.DOTALL)
+
+
+def _tells_a_commit(memory: Memory) -> bool:
+    """Return True for the reason that a commit gave, as long as nobody has changed its words."""
+    commits = (found["subject"] for fact in memory.facts if (found := _COMMIT.fullmatch(fact)))
+    return any(topic_words(subject) <= topic_words(memory.summary) for subject in commits)
 
 
 def _is_models_word(memory: Memory) -> bool:

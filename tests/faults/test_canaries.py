@@ -156,8 +156,8 @@ def test_a_planted_secret_is_found_nowhere(
     settings: Settings, store: Store, transcript: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     told = (
-        f"Always deploy with AWS_ACCESS_KEY_ID={SECRETS['aws']} and the token {SECRETS['github']} please, "
-        f"export OPENAI_API_KEY={SECRETS['openai']}; the database password is {SECRETS['password']}"
+        f"We always deploy with AWS_ACCESS_KEY_ID={SECRETS['aws']} and the token {SECRETS['github']}, "
+        f"and OPENAI_API_KEY={SECRETS['openai']}; the database password is {SECRETS['password']}"
     )
     say(transcript, "user", told)
     say(transcript, "assistant", f"Decision: we deploy with {SECRETS['github']} from now on.")

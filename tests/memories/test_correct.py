@@ -108,7 +108,7 @@ def test_a_correction_masks_secrets(store: Store, keep: Keep) -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" * 2
 
     done = correct_memory(
-        store, keep("The token").episode_id, f"Log in with {secret}", f"it is {secret}", redact, actor=Actor.AGENT
+        store, keep("The token").episode_id, f"The login is {secret}", f"it is {secret}", redact, actor=Actor.AGENT
     )
 
     assert secret not in done.made.content

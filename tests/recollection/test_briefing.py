@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recollecting import Scene
 
-from engram.enums import Actor, Importance, Kind, Scope, Status, Voice
+from engram.enums import Actor, Importance, Kind, Scope, Status
 from engram.extraction.extracting import extract_session
 from engram.extraction.local.writer import LocalExtractor
 from engram.ingest.read_sources import ingest_all, ingest_path
@@ -287,12 +287,19 @@ class TestRecoveredPrompts:
 
 @pytest.mark.parametrize(
     ("changes", "is_told"),
-    [({}, False), ({"voice": Voice.CHOSEN}, True), ({"is_pinned": True}, True), ({"extractor": "a-model"}, True)],
+    [
+        ({}, False),
+        ({"summary": "The walrus proxy keeps headers of 16 kB."}, True),
+        ({"is_pinned": True}, True),
+        ({"extractor": "a-model"}, True),
+        ({"facts": ("exit code 1",)}, True),
+    ],
 )
 def test_the_reason_that_a_commit_gives_is_no_decision_in_force(changes: dict[str, Any], is_told: bool) -> None:
     text = "Remove the round trip of the phase, since nothing reads it."
-    values: dict[str, Any] = {"extractor": "local-9"} | changes
+    facts = ("ab12cd3 Remove the round trip of the phase",)
+    values: dict[str, Any] = {"summary": text, "extractor": "local-9", "facts": facts} | changes
 
-    told = text_of(Memory("ep_0123456789ab", Kind.DECISION, text, text, **values))
+    told = text_of(Memory("ep_0123456789ab", Kind.DECISION, content=text, **values))
 
     assert bool(told) is is_told
