@@ -208,7 +208,7 @@ _COMMIT = re.compile(r"[0-9a-f]{7,64} (?P<subject>.+)", re.DOTALL)
 def _tells_a_commit(memory: Memory) -> bool:
     """Return True for the reason that a commit gave, as long as nobody has changed its words."""
     commits = (found["subject"] for fact in memory.facts if (found := _COMMIT.fullmatch(fact)))
-    return any(topic_words(subject) <= topic_words(memory.summary) for subject in commits)
+    return any(stems(topic_words(subject)) <= stems(topic_words(memory.summary)) for subject in commits)
 
 
 def _is_models_word(memory: Memory) -> bool:
