@@ -23,7 +23,8 @@ read_payload() {
     clock=$!
     payload=
     IFS= read -r payload
-    kill $clock
+    # A clock that only just began may not hear TERM, and would end this shell while it waits for the answer.
+    kill -9 $clock
     trap - TERM
     case $payload in '{'*'}') ;; *) exit 0 ;; esac
 }
