@@ -100,9 +100,15 @@ class Replay:
             turns = {one.session_id: [row.turn for row in turns_of_session(whole, one.id)] for one in sessions}
             cwd = usual_folder(whole)
         settings = replace(
-            self.settings, home=self.home / "grown", hourly_memories=NO_LIMIT, exclude=(), capture=True,
-            claude_folder=self.folder, codex_folder=self.folder, gemini_folder=self.folder,
-        )  # fmt: skip
+            self.settings,
+            home=self.home / "grown",
+            hourly_memories=NO_LIMIT,
+            exclude=(),
+            capture=True,
+            claude_folder=self.folder,
+            codex_folder=self.folder,
+            gemini_folder=self.folder,
+        )
         settings.places.prepare()
         clock = FixedClock()
         store = open_store(settings.places.memory_db, driver=settings.sqlite_driver, clock=clock)

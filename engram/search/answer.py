@@ -309,21 +309,23 @@ def near_as_passages(memories: Iterable[Hit], passages: Sequence[Hit], wanted: C
 
     The memories of the best passage's turn sum it up, in whatever words.
     """
-
-    def closeness(hit: Hit) -> float:
-        return wanted.share(wanted.stems_in(hit.text)) + (hit.cosine or 0.0)
-
     best, of_turn = 0.0, dict[int, float]()
     for passage in passages[:MAX_PASSAGES]:
-        near = closeness(passage)
+        near = _said_of(wanted, passage.text, passage.cosine)
         best = max(best, near)
         if passage.turn_id is not None:
             of_turn[passage.turn_id] = max(near, of_turn.get(passage.turn_id, 0.0))
     floor = MIN_SHARE_OF_PASSAGE * best
     for hit in memories:
         is_picked = hit.memory is not None and hit.memory.is_by_rules
-        if not is_picked or of_turn.get(hit.turn_id or 0, 0.0) >= best or closeness(hit) >= floor:
+        sums_up = of_turn.get(hit.turn_id or 0, 0.0) >= best
+        if not is_picked or sums_up or _said_of(wanted, hit.text, hit.cosine) >= floor:
             yield hit
+
+
+def _said_of(wanted: Coverage, text: str, cosine: float | None) -> float:
+    """Return how much of a question a text says itself: its share of the words, the rarer the more, and its cosine."""
+    return wanted.share(wanted.stems_in(text)) + (cosine or 0.0)
 
 
 #: A memory, or what a session was about, comes before a passage that is closer by no more than this.
@@ -347,7 +349,7 @@ def closeness_of(hits: Sequence[PublicHit], turns: Mapping[str, int | None], wan
     closeness: dict[str, float] = {}
     of_turn: dict[int, float] = {}
     for hit in sorted(hits, key=is_verbatim, reverse=True):
-        said = wanted.share(wanted.stems_in(f"{hit.title}\n{hit.text}\n{hit.quote}")) + (hit.cosine or 0.0)
+        said = _said_of(wanted, f"{hit.title}\n{hit.text}\n{hit.quote}", hit.cosine)
         turn = turns.get(hit.id)
         if hit.id.startswith("daily/"):
             # The daily log lists what was asked: it has the words of a question and not the answer.

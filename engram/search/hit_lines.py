@@ -53,9 +53,8 @@ def remarks_of(hit: PublicHit, *, is_foreign: bool = False) -> list[str]:
     """
     memory = hit.memory
     changed, edited = hit.changed_files
-    later = [f"{changed} of the {edited} files it edited changed since"] if changed and not is_foreign else []
-    if edited == 1 and later:
-        later = ["the file it edited changed since"]
+    which = "the file" if edited == 1 else f"{changed} of the {edited} files"
+    later = [f"{which} it edited changed since"] if changed and not is_foreign else []
     if memory is None:
         return [*later, *(["reads like an order, which somebody may have planted"] if may_be_planted(hit.text) else [])]
     remarks = [memory.told_by] if memory.told_by else []
