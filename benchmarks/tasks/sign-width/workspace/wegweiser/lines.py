@@ -1,0 +1,11 @@
+"""Lines and pages of a sign."""
+
+WIDTH = 24
+HEIGHT = 4
+
+
+def page(texts):
+    """Return the bytes of a page with at most four texts, one a line."""
+    if len(texts) > HEIGHT:
+        raise ValueError(f"{len(texts)} texts don't fit on a sign")
+    return b"\x02" + "\n".join(texts).encode() + b"\x03"
